@@ -1,0 +1,44 @@
+"""The one error that malformed input raises, whatever the format."""
+
+from __future__ import annotations
+
+__all__ = ["FormatError", "NeuronError", "NotFoundError", "UnsupportedError"]
+
+
+class NeuronError(Exception):
+    """Root of every error that bad input, and not a bug of ours, can raise."""
+
+
+class FormatError(NeuronError, ValueError):
+    """Tell where an input is malformed, what was expected there and what was found.
+
+    `path` names the file or member, `offset` the byte in it, `field` the declared field; each may be None.
+    """
+
+    def __init__(self, what: str, *, path: str | None = None, offset: int | None = None, field: str | None = None,
+                 expected: object = None, got: object = None) -> None:
+        self.what, self.path, self.offset, self.field = what, path, offset, field
+        self.expected, self.got = expected, got
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        where = [part for part in (self.path, None if self.offset is None else f"0x{self.offset:06x}", self.field) if part]
+        tail = ""
+        if self.expected is not None:
+            tail += f", expected {self.expected}"
+        if self.got is not None:
+            tail += f", found {self.got}"
+        return ": ".join([*where, self.what + tail]).replace("\n", " ")
+
+    def at(self, path: str | None = None, offset: int | None = None) -> FormatError:
+        """Return the same error with a place filled in where it had none."""
+        return FormatError(self.what, path=self.path or path, offset=self.offset if self.offset is not None else offset,
+                           field=self.field, expected=self.expected, got=self.got)
+
+
+class UnsupportedError(NeuronError):
+    """Say what is understood but not modelled here; never answered with a guess."""
+
+
+class NotFoundError(NeuronError, LookupError):
+    """Say which named thing (member, engine, tensor, line) the input does not have."""

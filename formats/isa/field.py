@@ -1,0 +1,248 @@
+"""Fields of a word: where they lie, what they hold, and how they read and write it.
+
+A field is a descriptor: on an instruction it reads the value out of the raw bytes, on the class it is the field itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+from formats.errors import FormatError
+
+__all__ = ["BitFlag", "Bits", "Bytes", "Enumeration", "Field", "Float32", "Immediate", "Integer", "Nibble", "Text"]
+
+T = TypeVar("T")
+Raw = bytes
+
+
+class Bits(NamedTuple):
+    """A 32-bit immediate given as its integer value instead of as a float."""
+
+    value: int
+
+
+class Field(Generic[T]):
+    """One declared field of a word: byte offset, size in bytes, meaning, source.
+
+    `provenance` is documented, observed, inferred or ours; `default` is what an unset field encodes to.
+    """
+
+    kind = "field"
+
+    def __init__(self, offset: int, size: int, doc: str, *, unit: str = "", cite: str = "", provenance: str = "observed",
+                 default: Any = 0, alias: bool = False) -> None:
+        self.offset, self.size, self.doc, self.unit = offset, size, doc, unit
+        self.cite, self.provenance, self.default, self.alias = cite, provenance, default, alias
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Field[T]: ...
+    @overload
+    def __get__(self, instance: Any, owner: type) -> T: ...
+    def __get__(self, instance: Any, owner: type) -> Field[T] | T:
+        return self if instance is None else self.read(instance.raw)
+
+    @property
+    def mask(self) -> int:
+        """Return the bits the field covers, as a mask over the little-endian word."""
+        return ((1 << (8 * self.size)) - 1) << (8 * self.offset)
+
+    def read(self, raw: Raw) -> T:
+        """Return the value in `raw`."""
+        raise TypeError(self.kind)
+
+    def write(self, word: bytearray, value: Any) -> None:
+        """Put `value` into `word`; a value that does not fit is a FormatError."""
+        raise TypeError(self.kind)
+
+    def refuse(self, expected: str, got: object) -> FormatError:
+        """Return the error for a value the field cannot hold."""
+        return FormatError("value does not fit", field=self.name, expected=expected, got=repr(got))
+
+
+_INTEGER_CODES = {(1, False): "B", (2, False): "H", (4, False): "I", (8, False): "Q",
+                  (1, True): "b", (2, True): "h", (4, True): "i", (8, True): "q"}
+
+
+class Integer(Field[int]):
+    """An integer of 1, 2, 4 or 8 bytes."""
+
+    kind = "integer"
+
+    def __init__(self, offset: int, size: int, doc: str, *, signed: bool = False, **facts: Any) -> None:
+        super().__init__(offset, size, doc, **facts)
+        self.signed = signed
+        self.struct = struct.Struct("<" + _INTEGER_CODES[size, signed])
+        self._unpack = self.struct.unpack_from
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return the smallest and largest value."""
+        bits = 8 * self.size
+        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.signed else (0, (1 << bits) - 1)
+
+    def read(self, raw: Raw) -> int:
+        return self._unpack(raw, self.offset)[0]  # type: ignore[no-any-return]
+
+    def write(self, word: bytearray, value: Any) -> None:
+        low, high = self.limits
+        if not isinstance(value, int) or not low <= value <= high:
+            raise self.refuse(f"an integer from {low} to {high}", value)
+        self.struct.pack_into(word, self.offset, value)
+
+
+class Float32(Field[float]):
+    """A single-precision number."""
+
+    kind = "float32"
+    _struct = struct.Struct("<f")
+
+    def __init__(self, offset: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, 4, doc, **{"default": 0.0, **facts})
+
+    def read(self, raw: Raw) -> float:
+        return self._struct.unpack_from(raw, self.offset)[0]  # type: ignore[no-any-return]
+
+    def write(self, word: bytearray, value: Any) -> None:
+        try:
+            self._struct.pack_into(word, self.offset, value)
+        except (struct.error, OverflowError):
+            raise self.refuse("a number of single precision", value) from None
+
+
+class Immediate(Float32):
+    """A 32-bit immediate: a float, or `Bits` when the flag field named by `integer` is set."""
+
+    kind = "immediate"
+
+    def __init__(self, offset: int, doc: str, *, integer: BitFlag, **facts: Any) -> None:
+        super().__init__(offset, doc, **facts)
+        self.integer = integer
+
+    def read(self, raw: Raw) -> Any:
+        if self.integer.read(raw):
+            return Bits(int.from_bytes(raw[self.offset:self.offset + 4], "little"))
+        return super().read(raw)
+
+    def write(self, word: bytearray, value: Any) -> None:
+        if isinstance(value, Bits):
+            word[self.offset:self.offset + 4] = (value.value & 0xFFFFFFFF).to_bytes(4, "little")
+            self.integer.write(word, 1)
+        else:
+            super().write(word, value)
+
+
+class Enumeration(Field[int]):
+    """One byte out of an enumeration; codes without a name read as plain integers."""
+
+    kind = "enumeration"
+
+    def __init__(self, offset: int, enum: type[IntEnum], doc: str, **facts: Any) -> None:
+        super().__init__(offset, 1, doc, **facts)
+        self.enum = enum
+        self.table: list[int] = list(range(256))
+        for member in enum:
+            self.table[member] = member
+
+    def read(self, raw: Raw) -> Any:
+        return self.table[raw[self.offset]]
+
+    def write(self, word: bytearray, value: Any) -> None:
+        word[self.offset] = self.code(value)
+
+    def code(self, value: Any) -> int:
+        """Return the code of a member, a member's name or a plain number."""
+        if isinstance(value, str):
+            try:
+                return self.enum[value]
+            except KeyError:
+                raise self.refuse("one of " + ", ".join(m.name for m in self.enum), value) from None
+        if not isinstance(value, int) or not 0 <= value <= self.limit:
+            raise self.refuse(f"a code from 0 to {self.limit}", value)
+        return int(value)
+
+    limit = 255
+
+
+class Nibble(Enumeration):
+    """Half a byte out of an enumeration."""
+
+    kind = "nibble"
+    limit = 15
+
+    def __init__(self, offset: int, enum: type[IntEnum], doc: str, *, high: bool, **facts: Any) -> None:
+        super().__init__(offset, enum, doc, **facts)
+        self.shift = 4 if high else 0
+
+    @property
+    def mask(self) -> int:
+        return (15 << self.shift) << (8 * self.offset)
+
+    def read(self, raw: Raw) -> Any:
+        return self.table[(raw[self.offset] >> self.shift) & 15]
+
+    def write(self, word: bytearray, value: Any) -> None:
+        word[self.offset] = (word[self.offset] & ~(15 << self.shift) & 255) | (self.code(value) << self.shift)
+
+
+class BitFlag(Field[int]):
+    """A single bit."""
+
+    kind = "bit"
+
+    def __init__(self, offset: int, bit: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, 1, doc, **facts)
+        self.bit = bit
+
+    @property
+    def mask(self) -> int:
+        return (1 << self.bit) << (8 * self.offset)
+
+    def read(self, raw: Raw) -> int:
+        return (raw[self.offset] >> self.bit) & 1
+
+    def write(self, word: bytearray, value: Any) -> None:
+        if value not in (0, 1):
+            raise self.refuse("0 or 1", value)
+        word[self.offset] = (word[self.offset] & ~(1 << self.bit) & 255) | (int(value) << self.bit)
+
+
+class Text(Field[str]):
+    """Zero-terminated ASCII text."""
+
+    kind = "text"
+
+    def __init__(self, offset: int, size: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, size, doc, **{"default": "", **facts})
+
+    def read(self, raw: Raw) -> str:
+        return raw[self.offset:self.offset + self.size].split(b"\0", 1)[0].decode("ascii", "backslashreplace")
+
+    def write(self, word: bytearray, value: Any) -> None:
+        data = str(value).encode("ascii", "replace")
+        if len(data) > self.size or str(value) != data.decode("ascii"):
+            raise self.refuse(f"at most {self.size} ASCII characters", value)
+        word[self.offset:self.offset + self.size] = data.ljust(self.size, b"\0")
+
+
+class Bytes(Field[tuple[int, ...]]):
+    """A run of single bytes, as a tuple of integers."""
+
+    kind = "bytes"
+
+    def __init__(self, offset: int, size: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, size, doc, **{"default": (0,) * size, **facts})
+
+    def read(self, raw: Raw) -> tuple[int, ...]:
+        return tuple(raw[self.offset:self.offset + self.size])
+
+    def write(self, word: bytearray, value: Any) -> None:
+        values = tuple(value)
+        if len(values) != self.size or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
+            raise self.refuse(f"{self.size} numbers from 0 to 255", value)
+        word[self.offset:self.offset + self.size] = bytes(values)

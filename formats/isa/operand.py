@@ -1,0 +1,199 @@
+"""Operands: access patterns over SBUF and PSUM, pointers to per-partition scalars, DMA addresses and patterns."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from formats.dtypes import Dtype
+from formats.errors import FormatError
+from formats.isa.field import BitFlag, Field
+
+__all__ = [
+    "PSUM_BASE", "PSUM_PARTITION_STRIDE", "SBUF_PARTITION_STRIDE", "Access", "AccessPattern", "DmaAccess", "DmaAddress",
+    "DmaAddressField", "DmaPattern", "DmaPatternField", "Pattern", "Pointer",
+]
+
+# Source: isa.md 4. The SBUF stride is observed in DMA words, the PSUM stride is ours: no public word starts elsewhere
+# than in partition 0, so nothing published contradicts or confirms it.
+SBUF_PARTITION_STRIDE = 0x40000
+PSUM_BASE = 0x2000000
+PSUM_PARTITION_STRIDE = 0x4000
+
+
+class AccessPattern(NamedTuple):
+    """Address and per-dimension steps and counts of a tile inside each partition, innermost dimension first.
+
+    `address` is the engine address of the first element (partition included), `steps` are in elements of the operand's
+    dtype. Source: isa.md 4.
+    """
+
+    address: int
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Return the elements touched in each partition."""
+        total = 1
+        for count in self.counts:
+            total *= count
+        return total
+
+
+class Access(NamedTuple):
+    """One access of an instruction to on-chip memory."""
+
+    operand: str
+    pattern: AccessPattern
+    dtype: int
+    partitions: int
+
+
+class DmaAddress(NamedTuple):
+    """A DMA address: form `variable` (var_id, byte offset), `table` (index, offset) or `absolute` (0, address)."""
+
+    form: str
+    index: int
+    offset: int
+
+
+class DmaPattern(NamedTuple):
+    """Two outer dimensions of a direct DMA, in bytes; each element is one contiguous run. Source: isa.md 8."""
+
+    steps: tuple[int, int]
+    counts: tuple[int, int]
+
+
+class DmaAccess(NamedTuple):
+    """One side of a direct DMA."""
+
+    operand: str
+    address: DmaAddress
+    pattern: DmaPattern
+    element_size: int
+    dtype: int
+
+
+class Pattern(Field[AccessPattern]):
+    """An access-pattern operand; `dtype` and `partitions` name the fields that complete it, `role` is read or write."""
+
+    kind = "pattern"
+
+    def __init__(self, offset: int, dims: int, doc: str, *, role: str, dtype: str, partitions: str, wide: bool = False,
+                 **facts: Any) -> None:
+        self.struct = struct.Struct(f"<I{dims}i{dims}I" if wide else f"<I{dims}h{dims}H")
+        super().__init__(offset, self.struct.size, doc, **{"default": AccessPattern(0, (0,) * dims, (0,) * dims), **facts})
+        self.dims, self.role, self.dtype, self.partitions, self.wide = dims, role, dtype, partitions, wide
+
+    def read(self, raw: bytes) -> AccessPattern:
+        values = self.struct.unpack_from(raw, self.offset)
+        dims = self.dims
+        return AccessPattern(values[0], values[1:1 + dims], values[1 + dims:])
+
+    def write(self, word: bytearray, value: Any) -> None:
+        address, steps, counts = value
+        if len(steps) != self.dims or len(counts) != self.dims:
+            raise self.refuse(f"{self.dims} dimensions", value)
+        try:
+            self.struct.pack_into(word, self.offset, address, *steps, *counts)
+        except struct.error:
+            raise self.refuse("steps and counts of " + ("32" if self.wide else "16") + " bits", value) from None
+
+    def fits(self, steps: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+        """Tell whether a pattern of any depth up to `dims` can be encoded here."""
+        step_limit, count_limit = (1 << 31, 1 << 32) if self.wide else (1 << 15, 1 << 16)
+        return (len(counts) <= self.dims and all(-step_limit <= s < step_limit for s in steps)
+                and all(0 < c < count_limit for c in counts))
+
+    def enabled(self, raw: bytes) -> bool:
+        """Tell whether the word uses the operand at all; an all-zero pattern means it does not."""
+        return any(raw[self.offset + 4 * (1 + self.dims) if self.wide else self.offset + 4 + 2 * self.dims:
+                       self.offset + self.size])
+
+
+class Pointer(Field[int]):
+    """Address of one value per partition; in use while the flag field (if any) is set, or clear when `inverted`."""
+
+    kind = "pointer"
+
+    def __init__(self, offset: int, doc: str, *, dtype: str | Dtype, partitions: str, flag: BitFlag | Field[int] | None = None,
+                 inverted: bool = False, **facts: Any) -> None:
+        super().__init__(offset, 4, doc, **facts)
+        self.role, self.dtype, self.partitions, self.flag, self.inverted = "read", dtype, partitions, flag, inverted
+        self._unpack = struct.Struct("<I").unpack_from
+
+    def read(self, raw: bytes) -> int:
+        return self._unpack(raw, self.offset)[0]  # type: ignore[no-any-return]
+
+    def write(self, word: bytearray, value: Any) -> None:
+        if isinstance(value, AccessPattern):
+            value = value.address
+        if not isinstance(value, int) or not 0 <= value < 1 << 32:
+            raise self.refuse("an address of 32 bits", value)
+        struct.pack_into("<I", word, self.offset, value)
+        if self.flag is not None:
+            self.flag.write(word, 0 if self.inverted else 1)
+
+    def enabled(self, raw: bytes) -> bool:
+        """Tell whether the word uses the pointer."""
+        return self.flag is None or bool(self.flag.read(raw)) != self.inverted
+
+
+_FORMS = {0: "absolute", 1: "variable", 2: "table"}
+_FORM_CODES = {name: code for code, name in _FORMS.items()}
+
+
+class DmaAddressField(Field[DmaAddress]):
+    """A DMA address of two 32-bit words, low first. Source: isa.md 8."""
+
+    kind = "dma address"
+
+    def __init__(self, offset: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, 8, doc, **{"default": DmaAddress("absolute", 0, 0), **facts})
+
+    def read(self, raw: bytes) -> DmaAddress:
+        low, high = struct.unpack_from("<II", raw, self.offset)
+        form = _FORMS.get(high >> 28, "absolute")
+        if form == "absolute":
+            return DmaAddress(form, 0, high << 32 | low)
+        return DmaAddress(form, high & 0x0FFFFFFF, low)
+
+    def write(self, word: bytearray, value: Any) -> None:
+        form, index, offset = value
+        limit = 1 << 64 if form == "absolute" else 1 << 32
+        if form not in _FORM_CODES or not 0 <= index < 1 << 28 or not 0 <= offset < limit:
+            raise self.refuse("a variable, table or absolute address", value)
+        if form == "absolute":
+            word[self.offset:self.offset + 8] = offset.to_bytes(8, "little")
+        else:
+            struct.pack_into("<II", word, self.offset, offset, _FORM_CODES[form] << 28 | index)
+
+
+class DmaPatternField(Field[DmaPattern]):
+    """Two steps (bytes) and two counts of a direct DMA, at two places of the word. Source: isa.md 8."""
+
+    kind = "dma pattern"
+
+    def __init__(self, offset: int, doc: str, **facts: Any) -> None:
+        super().__init__(offset, 12, doc, **{"default": DmaPattern((0, 0), (0, 0)), **facts})
+        self.struct = struct.Struct("<2i2H")
+
+    def read(self, raw: bytes) -> DmaPattern:
+        a, b, c, d = self.struct.unpack_from(raw, self.offset)
+        return DmaPattern((a, b), (c, d))
+
+    def write(self, word: bytearray, value: Any) -> None:
+        steps, counts = value
+        try:
+            self.struct.pack_into(word, self.offset, *steps, *counts)
+        except struct.error:
+            raise self.refuse("two steps of 32 bits and two counts of 16", value) from None
+
+
+def require_dtype(code: int) -> Dtype:
+    """Return the element type of a code; an unnamed code is a FormatError."""
+    try:
+        return Dtype(code)
+    except ValueError:
+        raise FormatError("unknown element type code", got=code) from None

@@ -1,0 +1,44 @@
+"""Every instruction class, by opcode and by extension code."""
+
+from __future__ import annotations
+
+from formats.isa import activation, control, dma, extension, pe, vector
+from formats.isa.instruction import EXTENSION_OPCODE, Instruction, Unknown
+
+__all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
+
+CLASSES: tuple[type[Instruction], ...] = tuple(
+    getattr(module, name) for module in (pe, activation, vector, control, dma, extension) for name in module.__all__)
+
+BY_OPCODE: list[type[Instruction] | None] = [None] * 256
+BY_CODE: dict[int, type[Instruction]] = {}
+BY_NAME: dict[str, type[Instruction]] = {}
+for _cls in CLASSES:
+    if _cls.NAME in BY_NAME or (BY_OPCODE[_cls.OPCODE] if _cls.CODE < 0 else BY_CODE.get(_cls.CODE)):
+        raise TypeError(f"{_cls.NAME}: name or code is taken")
+    BY_NAME[_cls.NAME] = _cls
+    if _cls.CODE < 0:
+        BY_OPCODE[_cls.OPCODE] = _cls
+    else:
+        BY_CODE[_cls.CODE] = _cls
+
+
+def lookup(raw: bytes, *, extended: bool) -> type[Instruction]:
+    """Return the class of a word that begins at `raw`; `Unknown` for whatever is not established.
+
+    In the neuron dialect the escape opcode and every bit of ours mean nothing, so a word that uses them is unknown.
+    """
+    opcode = raw[0]
+    if opcode == EXTENSION_OPCODE:
+        if not extended:
+            return Unknown
+        cls = BY_CODE.get(int.from_bytes(raw[12:14], "little"), Unknown)
+        return cls if int.from_bytes(raw[14:16], "little") * 64 == cls.SIZE else Unknown
+    found = BY_OPCODE[opcode]
+    if found is None:
+        return Unknown
+    if not extended and found._OURS_MASK and int.from_bytes(raw[:64], "little") & found._OURS_MASK:
+        return Unknown
+    if not extended and found.OURS_CODES and any(raw[offset] >= limit for offset, limit in found.OURS_CODES):
+        return Unknown
+    return found

@@ -1,0 +1,1 @@
+"""Values of the Neuron runtime: status codes and file names."""
