@@ -7,7 +7,8 @@ from formats.isa.enums import AccumulatorCommand, ActivationFunction
 from formats.isa.field import Enumeration, Float32, Integer, Nibble
 from formats.isa.instruction import Instruction
 from formats.isa.operand import Pattern, Pointer
-from formats.isa.syntax import Bare, Key, PatternItem, PointerItem
+from formats.isa.syntax import Bare, Key
+from formats.isa.syntax_operands import PatternItem, PointerItem
 
 __all__ = ["ActTableLoad", "Activate"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from formats.dtypes import Dtype
 from formats.isa.field import Enumeration, Integer, Text
 from formats.isa.instruction import Instruction
 from formats.isa.operand import Access, DmaAccess, DmaAddressField, DmaPatternField
-from formats.isa.syntax import Bare, DmaAddressItem, DmaPatternItem, Item, Key, Literal
+from formats.isa.syntax import SPELLINGS, Bare, Formatter, Item, Key, Literal, Omitter, Tokens, parse_dtype
+from formats.isa.syntax_operands import DmaAddressItem, DmaPatternItem
 
 __all__ = ["DmaDirect2d", "PseudoDmaDirect2d", "PseudoDmaTrigger"]
-
 
 
 class PseudoDmaTrigger(Instruction):
@@ -56,27 +58,33 @@ class _Direct2d(Instruction):
 class _CastTypes(Item):
     """`in_dtype=… out_dtype=…` where the two differ; equal types are not printed."""
 
-    covers = ()
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return ("src_dtype", "dst_dtype")
 
-    def bind(self, cls):  # type: ignore[no-untyped-def]
-        names = {int(d): d.spelling for d in Dtype}
+    def form(self, cls: type[Instruction]) -> str:
+        return "[in_dtype=DTYPE out_dtype=DTYPE]"
 
+    def bind(self, cls: type[Instruction]) -> Formatter:
         def text(raw: bytes) -> str:
             a, b = raw[62], raw[63]
-            return "" if a == b else f"in_dtype={names.get(a, hex(a))} out_dtype={names.get(b, hex(b))}"
+            return "" if a == b else f"in_dtype={SPELLINGS[a]} out_dtype={SPELLINGS[b]}"
         return text
 
-    def parse(self, cls, tokens, values):  # type: ignore[no-untyped-def]
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        names = self.covers(cls)
+        return lambda raw: names if raw[62] == raw[63] != 0 else ()
+
+    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
         for key, field in (("in_dtype", "src_dtype"), ("out_dtype", "dst_dtype")):
             text = tokens.take(key)
             if text is not None:
-                values[field] = int(text, 0) if text[:1].isdigit() else Dtype.from_spelling(text)
+                values[field] = parse_dtype(text, key)
 
 
-def _syntax(hex_table: bool) -> tuple[Item, ...]:
+def _syntax(*, hex_table: bool) -> tuple[Item, ...]:
     return (Key("semaphore"), Key("semaphore_increment", "sem_increment"), Key("src_element_size", "src_elem_size"),
             Key("dst_element_size", "dst_elem_size"), DmaPatternItem("src_pattern"), DmaPatternItem("dst_pattern"),
-            DmaAddressItem("src", "src", hex_table=hex_table), DmaAddressItem("dst", "dst", hex_table=hex_table), _CastTypes())
+            DmaAddressItem("src", hex_table=hex_table), DmaAddressItem("dst", hex_table=hex_table), _CastTypes())
 
 
 class PseudoDmaDirect2d(_Direct2d):

@@ -12,10 +12,11 @@ from formats.isa.enums import ActivationFunction, AluOp, ReduceCommand
 from formats.isa.field import BitFlag, Bytes, Enumeration, Immediate, Integer
 from formats.isa.instruction import ENGINES, EXTENSION_OPCODE, Instruction
 from formats.isa.operand import Pattern, Pointer
-from formats.isa.syntax import Bare, Immediates, Key, Names, PatternItem, PointerItem
+from formats.isa.syntax import Bare, Key, Names
+from formats.isa.syntax_operands import Immediates, PatternItem
 
-__all__ = ["ActivationExtended", "ActivationReadAccumulator", "CoreBarrier", "Select", "ScalarTensorTensor",
-           "SendReceive", "StreamShuffle", "TensorTensorScan", "VectorTranspose"]
+__all__ = ["ActivationExtended", "ActivationReadAccumulator", "CoreBarrier", "ScalarTensorTensor",
+           "Select", "SendReceive", "StreamShuffle", "TensorTensorScan", "VectorTranspose"]
 
 
 class _Extension(Instruction):
@@ -51,13 +52,16 @@ class TensorTensorScan(_Wide):
     reverse0 = BitFlag(22, 2, "the running value stands on the left of op0", provenance="ours")
     reverse1 = BitFlag(22, 3, "the second input stands on the left of op1", provenance="ours")
     initial_is_integer = BitFlag(22, 4, "the initial value holds integer bits", provenance="ours")
-    initial_dtype = Enumeration(23, Dtype, "element type behind the pointer", default=Dtype.FLOAT32, provenance="ours")
+    initial_dtype = Enumeration(23, Dtype, "element type behind the pointer", default=Dtype.FLOAT32,
+                                provenance="ours")
     initial = Immediate(24, "initial value", integer=initial_is_integer, provenance="ours")
     initial_pointer = Pointer(24, "initial value, one per partition", dtype="initial_dtype", partitions="channels",
                               flag=initial_is_pointer, alias=True, provenance="ours")
-    src1 = Pattern(120, 5, "second input", role="read", dtype="src1_dtype", partitions="channels", wide=True, provenance="ours")
-    SYNTAX = (Names("ops", "op0", "op1"), Immediates(("initial", "initial_pointer")), Key("initial_dtype"), PatternItem("src"),
-              PatternItem("src1"), PatternItem("dst"), Key("channels"), Key("reverse0", optional=True), Key("reverse1", optional=True))
+    src1 = Pattern(120, 5, "second input", role="read", dtype="src1_dtype", partitions="channels", wide=True,
+                   provenance="ours")
+    SYNTAX = (Names("ops", "op0", "op1"), Immediates(("initial", "initial_pointer")), Key("initial_dtype"),
+              PatternItem("src"), PatternItem("src1"), PatternItem("dst"), Key("channels"),
+              Key("reverse0", optional=True), Key("reverse1", optional=True))
 
 
 class ScalarTensorTensor(_Wide):
@@ -74,14 +78,16 @@ class ScalarTensorTensor(_Wide):
     reverse0 = BitFlag(22, 2, "the immediate stands on the left of op0", provenance="ours")
     reverse1 = BitFlag(22, 3, "the second input stands on the left of op1", provenance="ours")
     immediate0_is_integer = BitFlag(22, 4, "the immediate holds integer bits", provenance="ours")
-    immediate0_dtype = Enumeration(23, Dtype, "element type behind the pointer", default=Dtype.FLOAT32, provenance="ours")
+    immediate0_dtype = Enumeration(23, Dtype, "element type behind the pointer", default=Dtype.FLOAT32,
+                                   provenance="ours")
     immediate0 = Immediate(24, "immediate", integer=immediate0_is_integer, provenance="ours")
     immediate0_pointer = Pointer(24, "immediate, one per partition", dtype="immediate0_dtype", partitions="channels",
                                  flag=immediate0_is_pointer, alias=True, provenance="ours")
-    src1 = Pattern(120, 5, "second input", role="read", dtype="src1_dtype", partitions="channels", wide=True, provenance="ours")
+    src1 = Pattern(120, 5, "second input", role="read", dtype="src1_dtype", partitions="channels", wide=True,
+                   provenance="ours")
     SYNTAX = (Names("ops", "op0", "op1"), Immediates(("immediate0", "immediate0_pointer")), Key("immediate0_dtype"),
-              PatternItem("src"), PatternItem("src1"), PatternItem("dst"), Key("channels"), Key("reverse0", optional=True),
-              Key("reverse1", optional=True))
+              PatternItem("src"), PatternItem("src1"), PatternItem("dst"), Key("channels"),
+              Key("reverse0", optional=True), Key("reverse1", optional=True))
 
 
 class ActivationExtended(_Wide):
@@ -91,20 +97,22 @@ class ActivationExtended(_Wide):
     NAME = "ACTIVATION_EXTENDED"
     OPCODE, CODE, SIZE = EXTENSION_OPCODE, 3, 128
     ENGINES = ("Activation",)
-    function = Enumeration(19, ActivationFunction, "function id, bound through the file's function table", provenance="ours")
+    function = Enumeration(19, ActivationFunction, "function id, bound through the file's function table",
+                           provenance="ours")
     reduce_command = Enumeration(20, ReduceCommand, "what happens to the accumulator registers", provenance="ours")
     reduce_op = Enumeration(21, AluOp, "operator of the accumulation", default=AluOp.ADD, provenance="ours")
     scale_is_pointer = BitFlag(22, 0, "the scale is a pointer", provenance="ours")
     bias_is_pointer = BitFlag(22, 1, "the bias is a pointer", provenance="ours")
     scale_is_integer = BitFlag(22, 4, "the scale holds integer bits", provenance="ours")
     bias_is_integer = BitFlag(22, 5, "the bias holds integer bits", provenance="ours")
-    bias_dtype = Enumeration(23, Dtype, "element type of the bias behind its pointer", default=Dtype.FLOAT32, provenance="ours")
+    bias_dtype = Enumeration(23, Dtype, "element type of the bias behind its pointer", default=Dtype.FLOAT32,
+                             provenance="ours")
     scale = Immediate(24, "scale", integer=scale_is_integer, default=1.0, provenance="ours")
-    scale_pointer = Pointer(24, "scale, one per partition", dtype=Dtype.FLOAT32, partitions="channels", flag=scale_is_pointer,
-                            alias=True, provenance="ours")
+    scale_pointer = Pointer(24, "scale, one per partition", dtype=Dtype.FLOAT32, partitions="channels",
+                            flag=scale_is_pointer, alias=True, provenance="ours")
     bias = Immediate(28, "bias", integer=bias_is_integer, provenance="ours")
-    bias_pointer = Pointer(28, "bias, one per partition", dtype="bias_dtype", partitions="channels", flag=bias_is_pointer,
-                           alias=True, provenance="ours")
+    bias_pointer = Pointer(28, "bias, one per partition", dtype="bias_dtype", partitions="channels",
+                           flag=bias_is_pointer, alias=True, provenance="ours")
     SYNTAX = (Bare("function"), Immediates(("scale", "scale_pointer"), ("bias", "bias_pointer")), Key("bias_dtype"),
               PatternItem("src"), PatternItem("dst"), Key("channels"), Key("reduce_command", "accumulator_cmd"),
               Key("reduce_op"))
@@ -163,7 +171,8 @@ class StreamShuffle(_Wide):
     ENGINES = ("DVE",)
     dst_channels = Integer(19, 1, "partitions of the output", unit="partitions", default=128, provenance="ours")
     mask = Bytes(128, 32, "source partition of each of the 32", provenance="ours")
-    dst = Pattern(32, 5, "output", role="write", dtype="dst_dtype", partitions="dst_channels", wide=True, provenance="ours")
+    dst = Pattern(32, 5, "output", role="write", dtype="dst_dtype", partitions="dst_channels", wide=True,
+                  provenance="ours")
     SYNTAX = (Key("mask", style="bytes"), PatternItem("src"), PatternItem("dst"), Key("channels"), Key("dst_channels"))
 
 
@@ -192,7 +201,7 @@ class SendReceive(_Extension):
     peer_semaphore = Integer(19, 1, "semaphore raised on the other core once the tile is there", provenance="ours")
     semaphore_increment = Integer(20, 1, "increment of both", default=16, provenance="ours")
     src = Pattern(32, 5, "tile sent", role="read", dtype="dtype", partitions="channels", wide=True, provenance="ours")
-    peer_pattern = Pattern(76, 5, "tile on the other core", role="remote", dtype="dtype", partitions="channels", wide=True,
-                           provenance="ours")
+    peer_pattern = Pattern(76, 5, "tile on the other core", role="remote", dtype="dtype", partitions="channels",
+                           wide=True, provenance="ours")
     SYNTAX = (Key("semaphore"), Key("peer_semaphore"), Key("semaphore_increment", "sem_increment"), PatternItem("src"),
               PatternItem("peer_pattern"), Key("channels"))

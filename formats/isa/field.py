@@ -5,6 +5,7 @@ A field is a descriptor: on an instruction it reads the value out of the raw byt
 
 from __future__ import annotations
 
+import math
 import struct
 from enum import IntEnum
 from typing import Any, Generic, NamedTuple, TypeVar, overload
@@ -31,14 +32,17 @@ class Field(Generic[T]):
 
     kind = "field"
 
-    def __init__(self, offset: int, size: int, doc: str, *, unit: str = "", cite: str = "", provenance: str = "observed",
-                 default: Any = 0, alias: bool = False) -> None:
+    def __init__(self, offset: int, size: int, doc: str, *, unit: str = "", cite: str = "",
+                 provenance: str = "observed", default: Any = 0, alias: bool = False) -> None:
         self.offset, self.size, self.doc, self.unit = offset, size, doc, unit
         self.cite, self.provenance, self.default, self.alias = cite, provenance, default, alias
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        low = self.mask >> (8 * self.offset)
+        self._shift = (low & -low).bit_length() - 1
+        self._limit = low >> self._shift
 
     @overload
     def __get__(self, instance: None, owner: type) -> Field[T]: ...
@@ -59,6 +63,22 @@ class Field(Generic[T]):
     def write(self, word: bytearray, value: Any) -> None:
         """Put `value` into `word`; a value that does not fit is a FormatError."""
         raise TypeError(self.kind)
+
+    def peek(self, raw: Raw) -> int:
+        """Return the field's bits as one unsigned number, whatever they mean."""
+        return int.from_bytes(raw[self.offset:self.offset + self.size], "little") >> self._shift & self._limit
+
+    def poke(self, word: bytearray, bits: int) -> None:
+        """Put back what `peek` gave; other fields keep their bits, flags that `write` would set too."""
+        if not 0 <= bits <= self._limit:
+            raise self.refuse(f"a number of {self._limit.bit_length()} bits", bits)
+        here = slice(self.offset, self.offset + self.size)
+        kept = int.from_bytes(word[here], "little") & ~(self._limit << self._shift)
+        word[here] = (kept | bits << self._shift).to_bytes(self.size, "little")
+
+    def render(self, value: T) -> Any:
+        """Return a value of the field as JSON has it: numbers, strings, lists and objects only."""
+        return value
 
     def refuse(self, expected: str, got: object) -> FormatError:
         """Return the error for a value the field cannot hold."""
@@ -114,6 +134,10 @@ class Float32(Field[float]):
         except (struct.error, OverflowError):
             raise self.refuse("a number of single precision", value) from None
 
+    def render(self, value: float) -> Any:
+        # JSON has no infinity and no NaN; their Python spelling is what float() reads back.
+        return value if math.isfinite(value) else str(value)
+
 
 class Immediate(Float32):
     """A 32-bit immediate: a float, or `Bits` when the flag field named by `integer` is set."""
@@ -131,10 +155,16 @@ class Immediate(Float32):
 
     def write(self, word: bytearray, value: Any) -> None:
         if isinstance(value, Bits):
+            if not -(1 << 31) <= value.value < 1 << 32:
+                raise self.refuse("an integer of 32 bits", value.value)
             word[self.offset:self.offset + 4] = (value.value & 0xFFFFFFFF).to_bytes(4, "little")
             self.integer.write(word, 1)
         else:
             super().write(word, value)
+            self.integer.write(word, 0)
+
+    def render(self, value: Any) -> Any:
+        return {"bits": value.value} if isinstance(value, Bits) else super().render(value)
 
 
 class Enumeration(Field[int]):
@@ -154,6 +184,9 @@ class Enumeration(Field[int]):
 
     def write(self, word: bytearray, value: Any) -> None:
         word[self.offset] = self.code(value)
+
+    def render(self, value: int) -> Any:
+        return value.name if isinstance(value, IntEnum) else value
 
     def code(self, value: Any) -> int:
         """Return the code of a member, a member's name or a plain number."""
@@ -224,9 +257,10 @@ class Text(Field[str]):
         return raw[self.offset:self.offset + self.size].split(b"\0", 1)[0].decode("ascii", "backslashreplace")
 
     def write(self, word: bytearray, value: Any) -> None:
-        data = str(value).encode("ascii", "replace")
-        if len(data) > self.size or str(value) != data.decode("ascii"):
+        text = str(value)
+        if len(text) > self.size or not text.isascii() or "\0" in text:
             raise self.refuse(f"at most {self.size} ASCII characters", value)
+        data = text.encode("ascii")
         word[self.offset:self.offset + self.size] = data.ljust(self.size, b"\0")
 
 
@@ -241,8 +275,14 @@ class Bytes(Field[tuple[int, ...]]):
     def read(self, raw: Raw) -> tuple[int, ...]:
         return tuple(raw[self.offset:self.offset + self.size])
 
+    def render(self, value: tuple[int, ...]) -> Any:
+        return list(value)
+
     def write(self, word: bytearray, value: Any) -> None:
-        values = tuple(value)
+        try:
+            values = tuple(value)
+        except TypeError:
+            raise self.refuse(f"{self.size} numbers from 0 to 255", value) from None
         if len(values) != self.size or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
             raise self.refuse(f"{self.size} numbers from 0 to 255", value)
         word[self.offset:self.offset + self.size] = bytes(values)

@@ -54,7 +54,7 @@ class DmaAddress(NamedTuple):
     """A DMA address: form `variable` (var_id, byte offset), `table` (index, offset) or `absolute` (0, address)."""
 
     form: str
-    index: int
+    index: int  # type: ignore[assignment]  # a tuple's own index() is never wanted here
     offset: int
 
 
@@ -83,7 +83,8 @@ class Pattern(Field[AccessPattern]):
     def __init__(self, offset: int, dims: int, doc: str, *, role: str, dtype: str, partitions: str, wide: bool = False,
                  **facts: Any) -> None:
         self.struct = struct.Struct(f"<I{dims}i{dims}I" if wide else f"<I{dims}h{dims}H")
-        super().__init__(offset, self.struct.size, doc, **{"default": AccessPattern(0, (0,) * dims, (0,) * dims), **facts})
+        unused = AccessPattern(0, (0,) * dims, (0,) * dims)
+        super().__init__(offset, self.struct.size, doc, **{"default": unused, **facts})
         self.dims, self.role, self.dtype, self.partitions, self.wide = dims, role, dtype, partitions, wide
 
     def read(self, raw: bytes) -> AccessPattern:
@@ -92,13 +93,19 @@ class Pattern(Field[AccessPattern]):
         return AccessPattern(values[0], values[1:1 + dims], values[1 + dims:])
 
     def write(self, word: bytearray, value: Any) -> None:
-        address, steps, counts = value
+        try:
+            address, steps, counts = value
+        except (TypeError, ValueError):
+            raise self.refuse("(address, steps, counts)", value) from None
         if len(steps) != self.dims or len(counts) != self.dims:
             raise self.refuse(f"{self.dims} dimensions", value)
         try:
             self.struct.pack_into(word, self.offset, address, *steps, *counts)
         except struct.error:
             raise self.refuse("steps and counts of " + ("32" if self.wide else "16") + " bits", value) from None
+
+    def render(self, value: AccessPattern) -> Any:
+        return {"address": value.address, "steps": list(value.steps), "counts": list(value.counts)}
 
     def fits(self, steps: tuple[int, ...], counts: tuple[int, ...]) -> bool:
         """Tell whether a pattern of any depth up to `dims` can be encoded here."""
@@ -117,8 +124,8 @@ class Pointer(Field[int]):
 
     kind = "pointer"
 
-    def __init__(self, offset: int, doc: str, *, dtype: str | Dtype, partitions: str, flag: BitFlag | Field[int] | None = None,
-                 inverted: bool = False, **facts: Any) -> None:
+    def __init__(self, offset: int, doc: str, *, dtype: str | Dtype, partitions: str,
+                 flag: BitFlag | Field[int] | None = None, inverted: bool = False, **facts: Any) -> None:
         super().__init__(offset, 4, doc, **facts)
         self.role, self.dtype, self.partitions, self.flag, self.inverted = "read", dtype, partitions, flag, inverted
         self._unpack = struct.Struct("<I").unpack_from
@@ -159,11 +166,20 @@ class DmaAddressField(Field[DmaAddress]):
             return DmaAddress(form, 0, high << 32 | low)
         return DmaAddress(form, high & 0x0FFFFFFF, low)
 
+    def render(self, value: DmaAddress) -> Any:
+        return {"form": value.form, "index": value.index, "offset": value.offset}
+
     def write(self, word: bytearray, value: Any) -> None:
-        form, index, offset = value
+        try:
+            form, index, offset = value
+        except (TypeError, ValueError):
+            raise self.refuse("(form, index, offset)", value) from None
         limit = 1 << 64 if form == "absolute" else 1 << 32
         if form not in _FORM_CODES or not 0 <= index < 1 << 28 or not 0 <= offset < limit:
             raise self.refuse("a variable, table or absolute address", value)
+        # The top nibble tells the form, so an absolute address must not spell another one.
+        if form == "absolute" and (index or offset >> 60 in (1, 2)):
+            raise self.refuse("an absolute address below 1 << 60", value)
         if form == "absolute":
             word[self.offset:self.offset + 8] = offset.to_bytes(8, "little")
         else:
@@ -183,11 +199,14 @@ class DmaPatternField(Field[DmaPattern]):
         a, b, c, d = self.struct.unpack_from(raw, self.offset)
         return DmaPattern((a, b), (c, d))
 
+    def render(self, value: DmaPattern) -> Any:
+        return {"steps": list(value.steps), "counts": list(value.counts)}
+
     def write(self, word: bytearray, value: Any) -> None:
-        steps, counts = value
         try:
+            steps, counts = value
             self.struct.pack_into(word, self.offset, *steps, *counts)
-        except struct.error:
+        except (TypeError, ValueError, struct.error):
             raise self.refuse("two steps of 32 bits and two counts of 16", value) from None
 
 

@@ -6,8 +6,9 @@ from formats.dtypes import Dtype
 from formats.isa.enums import Fp32Pass, TransposeMode
 from formats.isa.field import Enumeration, Integer
 from formats.isa.instruction import Instruction
-from formats.isa.operand import Pattern
-from formats.isa.syntax import Key, PatternItem, Product
+from formats.isa.operand import Access, Pattern
+from formats.isa.syntax import Key, Product
+from formats.isa.syntax_operands import PatternItem
 
 __all__ = ["LoadWeights", "MatMul"]
 
@@ -53,3 +54,13 @@ class MatMul(_PeWord):
     dst = Pattern(48, 3, "result in PSUM", role="write", dtype="dst_dtype", partitions="cols")
     SYNTAX = (Key("acc_flags"), Key("fp32_mode", optional=True), PatternItem("src"), PatternItem("dst", typed=False),
               Product("rows", "cols"))
+
+    @property
+    def writes(self) -> tuple[Access, ...]:
+        """Return the access to PSUM with the element type it really has: fp32, or the source's in transpose mode."""
+        access, = self._accesses("write") or (None,)
+        if access is None:
+            return ()
+        if not access.dtype:
+            access = access._replace(dtype=self.dtype if self.transpose_mode else Dtype.FLOAT32)
+        return (access,)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from formats.isa import activation, control, dma, extension, pe, vector
-from formats.isa.instruction import EXTENSION_OPCODE, Instruction, Unknown
+from formats.isa import activation, control, dma, extension, loader, pe, vector
+from formats.isa.instruction import EXTENSION_OPCODE, Instruction
+from formats.isa.unknown import Unknown
 
 __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 
 CLASSES: tuple[type[Instruction], ...] = tuple(
-    getattr(module, name) for module in (pe, activation, vector, control, dma, extension) for name in module.__all__)
+    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension)
+    for name in module.__all__)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256
 BY_CODE: dict[int, type[Instruction]] = {}
@@ -37,8 +39,10 @@ def lookup(raw: bytes, *, extended: bool) -> type[Instruction]:
     found = BY_OPCODE[opcode]
     if found is None:
         return Unknown
-    if not extended and found._OURS_MASK and int.from_bytes(raw[:64], "little") & found._OURS_MASK:
-        return Unknown
-    if not extended and found.OURS_CODES and any(raw[offset] >= limit for offset, limit in found.OURS_CODES):
-        return Unknown
+    if not extended:
+        if found.OURS_MASK and int.from_bytes(raw[:64], "little") & found.OURS_MASK:
+            return Unknown
+        for offset, limit in found.OURS_CODES:
+            if raw[offset] >= limit:
+                return Unknown
     return found

@@ -1,32 +1,36 @@
-"""Text of a word in the profiler grammar, item by item and in both directions.
+"""Text of a word in the profiler grammar, item by item and in both directions. Source: isa.md 12.
 
-Each item knows the fields it speaks of, turns raw bytes into its piece of text (`""` when it prints nothing) and puts a
-parsed piece back. Source: isa.md 12.
+Each item knows the fields it speaks of, turns raw bytes into its piece of text (`""` when it prints nothing), says
+which of its fields that text leaves out of a given word, and puts a parsed piece back.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from formats.dtypes import DTYPES, Dtype
 from formats.errors import FormatError
-from formats.isa.field import Bits, Enumeration
-from formats.isa.operand import AccessPattern, DmaAddress, DmaPattern, Pattern, Pointer
+from formats.isa.field import Bits, Enumeration, Field, Float32, Immediate, Integer, Text
+from formats.isa.sync import SyncToken
 
 if TYPE_CHECKING:
     from formats.isa.instruction import Instruction
 
-__all__ = ["Bare", "DmaAddressItem", "DmaPatternItem", "Immediates", "Item", "Key", "Literal", "Names", "PatternItem",
-           "PointerItem", "Product", "Tokens", "float_text", "parse_integer"]
+__all__ = ["SPELLINGS", "Bare", "Formatter", "Item", "Key", "Literal", "Names", "Omitter", "Product", "Tokens",
+           "parse_dtype", "parse_integer", "parse_raw", "parse_scalar", "scalar_text", "split_braces"]
 
 Formatter = Callable[[bytes], str]
-_SPELLINGS: list[str] = [f"dtype{code:#04x}" for code in range(256)]
-for _code, _info in DTYPES.items():
-    _SPELLINGS[_code] = _info.spelling
-_CACHE_LIMIT = 1 << 16
+Omitter = Callable[[bytes], tuple[str, ...]]
+# Profiler spelling by code; a code without a name still has a spelling that reads back.
+SPELLINGS: tuple[str, ...] = tuple(DTYPES[Dtype(code)].spelling if code in set(Dtype) else f"dtype{code:#04x}"
+                                   for code in range(256))
+CACHE_LIMIT = 1 << 16
+_FLOAT = struct.Struct("<f")
+# What every queue name of the corpus is made of; other text goes into braces, so that it cannot look like an operand.
+_CLEAN_TEXT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.\-]*\0*")
 
 
 def parse_integer(text: str, key: str) -> int:
@@ -37,32 +41,63 @@ def parse_integer(text: str, key: str) -> int:
         raise FormatError("not a number", field=key, got=repr(text)) from None
 
 
-def float_text(value: float) -> str:
-    """Return the shortest of nine digits that reads back as the same single-precision number."""
-    return f"{value:.9g}"
+def parse_dtype(text: str, key: str = "dtype") -> int:
+    """Return the code of a profiler spelling, or of `dtype0x1f` for a code without one."""
+    return parse_integer(text[5:], key) if text.startswith("dtype0x") else Dtype.from_spelling(text)
 
 
-def parse_dtype(text: str) -> int:
-    """Return the code of a profiler spelling."""
-    if text.startswith("dtype0x"):
-        return parse_integer(text[5:], "dtype")
-    return Dtype.from_spelling(text)
+def scalar_text(value: Any) -> str:
+    """Return an immediate: the shortest of nine digits that reads back, `i` before integers given as bits."""
+    return f"i{value.value}" if isinstance(value, Bits) else f"{value:.9g}"
+
+
+def parse_scalar(text: str, key: str) -> Any:
+    """Return the float, or the Bits behind `i`, that an immediate's text gives; 0x and digits are a float's bits."""
+    try:
+        if text.startswith("i") and text[1:].lstrip("-").isdigit():
+            number = int(text[1:])
+            if not -(1 << 31) <= number < 1 << 32:
+                raise FormatError("value does not fit", field=key, expected="an integer of 32 bits", got=text)
+            return Bits(number & 0xFFFFFFFF)
+        if text.startswith("0x"):
+            return _FLOAT.unpack(int(text, 16).to_bytes(4, "little"))[0]
+        return float(text)
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError("not a number", field=key, got=repr(text)) from None
+
+
+def reads_back(text: str, data: bytes) -> bool:
+    """Tell whether a printed float packs to the four bytes it was read from."""
+    try:
+        return _FLOAT.pack(float(text)) == data
+    except OverflowError:
+        return False
 
 
 class Tokens:
-    """The operands of one line: `keyed` values by key, `bare` words in order, and what was used."""
+    """The operands of one line: `keyed` values by key, `bare` words in order, `syncs` that are not the header's.
 
-    def __init__(self, words: list[str]) -> None:
+    Whatever an item uses is taken out, so that the rest can be refused.
+    """
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
         self.keyed: dict[str, str] = {}
         self.bare: list[str] = []
+        self.syncs: list[SyncToken] = []
         for word in words:
-            key, equals, value = word.partition("=")
-            if not equals:
-                self.bare.append(word)
-            elif key in self.keyed:
-                raise FormatError("given twice", field=key)
-            else:
-                self.keyed[key] = value
+            self.add(word)
+
+    def add(self, word: str) -> None:
+        """Sort in one word; a key that was there before is a FormatError."""
+        key, equals, value = word.partition("=")
+        if not equals:
+            self.bare.append(word)
+        elif key in self.keyed:
+            raise FormatError("given twice", field=key)
+        else:
+            self.keyed[key] = value
 
     def take(self, key: str) -> str | None:
         """Return and use up a keyed value, None where it is absent."""
@@ -75,15 +110,59 @@ class Tokens:
             raise FormatError("operand is missing", field=key)
         return value
 
+    def refuse_rest(self, name: str) -> None:
+        """Raise a FormatError for whatever no item has used."""
+        rest = [*self.bare, *self.keyed, *(f"a second {s.kind}" for s in self.syncs)]
+        if rest:
+            raise FormatError(f"{name} has no such operand", got=" ".join(rest))
+
+
+_LABEL = re.compile(r" ?\((?:Tensor|Vector|Scalar|Sync|GpSimd|q[^)]*)\)")
+_BRACES = re.compile(r"\{([^{}]*)\}\s*$")
+
+
+def split_braces(text: str) -> tuple[str, dict[str, str]]:
+    """Return operand text without the profiler's labels, and what stands in braces behind it."""
+    text = _LABEL.sub("", text)
+    match = _BRACES.search(text)
+    if not match:
+        return text, {}
+    tokens = Tokens(match[1].split())
+    if tokens.bare:
+        raise FormatError("braces hold field=value only", got=" ".join(tokens.bare))
+    return text[:match.start()], tokens.keyed
+
+
+def parse_raw(text: str, key: str = "raw") -> bytes:
+    """Return the bytes that hexadecimal digits spell."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise FormatError("not hexadecimal", field=key, got=repr(text[:40])) from None
+
 
 class Item:
-    """One piece of operand text; `covers` names the fields it prints."""
+    """One piece of operand text."""
 
-    covers: tuple[str, ...] = ()
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        """Return the names of the fields the item prints."""
+        return ()
+
+    def optional_field(self) -> str | None:
+        """Return the field that is left out when zero, None where there is no such field."""
+        return None
+
+    def form(self, cls: type[Instruction]) -> str:
+        """Return the piece's grammar for a manual: capitals stand for values."""
+        raise TypeError(type(self).__name__)
 
     def bind(self, cls: type[Instruction]) -> Formatter:
         """Return the function from raw bytes to text for `cls`."""
         raise TypeError(type(self).__name__)
+
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        """Return the function that names what the text of a word leaves out; None where it never does."""
+        return None
 
     def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
         """Move what the item reads from `tokens` into `values`."""
@@ -96,6 +175,9 @@ class Literal(Item):
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def form(self, cls: type[Instruction]) -> str:
+        return self.text
+
     def bind(self, cls: type[Instruction]) -> Formatter:
         return lambda raw: self.text
 
@@ -106,35 +188,68 @@ class Literal(Item):
 
 
 class Key(Item):
-    """`key=value` of one field; style is int, hex, float, or name; `optional` omits zero."""
+    """`key=value` of one field; style is int, hex, float, scalar or bytes; `optional` leaves zero out."""
 
     def __init__(self, field: str, key: str | None = None, *, style: str = "int", optional: bool = False) -> None:
         self.field, self.key, self.style, self.optional = field, key or field, style, optional
-        self.covers = (field,)
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        field = cls.FIELDS[self.field]
+        return (self.field, field.integer.name) if isinstance(field, Immediate) else (self.field,)
+
+    def optional_field(self) -> str | None:
+        return self.field if self.optional else None
+
+    def form(self, cls: type[Instruction]) -> str:
+        field = cls.FIELDS[self.field]
+        forms = {"float": "FLOAT", "scalar": "FLOAT|iINTEGER", "hex": "0xN", "bytes": "N,..."}
+        value = "NAME" if isinstance(field, Enumeration) else forms.get(self.style, "N")
+        return f"[{self.key}={value}]" if self.optional else f"{self.key}={value}"
 
     def bind(self, cls: type[Instruction]) -> Formatter:
-        field, prefix, optional = cls.FIELDS[self.field], self.key + "=", self.optional
-        if isinstance(field, Enumeration):
-            table = [prefix + _enum_text(v) for v in field.table]
-            read_code = field.read
-            if optional:
-                return lambda raw: table[v] if (v := read_code(raw)) else ""
-            return lambda raw: table[read_code(raw)]
+        field, prefix = cls.FIELDS[self.field], self.key + "="
+        if isinstance(field, Enumeration) or (isinstance(field, Integer) and field.size == 1 and not field.signed):
+            return self._from_table(field, prefix)
         read: Callable[[bytes], Any] = field.read
-        render: Callable[[Any], str]
-        if self.style == "hex":
-            render = hex
-        elif self.style == "float":
-            render = "{:f}".format
-        elif self.style == "scalar":
-            render = scalar_text
-        elif self.style == "bytes":
-            render = lambda values: ",".join(map(str, values))
-        else:
-            render = str
-        if optional:
+        render: Callable[[Any], str] = {"hex": hex, "float": "{:f}".format, "scalar": scalar_text,
+                                        "bytes": lambda values: ",".join(map(str, values))}.get(self.style, str)
+        if self.optional:
             return lambda raw: prefix + render(v) if (v := read(raw)) else ""
         return lambda raw: prefix + render(read(raw))
+
+    def _from_table(self, field: Field[Any], prefix: str) -> Formatter:
+        render = hex if self.style == "hex" else str
+        named = [enum_text(v) for v in field.table] if isinstance(field, Enumeration) else map(render, range(256))
+        table = [prefix + code for code in named]
+        if self.optional:
+            table[0] = ""
+        if field.kind == "nibble":
+            read: Callable[[bytes], int] = field.read
+            return lambda raw: table[read(raw)]
+        offset = field.offset
+        return lambda raw: table[raw[offset]]
+
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        field = cls.FIELDS[self.field]
+        if not isinstance(field, Float32):
+            return None
+        name, offset, stop = self.field, field.offset, field.offset + 4
+        formatter, cut = self.bind(cls), len(self.key) + 1
+        integer = field.integer.read if isinstance(field, Immediate) else None
+        known: dict[bytes, tuple[str, ...]] = {}
+
+        def omitted(raw: bytes) -> tuple[str, ...]:
+            if integer is not None and integer(raw):
+                return ()
+            data = raw[offset:stop]
+            found = known.get(data)
+            if found is None:
+                found = () if reads_back(formatter(raw)[cut:] or "0", data) else (name,)
+                if len(known) < CACHE_LIMIT:
+                    known[data] = found
+            return found
+
+        return omitted
 
     def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
         text = tokens.take(self.key) if self.optional else tokens.need(self.key)
@@ -147,71 +262,82 @@ class Key(Item):
             values[self.field] = parse_scalar(text, self.key)
         elif self.style == "bytes":
             values[self.field] = tuple(parse_integer(t, self.key) for t in text.split(","))
-        elif self.style == "text":
-            values[self.field] = text
         else:
             values[self.field] = parse_integer(text, self.key)
 
 
-def _enum_text(value: int) -> str:
-    return value.name if hasattr(value, "name") else hex(value)
+def enum_text(value: int) -> str:
+    """Return the name of a code, or the code in hexadecimal where it has none."""
+    return str(value.name) if hasattr(value, "name") else hex(value)
 
 
 def enum_code(field: Enumeration, text: str) -> int:
     """Return the code that a name or number gives for an enumeration field."""
-    if text[:1].isdigit():
-        return field.code(parse_integer(text, field.name))
-    return field.code(text)
-
-
-def scalar_text(value: Any) -> str:
-    """Return an immediate: `i` before integers given as bits."""
-    return f"i{value.value}" if isinstance(value, Bits) else float_text(value)
-
-
-def parse_scalar(text: str, key: str) -> Any:
-    """Return the float, or the Bits behind `i`, that an immediate's text gives."""
-    if text.startswith("i") and text[1:].lstrip("-").isdigit():
-        return Bits(int(text[1:]) & 0xFFFFFFFF)
-    try:
-        if text.startswith("0x"):
-            return struct.unpack("<f", int(text, 16).to_bytes(4, "little"))[0]
-        return float(text)
-    except (ValueError, OverflowError):
-        raise FormatError("not a number", field=key, got=repr(text)) from None
+    return field.code(parse_integer(text, field.name) if text[:1].isdigit() else text)
 
 
 class Bare(Item):
-    """A bare word that names an enumeration value (`EXP`), or bare text."""
+    """A bare word that names an enumeration value (`EXP`), or the bare text of a queue's name."""
 
     def __init__(self, field: str) -> None:
-        self.field, self.covers = field, (field,)
+        self.field = field
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return (self.field,)
+
+    def form(self, cls: type[Instruction]) -> str:
+        return self.field.upper()
 
     def bind(self, cls: type[Instruction]) -> Formatter:
         field = cls.FIELDS[self.field]
+        offset = field.offset
         if isinstance(field, Enumeration):
-            table = [_enum_text(v) for v in field.table]
-            read_code = field.read
-            return lambda raw: table[read_code(raw)]
-        read: Callable[[bytes], Any] = field.read
-        return lambda raw: str(read(raw))
+            table = [enum_text(v) for v in field.table]
+            return lambda raw: table[raw[offset]]
+        stop = offset + field.size
+
+        def text(raw: bytes) -> str:
+            data = raw[offset:stop]
+            return data.rstrip(b"\0").decode("ascii") if _CLEAN_TEXT.fullmatch(data) else ""
+
+        return text
+
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        field = cls.FIELDS[self.field]
+        if isinstance(field, Enumeration):
+            return None
+        names, offset, stop = (self.field,), field.offset, field.offset + field.size
+
+        def omitted(raw: bytes) -> tuple[str, ...]:
+            data = raw[offset:stop]
+            return () if _CLEAN_TEXT.fullmatch(data) or not any(data) else names
+
+        return omitted
 
     def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+        field = cls.FIELDS[self.field]
         if not tokens.bare:
+            if isinstance(field, Text):
+                return
             raise FormatError("operand is missing", field=self.field)
         text = tokens.bare.pop(0)
-        field = cls.FIELDS[self.field]
         values[self.field] = enum_code(field, text) if isinstance(field, Enumeration) else text
 
 
 class Product(Item):
-    """`rows*cols`."""
+    """`rows*cols` of two one-byte fields."""
 
     def __init__(self, first: str, second: str) -> None:
-        self.covers = (first, second)
+        self.fields = (first, second)
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return self.fields
+
+    def form(self, cls: type[Instruction]) -> str:
+        return "*".join(name.upper() for name in self.fields)
 
     def bind(self, cls: type[Instruction]) -> Formatter:
-        a, b = (cls.FIELDS[name].offset for name in self.covers)
+        a, b = (cls.FIELDS[name].offset for name in self.fields)
         return lambda raw: f"{raw[a]}*{raw[b]}"
 
     def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
@@ -219,218 +345,37 @@ class Product(Item):
             match = re.fullmatch(r"(\d+)\*(\d+)", word)
             if match:
                 del tokens.bare[index]
-                values.update(zip(self.covers, map(int, match.groups()), strict=True))
+                values.update(zip(self.fields, map(int, match.groups()), strict=True))
                 return
-        raise FormatError("operand is missing", field="*".join(self.covers))
+        raise FormatError("operand is missing", field="*".join(self.fields))
 
 
 class Names(Item):
     """`key=A,B`: several enumeration fields under one key."""
 
     def __init__(self, key: str, *fields: str) -> None:
-        self.key, self.covers = key, fields
+        self.key, self.fields = key, fields
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return self.fields
+
+    def form(self, cls: type[Instruction]) -> str:
+        return f"{self.key}={','.join(name.upper() for name in self.fields)}"
 
     def bind(self, cls: type[Instruction]) -> Formatter:
         parts = []
-        for name in self.covers:
+        for name in self.fields:
             field = cls.FIELDS[name]
-            assert isinstance(field, Enumeration)
-            parts.append((field.offset, [_enum_text(v) for v in field.table]))
+            if not isinstance(field, Enumeration):
+                raise TypeError(f"{cls.__name__}.{name} is no enumeration")
+            parts.append((field.offset, [enum_text(v) for v in field.table]))
         prefix = self.key + "="
         return lambda raw: prefix + ",".join([table[raw[offset]] for offset, table in parts])
 
     def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
         texts = tokens.need(self.key).split(",")
-        if len(texts) != len(self.covers):
-            raise FormatError("wrong number of names", field=self.key, expected=len(self.covers), got=len(texts))
-        for name, text in zip(self.covers, texts, strict=True):
+        if len(texts) != len(self.fields):
+            raise FormatError("wrong number of names", field=self.key, expected=len(self.fields), got=len(texts))
+        for name, text in zip(self.fields, texts, strict=True):
             field = cls.FIELDS[name]
-            assert isinstance(field, Enumeration)
-            values[name] = enum_code(field, text)
-
-
-_PATTERN = re.compile(r"(?:(\w+)@)?0x([0-9a-fA-F]+)\[([-\d,]*)\]\[([\d,]*)\]")
-
-
-class PatternItem(Item):
-    """`key=dtype@0xaddr[steps][counts]`; `typed=False` leaves the dtype out, `optional` an unused operand."""
-
-    def __init__(self, field: str, key: str | None = None, *, typed: bool = True, optional: bool = False) -> None:
-        self.field, self.key, self.typed, self.optional = field, key or field, typed, optional
-        self.covers = (field,)
-
-    def bind(self, cls: type[Instruction]) -> Formatter:
-        field = cls.FIELDS[self.field]
-        assert isinstance(field, Pattern)
-        if self.typed:
-            self.covers = (self.field, field.dtype)
-        start, middle, stop = field.offset, field.offset + 4, field.offset + field.size
-        read, read_dtype = field.read, cls.FIELDS[field.dtype].read
-        prefix, typed, enabled = self.key + "=", self.typed, field.enabled if self.optional else None
-        tails: dict[bytes, str] = {}
-
-        def text(raw: bytes) -> str:
-            if enabled is not None and not enabled(raw):
-                return ""
-            shape = raw[middle:stop]
-            tail = tails.get(shape)
-            if tail is None:
-                _, steps, counts = read(raw)
-                tail = f"[{','.join(map(str, steps))}][{','.join(map(str, counts))}]"
-                if len(tails) < _CACHE_LIMIT:
-                    tails[shape] = tail
-            address = int.from_bytes(raw[start:middle], "little")
-            if typed:
-                return f"{prefix}{_SPELLINGS[read_dtype(raw)]}@{address:#x}{tail}"
-            return f"{prefix}{address:#x}{tail}"
-
-        return text
-
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
-        word = tokens.take(self.key) if self.optional else tokens.need(self.key)
-        if word is None:
-            return
-        match = _PATTERN.fullmatch(word)
-        if not match or (match[1] is None) == self.typed:
-            form = ("dtype@" if self.typed else "") + "0xaddress[steps][counts]"
-            raise FormatError("not an access pattern", field=self.key, expected=form, got=repr(word))
-        steps, counts = (tuple(int(v) for v in text.split(",") if v.strip("-")) for text in (match[3], match[4]))
-        field = cls.FIELDS[self.field]
-        assert isinstance(field, Pattern)
-        values[self.field] = AccessPattern(int(match[2], 16), steps, counts)
-        if self.typed:
-            values[field.dtype] = parse_dtype(match[1])
-
-
-class PointerItem(Item):
-    """`key=dtype@0xaddr` of a per-partition scalar, omitted when unused."""
-
-    def __init__(self, field: str, key: str) -> None:
-        self.field, self.key, self.covers = field, key, (field,)
-
-    def bind(self, cls: type[Instruction]) -> Formatter:
-        field = cls.FIELDS[self.field]
-        assert isinstance(field, Pointer)
-        dtype = field.dtype
-        self.covers = (self.field, *([dtype] if isinstance(dtype, str) and not isinstance(dtype, Dtype) else []),
-                       *([field.flag.name] if field.flag is not None else []))
-        prefix, enabled, read = self.key + "=", field.enabled, field.read
-        if isinstance(dtype, Dtype):
-            fixed = dtype.spelling
-            return lambda raw: f"{prefix}{fixed}@{read(raw):#x}" if enabled(raw) else ""
-        read_dtype = cls.FIELDS[dtype].read
-        return lambda raw: f"{prefix}{_SPELLINGS[read_dtype(raw)]}@{read(raw):#x}" if enabled(raw) else ""
-
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
-        word = tokens.take(self.key)
-        field = cls.FIELDS[self.field]
-        assert isinstance(field, Pointer)
-        if word is None:
-            if field.flag is not None and field.inverted:
-                values[field.flag.name] = 1
-            return
-        match = re.fullmatch(r"(\w+)@0x([0-9a-fA-F]+)", word)
-        if not match:
-            raise FormatError("not a pointer", field=self.key, expected="dtype@0xaddress", got=repr(word))
-        values[self.field] = int(match[2], 16)
-        if not isinstance(field.dtype, Dtype):
-            values[field.dtype] = parse_dtype(match[1])
-
-
-class Immediates(Item):
-    """`imm=a,b imm_src=PTR,INSTRUCTION`: immediates that are numbers or pointers."""
-
-    def __init__(self, *pairs: tuple[str, str]) -> None:
-        self.pairs = pairs
-        self.covers = tuple(name for pair in pairs for name in pair)
-
-    def bind(self, cls: type[Instruction]) -> Formatter:
-        parts: list[tuple[Callable[[bytes], bool], Callable[[bytes], Any], Callable[[bytes], Any]]] = []
-        covers = list(self.covers)
-        for number, pointer in self.pairs:
-            field, number_field = cls.FIELDS[pointer], cls.FIELDS[number]
-            assert isinstance(field, Pointer) and field.flag is not None
-            covers += [field.flag.name, number_field.integer.name]  # type: ignore[attr-defined]
-            parts.append((field.enabled, field.read, number_field.read))
-        self.covers = tuple(covers)
-
-        def text(raw: bytes) -> str:
-            flags = [enabled(raw) for enabled, _, _ in parts]
-            values = [f"{pointer(raw):#x}" if flag else scalar_text(number(raw))
-                      for flag, (_, pointer, number) in zip(flags, parts, strict=True)]
-            sources = ["PTR" if flag else "INSTRUCTION" for flag in flags]
-            return f"imm={','.join(values)} imm_src={','.join(sources)}"
-
-        return text
-
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
-        texts, sources = tokens.need("imm").split(","), tokens.need("imm_src").split(",")
-        if not len(texts) == len(sources) == len(self.pairs):
-            raise FormatError("wrong number of immediates", field="imm", expected=len(self.pairs), got=len(texts))
-        for (number, pointer), text, source in zip(self.pairs, texts, sources, strict=True):
-            if source == "PTR":
-                values[pointer] = parse_integer(text, "imm")
-            elif source == "INSTRUCTION":
-                values[number] = parse_scalar(text, "imm")
-            else:
-                raise FormatError("not a source", field="imm_src", expected="PTR or INSTRUCTION", got=repr(source))
-
-
-class DmaPatternItem(Item):
-    """`key=[steps][counts]` of a direct DMA."""
-
-    def __init__(self, field: str) -> None:
-        self.field, self.covers = field, (field,)
-
-    def bind(self, cls: type[Instruction]) -> Formatter:
-        read: Callable[[bytes], Any] = cls.FIELDS[self.field].read
-        prefix = self.field + "="
-
-        def text(raw: bytes) -> str:
-            (a, b), (c, d) = read(raw)
-            return f"{prefix}[{a},{b}][{c},{d}]"
-
-        return text
-
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
-        word = tokens.need(self.field)
-        match = re.fullmatch(r"\[(-?\d+),(-?\d+)\]\[(\d+),(\d+)\]", word)
-        if not match:
-            raise FormatError("not a DMA pattern", field=self.field, expected="[a,b][c,d]", got=repr(word))
-        a, b, c, d = map(int, match.groups())
-        values[self.field] = DmaPattern((a, b), (c, d))
-
-
-class DmaAddressItem(Item):
-    """`src_var_id=… src_var_offset=…`, `src_table_index=…` or `src_addr_imm=…`, then `src_shape_reg=0`."""
-
-    def __init__(self, field: str, side: str, *, hex_table: bool) -> None:
-        self.field, self.side, self.hex_table, self.covers = field, side, hex_table, (field,)
-
-    def bind(self, cls: type[Instruction]) -> Formatter:
-        read: Callable[[bytes], Any] = cls.FIELDS[self.field].read
-        side, hex_table = self.side, self.hex_table
-
-        def text(raw: bytes) -> str:
-            form, index, offset = read(raw)
-            if form == "variable":
-                body = f"{side}_var_id={index} {side}_var_offset={offset}"
-            elif form == "table":
-                body = f"{side}_table_offset_imm={f'{offset:#x}' if hex_table else offset} {side}_table_index={index}"
-            else:
-                body = f"{side}_addr_imm={offset:#x}"
-            return f"{body} {side}_shape_reg=0"
-
-        return text
-
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
-        side = self.side
-        tokens.take(f"{side}_shape_reg")
-        for form, index_key, offset_key in (("variable", "var_id", "var_offset"), ("table", "table_index", "table_offset_imm"),
-                                            ("absolute", "", "addr_imm")):
-            offset = tokens.take(f"{side}_{offset_key}")
-            if offset is not None:
-                index = parse_integer(tokens.need(f"{side}_{index_key}"), index_key) if index_key else 0
-                values[self.field] = DmaAddress(form, index, parse_integer(offset, offset_key))
-                return
-        raise FormatError("operand is missing", field=f"{side} address")
+            values[name] = enum_code(field, text) if isinstance(field, Enumeration) else parse_integer(text, name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from formats.dtypes import Dtype
 from formats.isa.enums import AluOp, ReduceDims
 from formats.isa.field import BitFlag, Enumeration, Immediate, Integer, Nibble
 from formats.isa.instruction import Instruction
 from formats.isa.operand import Pattern, Pointer
-from formats.isa.syntax import Immediates, Key, Names, PatternItem
+from formats.isa.syntax import Item, Key, Names
+from formats.isa.syntax_operands import Immediates, PatternItem
 
 __all__ = ["Cast", "Copy", "Memset", "Reciprocal", "TensorReduce", "TensorScalar", "TensorTensor"]
 
@@ -58,7 +61,8 @@ class TensorScalar(Instruction):
     immediate1_pointer = Pointer(44, "operand 1, one value per partition", dtype=Dtype.FLOAT32, partitions="channels",
                                  flag=immediate1_is_pointer, alias=True)
     dst = Pattern(48, 3, "output", role="write", dtype="dst_dtype", partitions="channels")
-    SYNTAX = (Names("ops", "op0", "op1"), Immediates(("immediate0", "immediate0_pointer"), ("immediate1", "immediate1_pointer")),
+    SYNTAX = (Names("ops", "op0", "op1"),
+              Immediates(("immediate0", "immediate0_pointer"), ("immediate1", "immediate1_pointer")),
               PatternItem("src"), PatternItem("dst"), Key("channels"), Key("reverse0", optional=True),
               Key("reverse1", optional=True))
 
@@ -73,7 +77,7 @@ class _OneInput(Instruction):
     dst_dtype = Enumeration(33, Dtype, "element type of the output")
     channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
     dst = Pattern(44, 4, "output", role="write", dtype="dst_dtype", partitions="channels")
-    SYNTAX = (PatternItem("src"), PatternItem("dst"), Key("channels"))
+    SYNTAX: ClassVar[tuple[Item, ...]] = (PatternItem("src"), PatternItem("dst"), Key("channels"))
 
 
 class TensorReduce(_OneInput):

@@ -1,0 +1,281 @@
+"""Words that only the loader writes: branches, register loads, device writes, notifications. Source: isa.md 10."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from formats.dtypes import Dtype
+from formats.errors import FormatError
+from formats.isa.enums import BranchCompare, RangeClearMode
+from formats.isa.field import Bytes, Enumeration, Integer
+from formats.isa.instruction import ENGINES, Instruction
+from formats.isa.syntax import (
+    SPELLINGS,
+    Formatter,
+    Item,
+    Key,
+    Literal,
+    Omitter,
+    Tokens,
+    enum_text,
+    parse_dtype,
+    parse_integer,
+)
+
+__all__ = ["CompareBranch", "Drain", "EventSemaphoreRangeClear", "Notify", "Opcode95", "OpcodeA1", "TensorLoad",
+           "TensorStore", "Write"]
+
+
+class Opcode95(Instruction):
+    """Configure Pool, perhaps; written by the loader. Its real name is unknown."""
+
+    __slots__ = ()
+    NAME = "OPCODE_95"
+    OPCODE = 0x95
+    ENGINES = ("Pool",)
+    CITE = "isa.md 10.2 (95)"
+    PROVENANCE = "inferred"
+    mode = Integer(12, 1, "1 with address and size, 2 with zeros", provenance="inferred")
+    unknown_13 = Integer(13, 1, "unknown; 0xff", provenance="inferred")
+    address = Integer(16, 8, "address in HBM", provenance="inferred")
+    bytes = Integer(28, 4, "size", unit="bytes", provenance="inferred")
+    SYNTAX = (Key("mode"), Key("address", style="hex"), Key("bytes", style="hex"))
+
+
+class OpcodeA1(Instruction):
+    """Halt, perhaps; written by the loader after an engine's register 4. Its real name is unknown."""
+
+    __slots__ = ()
+    NAME = "OPCODE_A1"
+    OPCODE = 0xA1
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (a1)"
+    PROVENANCE = "inferred"
+
+
+class Drain(Instruction):
+    """Wait until everything before has completed."""
+
+    __slots__ = ()
+    NAME = "DRAIN"
+    OPCODE = 0xA2
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (a2)"
+    unknown_40 = Integer(40, 4, "unknown; 1 in the first epilogue word of a stream", provenance="inferred")
+
+
+class _WriteItem(Item):
+    """`data=a[,b] size=4[,4] dst=a[,b]`."""
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return ("size0", "size1", "address0", "address1", "data0", "data1")
+
+    def form(self, cls: type[Instruction]) -> str:
+        return "data=0xN[,0xN] size=N[,N] dst=0xADDRESS[,0xADDRESS]"
+
+    def bind(self, cls: type[Instruction]) -> Formatter:
+        unpack: Callable[..., tuple[int, ...]] = struct.Struct("<QQQQ").unpack_from
+
+        def text(raw: bytes) -> str:
+            a, b, c, d = unpack(raw, 16)
+            if raw[13] or b or d:
+                return f"data={c:#x},{d:#x} size={raw[12]},{raw[13]} dst={a:#x},{b:#x}"
+            return f"data={c:#x} size={raw[12]} dst={a:#x}"
+        return text
+
+    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+        counts = set()
+        for key, stem in (("data", "data"), ("size", "size"), ("dst", "address")):
+            texts = tokens.need(key).split(",")
+            counts.add(len(texts))
+            values.update((f"{stem}{i}", parse_integer(text, key)) for i, text in enumerate(texts[:2]))
+        if counts not in ({1}, {2}):
+            raise FormatError("data, size and dst hold one value each, or two each", field="data")
+
+
+class Write(Instruction):
+    """Write one or two values to device addresses: registers, doorbells, semaphores."""
+
+    __slots__ = ()
+    NAME = "WRITE"
+    OPCODE = 0xA5
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (a5)"
+    size0 = Integer(12, 1, "bytes of the first value", unit="bytes", default=4)
+    size1 = Integer(13, 1, "bytes of the second value, 0 for none", unit="bytes")
+    address0 = Integer(16, 8, "first device address")
+    address1 = Integer(24, 8, "second device address")
+    data0 = Integer(32, 8, "first value")
+    data1 = Integer(40, 8, "second value")
+    SYNTAX = (_WriteItem(),)
+
+
+class Notify(Instruction):
+    """Send a notification to the host."""
+
+    __slots__ = ()
+    NAME = "NOTIFY"
+    OPCODE = 0xA6
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (a6)"
+    notify_hint = Integer(36, 2, "which notification")
+    trace = Integer(39, 1, "1 starts a trace record", default=1, provenance="inferred")
+    SYNTAX = (Key("notify_hint", "hint"), Literal("notification=EXPLICIT"), Literal("trace=START"))
+
+
+class _BranchItem(Item):
+    """`cmp_op=EQ dtype=int32 cmp0=$R[0] cmp1=0 label_id=1024 [debugHint=2]`."""
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return ("compare", "dtype", "register", "constant", "target", "hint")
+
+    def form(self, cls: type[Instruction]) -> str:
+        return "cmp_op=NAME [dtype=DTYPE cmp0=$R[N] cmp1=N] label_id=N [debugHint=N]"
+
+    def bind(self, cls: type[Instruction]) -> Formatter:
+        names = [enum_text(code) for code in cls.FIELDS["compare"].table]  # type: ignore[attr-defined]
+
+        def text(raw: bytes) -> str:
+            label = int.from_bytes(raw[48:52], "little")
+            condition = ""
+            if raw[12]:
+                constant = int.from_bytes(raw[32:36], "little")
+                condition = f" dtype={SPELLINGS[raw[13]]} cmp0=$R[{raw[16]}] cmp1={constant}"
+            hint = f" debugHint={raw[3]}" if raw[3] else ""
+            return f"cmp_op={names[raw[12]]}{condition} label_id={label}{hint}"
+        return text
+
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        # An unconditional branch prints neither what it would compare nor how.
+        fields = [cls.FIELDS[name] for name in ("dtype", "register", "constant")]
+        parts = [(field.name, field.peek, field.peek(cls.defaults())) for field in fields]
+        return lambda raw: () if raw[12] else tuple([name for name, peek, value in parts if peek(raw) != value])
+
+    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+        name = tokens.need("cmp_op")
+        values["compare"] = parse_integer(name, "cmp_op") if name[:1].isdigit() else name
+        if (text := tokens.take("dtype")) is not None:
+            values["dtype"] = parse_dtype(text)
+        if (text := tokens.take("cmp0")) is not None:
+            match = re.fullmatch(r"\$?R\[(\d+)\]", text)
+            if not match:
+                raise FormatError("not a register", field="cmp0", expected="$R[n]", got=repr(text))
+            values["register"] = int(match[1])
+        if (text := tokens.take("cmp1")) is not None:
+            constant = parse_integer(text, "cmp1")
+            values["constant"] = constant + (1 << 32) if -(1 << 31) <= constant < 0 else constant
+        label = parse_integer(tokens.need("label_id"), "label_id")
+        values["target"] = label - (1 << 32) if 1 << 31 <= label < 1 << 32 else label
+        if (text := tokens.take("debugHint")) is not None:
+            values["hint"] = parse_integer(text, "debugHint")
+
+
+class CompareBranch(Instruction):
+    """Branch when a register compares with a constant; the offset counts from the branch word."""
+
+    __slots__ = ()
+    NAME = "COMPARE_BRANCH"
+    OPCODE = 0xA9
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (a9)"
+    compare = Enumeration(12, BranchCompare, "comparison")
+    dtype = Enumeration(13, Dtype, "element type compared", default=Dtype.INT32)
+    branch_kind = Integer(14, 1, "3 relative, 1 through registers", default=3, provenance="inferred")
+    register = Integer(16, 1, "register compared", provenance="inferred")
+    constant = Integer(32, 4, "constant compared with")
+    target_registers = Bytes(34, 2, "register pair that holds the target in kind 1, perhaps", provenance="inferred",
+                             alias=True)
+    target = Integer(48, 4, "offset of the target from this word", unit="bytes", signed=True)
+    SYNTAX = (_BranchItem(),)
+
+
+class _RegisterLoadItem(Item):
+    """`addr=uint32@0x…[steps][counts] data=$R[n],…`."""
+
+    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+        return ("dtype", "count0", "count1", "address", "step0", "step1", "registers")
+
+    def form(self, cls: type[Instruction]) -> str:
+        return "addr=DTYPE@0xADDRESS[STEP,STEP][COUNT,COUNT] data=$R[N],..."
+
+    def bind(self, cls: type[Instruction]) -> Formatter:
+        def text(raw: bytes) -> str:
+            address, step0, step1 = struct.unpack_from("<Qii", raw, 16)
+            dtype = SPELLINGS[raw[12]]
+            registers = ",".join(f"$R[{raw[32 + i]}]" for i in range(min(raw[14] * raw[15], 32)))
+            return f"addr={dtype}@{address:#x}[{step0},{step1}][{raw[14]},{raw[15]}] data={registers}"
+        return text
+
+    def omits(self, cls: type[Instruction]) -> Omitter | None:
+        return lambda raw: ("registers",) if any(raw[32 + min(raw[14] * raw[15], 32):64]) else ()
+
+    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+        text = tokens.need("addr")
+        match = re.fullmatch(r"(\w+)@0x([0-9a-f]+)\[(-?\d+),(-?\d+)\]\[(\d+),(\d+)\]", text)
+        if not match:
+            raise FormatError("not an address", field="addr", expected="dtype@0xaddress[a,b][c,d]", got=repr(text))
+        words = tokens.need("data")
+        found = [re.fullmatch(r"\$?R\[(\d+)\]", word) for word in words.split(",")] if words else []
+        registers = [int(word[1]) for word in found if word]
+        if len(registers) != len(found) or len(registers) != min(int(match[5]) * int(match[6]), 32):
+            raise FormatError("not one register for each element", field="data", got=repr(words))
+        values.update(dtype=parse_dtype(match[1], "addr"), address=int(match[2], 16), step0=int(match[3]),
+                      step1=int(match[4]), count0=int(match[5]), count1=int(match[6]),
+                      registers=tuple(registers) + (0,) * (32 - len(registers)))
+
+
+class TensorLoad(Instruction):
+    """Load registers from device memory."""
+
+    __slots__ = ()
+    NAME = "TENSOR_LOAD"
+    OPCODE = 0xAA
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (aa)"
+    dtype = Enumeration(12, Dtype, "element type", default=Dtype.UINT32)
+    count0 = Integer(14, 1, "elements of the inner dimension", default=1)
+    count1 = Integer(15, 1, "elements of the outer dimension", default=1)
+    address = Integer(16, 8, "device address")
+    step0 = Integer(24, 4, "inner step in elements", unit="elements", signed=True, provenance="inferred")
+    step1 = Integer(28, 4, "outer step in elements", unit="elements", signed=True, provenance="inferred")
+    registers = Bytes(32, 32, "registers loaded, one byte each")
+    SYNTAX = (_RegisterLoadItem(),)
+
+
+class TensorStore(Instruction):
+    """Store immediates to device addresses, the counterpart of TENSOR_LOAD; the name is an inference."""
+
+    __slots__ = ()
+    NAME = "TENSOR_STORE"
+    OPCODE = 0xAB
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (ab)"
+    PROVENANCE = "inferred"
+    dtype = Enumeration(12, Dtype, "element type", default=Dtype.UINT32, provenance="inferred")
+    store_kind = Integer(13, 1, "unknown; 1 may say immediate", provenance="inferred")
+    count0 = Integer(14, 1, "elements of the inner dimension", provenance="inferred")
+    count1 = Integer(15, 1, "elements of the outer dimension", provenance="inferred")
+    address = Integer(16, 8, "device address", provenance="inferred")
+    step0 = Integer(24, 4, "step in elements", unit="elements", signed=True, provenance="inferred")
+    unknown_30 = Integer(30, 2, "unknown; 4", provenance="inferred")
+    data = Bytes(32, 32, "data words", provenance="inferred")
+    SYNTAX = (Key("dtype"), Key("store_kind"), Key("count0"), Key("count1"), Key("address", style="hex"), Key("step0"),
+              Key("data", style="bytes"))
+
+
+class EventSemaphoreRangeClear(Instruction):
+    """Clear a range of semaphores."""
+
+    __slots__ = ()
+    NAME = "EVENT_SEMAPHORE_RANGE_CLEAR"
+    OPCODE = 0xB0
+    ENGINES = ENGINES
+    CITE = "isa.md 10.2 (b0)"
+    mode = Enumeration(12, RangeClearMode, "what is cleared", default=RangeClearMode.SEMAPHORE_ZERO,
+                       provenance="inferred")
+    first = Integer(13, 1, "first semaphore")
+    last = Integer(14, 1, "last semaphore")
+    SYNTAX = (Key("mode"), Key("first"), Key("last"))

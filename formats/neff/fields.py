@@ -1,0 +1,140 @@
+"""Typed access to JSON members: a value of the declared kind, or one FormatError that names member and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from formats.errors import FormatError
+
+__all__ = ["Fields", "load"]
+
+
+def load(data: bytes, where: str, cap: int) -> Fields:
+    """Return the JSON object in `data`.
+
+    Raises FormatError for more than `cap` bytes, for text that is not JSON, and for JSON that is not an object.
+    """
+    if len(data) > cap:
+        raise FormatError("JSON is over the size limit", path=where, expected=f"at most {cap} bytes", got=len(data))
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise FormatError("JSON is nested too deeply", path=where) from None
+    except ValueError as error:  # also text that is not UTF-8, and integers beyond Python's digit limit
+        raise FormatError(f"not JSON ({error})", path=where) from None
+    if not isinstance(value, dict):
+        raise FormatError("JSON is no object", path=where, got=type(value).__name__)
+    return Fields(value, where)
+
+
+class Fields:
+    """A JSON object whose keys are read with their kind checked; `where` names it in errors."""
+
+    __slots__ = ("raw", "where")
+
+    def __init__(self, raw: dict[str, Any], where: str) -> None:
+        self.raw, self.where = raw, where
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.raw
+
+    def fail(self, key: str, expected: str) -> FormatError:
+        """Return the error that says what stands under `key`."""
+        value = self.raw.get(key)
+        got = "nothing" if key not in self.raw else type(value).__name__
+        if isinstance(value, str | int | float):
+            got += f" {str(value)[:40]!r}"
+        return FormatError("wrong value", path=self.where, field=key, expected=expected, got=got)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string; without a default the key must be there."""
+        value = self.raw.get(key, default)
+        if not isinstance(value, str):
+            raise self.fail(key, "a string")
+        return printable(value)
+
+    def optional_text(self, key: str) -> str | None:
+        """Return a string, or None where the key is absent or null."""
+        return None if self.raw.get(key) is None else self.text(key)
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Return an integer; without a default the key must be there."""
+        value = self.raw.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.fail(key, "an integer")
+        return value
+
+    def optional_integer(self, key: str) -> int | None:
+        """Return an integer, or None where the key is absent or null."""
+        return None if self.raw.get(key) is None else self.integer(key)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return an integer or a float."""
+        value = self.raw.get(key, default)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.fail(key, "a number")
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.fail(key, "a number") from None
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """Return a list of integers; empty where the key is absent or null."""
+        values = self.raw.get(key)
+        if values is None:
+            return ()
+        if not isinstance(values, list) or any(not isinstance(v, int) or isinstance(v, bool) for v in values):
+            raise self.fail(key, "a list of integers")
+        return tuple(values)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings; empty where the key is absent or null."""
+        values = self.raw.get(key)
+        if values is None:
+            return ()
+        if not isinstance(values, list) or any(not isinstance(v, str) for v in values):
+            raise self.fail(key, "a list of strings")
+        return tuple(printable(v) for v in values)
+
+    def array(self, key: str) -> list[Any]:
+        """Return a list of anything; empty where the key is absent."""
+        values = self.raw.get(key, [])
+        if not isinstance(values, list):
+            raise self.fail(key, "a list")
+        return values
+
+    def objects(self, key: str) -> Iterator[Fields]:
+        """Yield the objects of a list; none where the key is absent."""
+        for number, item in enumerate(self.array(key)):
+            yield self._object(item, f"{key}[{number}]")
+
+    def object(self, key: str) -> Fields:
+        """Return an object; an empty one where the key is absent."""
+        return self._object(self.raw.get(key, {}), key)
+
+    def named_objects(self, key: str) -> Iterator[tuple[str, Fields]]:
+        """Yield name and object of the mapping under a key; none where the key is absent."""
+        return self.object(key).items()
+
+    def items(self) -> Iterator[tuple[str, Fields]]:
+        """Yield name and object of this mapping's entries."""
+        for name, item in self.raw.items():
+            yield printable(name), self._object(item, name)
+
+    def _object(self, item: Any, key: str) -> Fields:
+        if not isinstance(item, dict):
+            raise FormatError(
+                "wrong value", path=self.where, field=printable(key), expected="an object", got=type(item).__name__
+            )
+        return Fields(item, f"{self.where}: {printable(key)}")
+
+    def rest(self, *known: str) -> Mapping[str, Any]:
+        """Return the entries whose keys are not in `known`: what this reader has no name for."""
+        return {key: value for key, value in self.raw.items() if key not in known}
+
+
+def printable(text: str) -> str:
+    """Return `text` with lone surrogates escaped, so that it can always be printed."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,380 @@
+"""The part of a NEFF that one physical core runs, collected call by call; every call checks what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from formats.errors import FormatError
+from formats.neff.debug_writer import DebugEntry, DebugWriter
+from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
+from formats.neff.npy import parse_npy
+from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
+from formats.neff.writer_values import (
+    constant_file,
+    dtype_name,
+    function_code,
+    json_bytes,
+    queue_json,
+    shape_tuple,
+    variable_json,
+)
+from formats.targets import Target
+
+__all__ = ["SubgraphWriter"]
+
+_WORD = 64
+# What the gen3 runtime keeps of every partition (formats.md 3.5); other generations show nothing of the kind.
+_GEN3_RESERVATION = {"base_partition": 0, "offset": 229368, "partitions": 128, "size": 8, "type": "evtaccel"}
+_RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
+_ENTRY = 32
+
+
+class SubgraphWriter:
+    """Collect one subgraph; variables, queues and tensors keep the order of the calls in nothing but their numbers.
+
+    An engine without a stream gets the prelude that the compiler gives idle engines.
+    """
+
+    def __init__(self, target: Target, index: int, lnc: int) -> None:
+        self.target, self.index, self.name = target, index, f"sg{index:02d}"
+        self._features = ["neff_feature_vnc"] if lnc > 1 else []
+        self._reservations = [_GEN3_RESERVATION] if target.generation == "gen3" else []
+        self._streams: dict[str, bytes] = {}
+        self._variables: dict[str, Variable] = {}
+        self._ids: set[int] = set()
+        self._next_id = 1
+        self._queues: dict[str, Queue] = {}
+        self._blocks: dict[str, dict[tuple[str, int], dict[str, Any]]] = {engine: {} for engine in ENGINES}
+        self._tensors: dict[str, dict[str, Any]] = {}
+        self._sets: dict[str, tuple[dict[str, int], dict[str, bytes]]] = {}
+        self._constants: dict[str, bytes] = {}
+        self._debug: dict[str, list[DebugEntry | None]] = {}
+
+    def stream(self, engine: str, data: bytes) -> None:
+        """Set the instruction words of an engine."""
+        self._engine(engine)
+        if len(data) % _WORD:
+            raise FormatError(
+                "stream is not made of whole words",
+                path=self.name,
+                field=engine,
+                expected="a multiple of 64 bytes",
+                got=len(data),
+            )
+        self._streams[engine] = bytes(data)
+
+    def variable(
+        self,
+        name: str,
+        kind: str,
+        size: int | None = None,
+        *,
+        var_id: int | None = None,
+        alignment: int | None = None,
+        file_name: str | None = None,
+        backing_offset: int | None = None,
+        entries: Sequence[int] = (),
+        fabric_path: str | None = None,
+        referenced_var_id: int | None = None,
+    ) -> int:
+        """Add a variable and return its var_id, the lowest free one unless it is given (`state-buffer` takes 0).
+
+        `size`, `alignment`, `backing_offset` are bytes; `entries` are the var_ids of a `dge-table`.
+        """
+        if kind not in VARIABLE_KINDS:
+            raise FormatError(
+                "unknown variable type", path=self.name, field=name, expected=" ".join(VARIABLE_KINDS), got=repr(kind)
+            )
+        if name in self._variables:
+            raise FormatError("two variables of one name", path=self.name, field=name)
+        if var_id is None:
+            # 0 is the state buffer's in every known file.
+            var_id = 0 if kind == "state-buffer" else self._next_id
+        if var_id in self._ids or not 0 <= var_id < 1 << 28:
+            raise FormatError("var_id is taken or impossible", path=self.name, field=name, got=var_id)
+        self._ids.add(var_id)
+        while self._next_id in self._ids:
+            self._next_id += 1
+        self._variables[name] = Variable(
+            name,
+            kind,
+            var_id,
+            size,
+            alignment,
+            file_name,
+            backing_offset,
+            tuple(entries),
+            fabric_path,
+            referenced_var_id,
+        )
+        return var_id
+
+    def constant(self, name: str, content: Any, *, var_id: int | None = None, alignment: int | None = None) -> int:
+        """Add a constant with its variable and return the var_id.
+
+        `content` is an array (written as `.npy`), the bytes of an `.npy` file, or other bytes (written as they are).
+        """
+        data, tensor = constant_file(name, content)
+        file_name = f"value_{name}.npy" if tensor is not None else f"value_{name}.bin"
+        size = len(data) if tensor is None else len(parse_npy(data, file_name).payload)
+        number = self.variable(
+            name, "file", size, var_id=var_id, alignment=alignment, file_name=file_name, fabric_path="main"
+        )
+        self._constants[file_name] = data
+        if tensor is not None and name not in self._tensors:
+            self.tensor(name, tensor[0], tensor[1], "constant")
+        return number
+
+    def queue(
+        self,
+        name: str,
+        kind: str,
+        owner: str,
+        num_queues: int = 16,
+        semaphores: Sequence[int] = (),
+        *,
+        semaphore: int | None = None,
+        fabric_path: str = "main",
+        scratch_offset: int | None = None,
+        scratch_size: int | None = None,
+    ) -> None:
+        """Add a DMA queue of `num_queues` rings; `owner` is an engine ("SP") or its short name ("sp")."""
+        if kind not in QUEUE_KINDS:
+            raise FormatError(
+                "unknown queue type", path=self.name, field=name, expected=" ".join(QUEUE_KINDS), got=repr(kind)
+            )
+        owner = ENGINE_KEYS.get(owner, owner)
+        if owner not in ENGINE_KEYS.values():
+            raise FormatError(
+                "queue owner is no engine", path=self.name, field=name, expected=" ".join(ENGINES), got=repr(owner)
+            )
+        if name in self._queues:
+            raise FormatError("two queues of one name", path=self.name, field=name)
+        self._queues[name] = Queue(
+            name,
+            kind,
+            owner,
+            num_queues,
+            tuple(semaphores),
+            semaphore,
+            fabric_path,
+            scratch_offset=scratch_offset,
+            scratch_size=scratch_size,
+        )
+
+    def dma_block(
+        self,
+        queue: str,
+        block_id: int,
+        engine: str,
+        descriptors: Iterable[Descriptor],
+        *,
+        semaphore: int | None = None,
+        event: int | None = None,
+        remote_semaphores: Sequence[int] = (),
+        comment: str | None = None,
+    ) -> None:
+        """Add the descriptors that the word `PSEUDO_DMA_TRIGGER queue block_id` of an engine starts."""
+        self._engine(engine)
+        if any((queue, block_id) in blocks for blocks in self._blocks.values()):
+            raise FormatError("two DMA blocks share queue and id", path=self.name, got=f"{queue} {block_id}")
+        block: dict[str, Any] = {"id": block_id, "queue": queue}
+        optional = {
+            "#comment": comment,
+            "semaphore": semaphore,
+            "event": event,
+            "remote_semaphores": list(remote_semaphores) or None,
+        }
+        block |= {key: value for key, value in optional.items() if value is not None}
+        block["desc"] = [self._descriptor(item) for item in descriptors]
+        self._blocks[engine][queue, block_id] = block
+
+    def _descriptor(self, item: Descriptor) -> dict[str, Any]:
+        for sizes, steps in ((item.source_sizes, item.source_steps), (item.target_sizes, item.target_steps)):
+            if not 1 <= len(sizes) <= 4 or len(sizes) != len(steps):
+                raise FormatError(
+                    "descriptor needs one to four sizes and as many steps", path=self.name, got=f"{sizes} {steps}"
+                )
+        if item.op not in DESCRIPTOR_OPS:
+            raise FormatError(
+                "unknown descriptor operation", path=self.name, expected=" ".join(DESCRIPTOR_OPS), got=repr(item.op)
+            )
+        return descriptor_json(item)
+
+    def tensor(self, name: str, dtype: object, shape: Sequence[int], kind: str) -> None:
+        """Add an entry of `tensor_map.json`: kind "input", "output", "constant" or "" for anything else."""
+        if name in self._tensors:
+            raise FormatError("two tensors of one name", path=self.name, field=name)
+        dims = list(shape_tuple(shape))
+        entry: dict[str, Any] = {
+            "dtype": dtype_name(dtype),
+            "is_const": kind == "constant",
+            "layer_name": name,
+            "sim_format": "NC",
+            "sim_shape": dims,
+            "tf_file": f"value_{name}.npy",
+            "tf_format": "NC",
+            "tf_shape": dims,
+        }
+        if kind in ("input", "output"):
+            entry["kind"] = kind
+        elif kind not in ("constant", ""):
+            raise FormatError("unknown tensor kind", path=self.name, field=name, got=repr(kind))
+        self._tensors[name] = entry
+
+    def activation_set(
+        self,
+        name: str,
+        functions: Mapping[str, int] | Iterable[str],
+        *,
+        buckets: bytes = b"",
+        controls: bytes = b"",
+        profiles: Iterable[Mapping[str, Any]] = (),
+    ) -> dict[str, int]:
+        """Add a set of activation functions and return the code of each; words select sets in the order of these calls.
+
+        Names alone take the codes of formats.isa.ActivationFunction. Without `profiles` (rows of `profile_meta_data`,
+        with the tables `buckets` and `controls`) a function has a name and a code but no table: closed form.
+        """
+        codes = dict(functions) if isinstance(functions, Mapping) else {item: function_code(item) for item in functions}
+        if name in self._sets:
+            raise FormatError("two activation sets of one name", path=self.name, field=name)
+        if len(set(codes.values())) != len(codes) or not all(0 <= code < 256 for code in codes.values()):
+            raise FormatError("activation codes are not distinct bytes", path=self.name, field=name, got=str(codes))
+        rows = list(profiles) or [{"func_name": f"{item}_0p", "func_id": code} for item, code in codes.items()]
+        profile = {
+            "bkt_bin": f"{name}_bkt.bin",
+            "ctl_bin": f"{name}_ctrl.bin",
+            "profile_meta_data": rows,
+            "bkt_entry_cnt": len(buckets) // _ENTRY,
+            "ctl_entry_cnt": len(controls) // _ENTRY,
+        }
+        self._sets[name] = (
+            codes,
+            {f"{name}.json": json_bytes(profile), f"{name}_bkt.bin": buckets, f"{name}_ctrl.bin": controls},
+        )
+        return codes
+
+    def debug(self, engine: str, entries: Iterable[tuple[Any, ...] | None]) -> None:
+        """Set where the instructions of an engine come from: (name, file, line), optionally the tensor's text, or None.
+
+        One entry per instruction, or one per 64-byte slot; the counts must match the stream.
+        """
+        self._engine(engine)
+        kept = [entry if entry is None else tuple(entry) for entry in entries]
+        if any(entry is not None and not 1 <= len(entry) <= 4 for entry in kept):
+            raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
+        self._debug[engine] = [None if entry is None else DebugEntry(*entry) for entry in kept]
+
+    def feature(self, name: str) -> None:
+        """Add a name to `neff_features`."""
+        if name not in self._features:
+            self._features.append(name)
+
+    def reserve(self, kind: str, offset: int, size: int, base_partition: int = 0, partitions: int = 128) -> None:
+        """Keep bytes of the state buffer from the program; the gen3 runtime's own reservation is there already."""
+        self._reservations = [
+            *self._reservations,
+            {"base_partition": base_partition, "offset": offset, "partitions": partitions, "size": size, "type": kind},
+        ]
+
+    def files(self) -> dict[str, bytes]:
+        """Return the members by their names in the archive."""
+        streams = {engine: self._streams.get(engine, self._prelude()) for engine in ENGINES}
+        debug = DebugWriter(self.index)
+        for engine, entries in self._debug.items():
+            debug.engine(engine, self._per_slot(engine, streams[engine], entries))
+        files: dict[str, bytes] = {f"{engine}.bin": data for engine, data in streams.items()}
+        files |= {f"{engine}.json": json_bytes(self._engine_json(engine)) for engine in ENGINES}
+        files |= self._constants | debug.local
+        for _, parts in self._sets.values():
+            files |= parts
+        files["act_info.json"] = json_bytes(self._act_info())
+        files["tensor_map.json"] = json_bytes(self._tensors)
+        files["def.json"] = json_bytes(self._definition(debug))
+        return {f"{self.name}/{name}": content for name, content in files.items()} | debug.shared
+
+    def _engine(self, engine: str) -> None:
+        if engine not in ENGINES:
+            raise FormatError("no such engine", path=self.name, expected=" ".join(ENGINES), got=repr(engine))
+
+    def _prelude(self) -> bytes:
+        from formats.isa import OpcodeCC, SetOrderingMode
+
+        marker = b"" if self.target.generation == "gen2" else OpcodeCC().encode()
+        return SetOrderingMode().encode() + marker
+
+    def _per_slot(self, engine: str, data: bytes, entries: list[DebugEntry | None]) -> list[DebugEntry | None]:
+        slots = len(data) // _WORD
+        if len(entries) == slots:
+            return entries
+        from formats.isa import decode_stream
+
+        dialect = "extended" if EXTENDED_FEATURE in self._features else "neuron"
+        offsets = decode_stream(data, self.target.generation, dialect).offsets
+        if len(entries) != len(offsets):
+            raise FormatError(
+                "debug entries do not match the stream",
+                path=self.name,
+                field=engine,
+                expected=f"{len(offsets)} instructions or {slots} words",
+                got=len(entries),
+            )
+        ends = [*offsets[1:], len(data)]
+        return [
+            entry
+            for entry, start, end in zip(entries, offsets, ends, strict=True)
+            for _ in range((end - start) // _WORD)
+        ]
+
+    def _engine_json(self, engine: str) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "dma": list(self._blocks[engine].values()),
+            "instr": f"{engine}.bin",
+            "name": f"{engine}.json",
+        }
+        if engine == "Activation":
+            out |= {"act_info": "act_info.json", "activation_function_sets": list(self._sets)}
+        elif engine == "DVE":
+            out["dve_tables"] = []
+        return out
+
+    def _act_info(self) -> dict[str, Any]:
+        return {
+            "pwp_file_keys": ["bkt_bin", "ctrl_bin", "profile_json"],
+            "act_func_sets": [
+                {
+                    "name": name,
+                    "bkt_bin": f"{name}_bkt.bin",
+                    "ctrl_bin": f"{name}_ctrl.bin",
+                    "profile_json": f"{name}.json",
+                    "act": dict.fromkeys(codes, 0),
+                }
+                for name, (codes, _) in self._sets.items()
+            ],
+        }
+
+    def _definition(self, debug: DebugWriter) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "name": "definition",
+            "version": "0.6",
+            "cc_streams": {"num_streams": 0},
+            "debug_info": {},
+            "dma_dbg": [],
+            "dma_queue": {name: queue_json(queue) for name, queue in self._queues.items()},
+            "neff_features": self._features,
+            "runtime_event_count": _RUNTIME_EVENTS,
+            "runtime_semaphore_count": _RUNTIME_SEMAPHORES,
+            "runtime_statebuffer_reservation": self._reservations,
+            "var": {name: variable_json(variable) for name, variable in self._variables.items()},
+        }
+        for engine, key in ENGINE_KEYS.items():
+            known = engine in debug.engines
+            out |= {
+                key: f"{engine}.json",
+                f"{key}_instr": f"{engine}.bin",
+                f"{key}_asm_dbg": [f"debug_info_asm_{engine}.dbg"] if known else [],
+                f"{key}_dbg": [f"debug_info_backend_{engine}.dbg"] if known else [],
+            }
+        return out
