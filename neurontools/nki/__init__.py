@@ -1,0 +1,27 @@
+"""The NKI front end: `nki.jit`, `nki.simulate`, and the modules that kernels import.
+
+`install()` makes `import nki` find this package.  Kernels are traced (one run of the Python body for each program
+id), built into a NEFF and executed by the emulator; nothing here computes.
+"""
+
+from neurontools.nki import collectives, dtype, errors, isa, language, tensor, typing
+from neurontools.nki.alias import install, uninstall
+from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.kernel import Kernel, cpu_simulate, jit, simulate
+
+__all__ = [
+    "Kernel",
+    "NkiValidationError",
+    "collectives",
+    "cpu_simulate",
+    "dtype",
+    "errors",
+    "install",
+    "isa",
+    "jit",
+    "language",
+    "simulate",
+    "tensor",
+    "typing",
+    "uninstall",
+]

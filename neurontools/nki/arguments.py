@@ -1,0 +1,129 @@
+"""Arguments of a launch: arrays of any framework become kernel inputs, everything else passes through untouched."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from formats.errors import FormatError
+from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.storage import new_tensor
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer
+
+__all__ = ["Arguments", "Input", "framework_of", "from_numpy", "map_structure", "to_numpy"]
+
+
+class Input(NamedTuple):
+    """One distinct array argument: its parameter name, the caller's object, and the same values for NumPy."""
+
+    name: str
+    original: Any
+    array: np.ndarray[Any, Any]
+    dtype: DType
+
+
+def framework_of(value: Any) -> str | None:
+    """Return numpy, torch or jax for an array of that framework; frameworks are never imported here."""
+    if isinstance(value, np.ndarray):
+        return "numpy"
+    for name, kind in (("torch", "Tensor"), ("jax", "Array")):
+        array_type = getattr(sys.modules.get(name), kind, None)
+        if isinstance(array_type, type) and isinstance(value, array_type):
+            return name
+    return None
+
+
+def to_numpy(value: Any) -> np.ndarray[Any, Any]:
+    """Return the values of an array as NumPy sees them, without a copy where that is possible."""
+    if framework_of(value) != "torch":
+        return np.asarray(value)
+    torch = sys.modules["torch"]
+    value = value.detach().cpu().contiguous()
+    name = str(value.dtype).removeprefix("torch.")
+    if name == "bfloat16" or name.startswith("float8"):
+        carrier = torch.int16 if value.dtype.itemsize == 2 else torch.uint8
+        return value.view(carrier).numpy().view(np.dtype(name))  # type: ignore[no-any-return]
+    return value.numpy()  # type: ignore[no-any-return]
+
+
+def from_numpy(array: np.ndarray[Any, Any], framework: str) -> Any:
+    """Return an array of the framework with the values of a NumPy array."""
+    if framework == "torch":
+        torch = sys.modules["torch"]
+        name = array.dtype.name
+        if name == "bfloat16" or name.startswith("float8"):
+            return torch.from_numpy(array.view(np.dtype(f"int{array.itemsize * 8}"))).view(getattr(torch, name))
+        return torch.from_numpy(array)
+    if framework == "jax":
+        return sys.modules["jax"].numpy.asarray(array)
+    return array
+
+
+def map_structure(value: Any, change: Callable[[Any, str], Any], path: str = "") -> Any:
+    """Return `value` with `change(leaf, path)` applied inside lists, tuples and dicts.
+
+    The very object comes back when nothing inside it changed.
+    """
+    if isinstance(value, (list, tuple)):
+        items = [map_structure(one, change, f"{path}_{index}") for index, one in enumerate(value)]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        if isinstance(value, list):
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, dict):
+        entries = {key: map_structure(one, change, f"{path}_{key}") for key, one in value.items()}
+        return value if all(entries[key] is one for key, one in value.items()) else entries
+    return change(value, path)
+
+
+class Arguments:
+    """The arguments of one launch; `bind` makes input tensors of them once for each trace."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.inputs: list[Input] = []
+        self.framework = "numpy"
+        self._seen: dict[int, int] = {}
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            map_structure(value, self._collect, name)
+
+    def _collect(self, value: Any, path: str) -> Any:
+        framework = framework_of(value)
+        if framework is not None and id(value) not in self._seen:
+            if not self.inputs:
+                self.framework = framework
+            array = to_numpy(value)
+            try:
+                dtype = dtype_of(array.dtype)
+            except (FormatError, NkiValidationError) as error:
+                raise NkiValidationError(f"argument {path}: {error}") from error
+            self._seen[id(value)] = len(self.inputs)
+            self.inputs.append(Input(path, value, array, dtype))
+        return value
+
+    def bind(self, t: Tracer) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Allocate the inputs of a trace; return arguments with each array replaced by its tensor."""
+        tensors: list[NkiTensor] = []
+        for one in self.inputs:
+            tensor = new_tensor(t, one.array.shape or (1,), one.dtype, MemoryRegion.shared_hbm, one.name, kind="input")
+            t.trace.inputs.append(tensor.allocation)
+            tensors.append(tensor)
+
+        def replace(value: Any, path: str) -> Any:
+            index = self._seen.get(id(value)) if framework_of(value) is not None else None
+            return value if index is None else tensors[index]
+
+        return (
+            tuple(map_structure(one, replace) for one in self.args),
+            {name: map_structure(one, replace) for name, one in self.kwargs.items()},
+        )

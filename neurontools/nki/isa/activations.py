@@ -1,0 +1,150 @@
+"""Activation functions on the Scalar engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from formats import isa as words
+from neurontools.nki.isa.checks import reject, same_free, same_partitions, scalar_or_column, tile, unsupported
+from neurontools.nki.isa.constants import reduce_cmd as commands
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.operators import operator_of
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.trace import Space, View
+
+__all__ = ["activation", "activation_reduce"]
+
+_NIBBLE = 16
+_BIAS_DTYPES = (
+    "float32",
+    "bfloat16",
+    "float16",
+    "float8_e4m3",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+)
+
+
+def _function(t: Tracer, instruction: str, op: Any) -> str:
+    found = operator_of(op)
+    if found is not None and found.name == "prelu":
+        raise unsupported(instruction, "op=nl.prelu")
+    if found is None or found.function is None:
+        raise reject(t, instruction, "op", repr(op), "must be an nl activation function")
+    return found.function
+
+
+def activation(
+    dst: NkiTensor,
+    op: Any,
+    data: NkiTensor,
+    bias: Any = None,
+    scale: Any = 1.0,
+    reduce_op: Any = None,
+    reduce_res: NkiTensor | None = None,
+    reduce_cmd: Any = commands.idle,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Compute dst = op(data * scale + bias) and, on request, sum it into the accumulator registers.
+
+    Plain calls become ACTIVATE; a scale per partition, a constant bias or a sum needs the extended word.
+    `reduce_res` adds one word that reads the registers out.
+    """
+    return _activation("activation", dst, op, data, bias, scale, reduce_op, reduce_res, reduce_cmd, name)
+
+
+def activation_reduce(
+    dst: NkiTensor,
+    op: Any,
+    data: NkiTensor,
+    reduce_op: Any,
+    reduce_res: NkiTensor | None,
+    bias: Any = None,
+    scale: Any = 1.0,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Compute an activation, and the sum of its result per partition in `reduce_res`."""
+    return _activation(
+        "activation_reduce", dst, op, data, bias, scale, reduce_op, reduce_res, commands.reset_reduce, name
+    )
+
+
+def _activation(
+    instruction: str,
+    dst: NkiTensor,
+    op: Any,
+    data: NkiTensor,
+    bias: Any,
+    scale: Any,
+    reduce_op: Any,
+    reduce_res: NkiTensor | None,
+    reduce_cmd: Any,
+    name: str | None,
+) -> NkiInstruction:
+    t = tracer()
+    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
+    same_partitions(t, instruction, "dst and data", out, src)
+    same_free(t, instruction, "dst and data", dst, data)
+    function = _function(t, instruction, op)
+    operands: dict[str, View] = {"src": src, "dst": out}
+    fields: dict[str, object] = {"function": function}
+    simple = src.dtype < _NIBBLE and out.dtype < _NIBBLE
+    found = scalar_or_column(t, instruction, "scale", scale, src.partitions, ("float32",))
+    if isinstance(found, View):
+        operands["scale_pointer"] = found
+        simple = False
+    else:
+        fields["scale"] = float(found)
+    if bias is not None:
+        simple = _bias(t, instruction, bias, src.partitions, operands, fields) and simple
+    command = _command(t, instruction, reduce_op, reduce_cmd)
+    if command is not commands.idle:
+        fields["reduce_command"] = words.ReduceCommand(command.value)
+        fields["reduce_op"] = words.AluOp.ADD
+        simple = False
+    handle = NkiInstruction(
+        t.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields, name)
+    )
+    if reduce_res is not None:
+        result = tile(t, instruction, "reduce_res", reduce_res)
+        if reduce_res.free_size != 1 or result.partitions != src.partitions:
+            raise reject(
+                t, instruction, "reduce_res", f"of shape {reduce_res.shape}", f"must be of shape ({src.partitions}, 1)"
+            )
+        t.compute(words.ActivationReadAccumulator, "Activation", {"dst": result}, {}, name)
+    return handle
+
+
+def _bias(
+    t: Tracer, instruction: str, bias: Any, partitions: int, operands: dict[str, View], fields: dict[str, object]
+) -> bool:
+    """Put the bias in place; return whether ACTIVATE can carry it."""
+    found = scalar_or_column(t, instruction, "bias", bias, partitions, _BIAS_DTYPES)
+    if isinstance(found, View):
+        operands["bias_pointer"] = found
+        return found.dtype < _NIBBLE and found.allocation.space is Space.SBUF
+    if found == 0:
+        return True
+    if not t.limits.activation_constant_bias:
+        raise reject(
+            t, instruction, "bias", found, "a constant bias needs gen3 (give a tile of one value per partition)"
+        )
+    fields["bias"] = float(found)
+    return False
+
+
+def _command(t: Tracer, instruction: str, reduce_op: Any, reduce_cmd: Any) -> Any:
+    if reduce_cmd.__class__ is not commands or reduce_cmd is commands.load_reduce:
+        raise reject(t, instruction, "reduce_cmd", reduce_cmd, "must be idle, reset, reduce or reset_reduce")
+    if reduce_op is not None:
+        found = operator_of(reduce_op)
+        if found is None or found.name != "add":
+            raise reject(t, instruction, "reduce_op", repr(reduce_op), "must be nl.add")
+    return reduce_cmd

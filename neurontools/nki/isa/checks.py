@@ -1,0 +1,182 @@
+"""Documented limits that several instructions share; each failure names instruction, argument, value and limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.isa.constants import engine
+from neurontools.nki.operators import Operator, operator_of
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, kernel_line
+from neurontools.trace import Space, View
+
+__all__ = [
+    "ENGINE_NAMES",
+    "alu",
+    "bitvec_dtypes",
+    "free_one",
+    "number",
+    "pick_engine",
+    "reject",
+    "same_free",
+    "same_partitions",
+    "scalar_or_column",
+    "tensor",
+    "tile",
+    "unsupported",
+]
+
+ENGINE_NAMES = {
+    engine.tensor: "PE",
+    engine.vector: "DVE",
+    engine.scalar: "Activation",
+    engine.gpsimd: "Pool",
+    engine.sync: "SP",
+}
+
+_PSUM = Space.PSUM
+_HBM = Space.HBM
+
+
+def reject(tracer: Tracer, instruction: str, argument: str, value: object, limit: str) -> NkiValidationError:
+    """Return the error for an argument that breaks a limit."""
+    prefix = "" if "." in instruction else "nisa."
+    return tracer.error(f"{prefix}{instruction}: {argument} is {value}, {limit}")
+
+
+def unsupported(instruction: str, feature: str) -> UnsupportedError:
+    """Return the error for something that is understood but not modelled yet."""
+    file, line = kernel_line()
+    return UnsupportedError(f"nisa.{instruction}: {feature} is not supported yet, at {file}:{line}")
+
+
+def tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> NkiTensor:
+    """Return `value` if it is a tensor of this kernel."""
+    if value.__class__ is not NkiTensor:
+        raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
+    return value
+
+
+def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool = True) -> View:
+    """Return the view of an on-chip operand of a compute engine.
+
+    Checks the space and the start partition.  Source: hardware.md 2.3, 2.4.
+    """
+    if value.__class__ is not NkiTensor:
+        raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
+    view: View = value._view or value.view_of_storage
+    allocation = view.allocation
+    space = allocation.space
+    if space is _HBM:
+        raise reject(tracer, instruction, argument, f"{value.name} in HBM", "must be in SBUF or PSUM")
+    if space is _PSUM and not psum:
+        raise reject(tracer, instruction, argument, f"{value.name} in PSUM", "must be in SBUF")
+    start = view.partition if allocation.address is None else view.partition + allocation.address[0]
+    if start:
+        count = view.partitions
+        if start % 32 or (count > 32 and (start % 64 or count > 64)):
+            legal = "0" if count > 64 else "0 or 64" if count > 32 else "0, 32, 64 or 96"
+            raise reject(
+                tracer,
+                instruction,
+                argument,
+                f"{value.name} from partition {start}",
+                f"{count} partitions must start at {legal}",
+            )
+    return view
+
+
+def same_partitions(tracer: Tracer, instruction: str, names: str, *views: View) -> None:
+    """Refuse operands with different partition counts."""
+    count = views[0].partitions
+    for view in views:
+        if view.partitions != count:
+            raise reject(
+                tracer,
+                instruction,
+                f"partition count of {names}",
+                " and ".join(str(one.partitions) for one in views),
+                "must be equal",
+            )
+
+
+def same_free(tracer: Tracer, instruction: str, names: str, *tensors: NkiTensor) -> None:
+    """Refuse operands whose elements per partition differ; their shapes may."""
+    shape = tensors[0].shape[1:]
+    for one in tensors:
+        if one.shape[1:] != shape:
+            sizes = [other.free_size for other in tensors]
+            if len(set(sizes)) > 1:
+                raise reject(
+                    tracer,
+                    instruction,
+                    f"elements per partition of {names}",
+                    " and ".join(map(str, sizes)),
+                    "must be equal",
+                )
+            return
+
+
+def free_one(view: View) -> View:
+    """Return a partitions x 1 view without its extra dimensions of 1."""
+    return view._replace(dims=((1, 1),))
+
+
+def number(value: Any) -> bool:
+    """Tell whether `value` is a Python or NumPy number."""
+    return isinstance(value, (int, float, np.number, np.bool_))
+
+
+def scalar_or_column(
+    tracer: Tracer, instruction: str, argument: str, value: Any, partitions: int, dtypes: tuple[str, ...] | None = None
+) -> float | View:
+    """Return the number, or the view of a (partitions, 1) tile, that an operand is."""
+    if value.__class__ is NkiTensor:
+        view = tile(tracer, instruction, argument, value)
+        if value.free_size != 1 or view.partitions != partitions:
+            raise reject(
+                tracer,
+                instruction,
+                argument,
+                f"a tile of shape {value.shape}",
+                f"must be a number or of shape ({partitions}, 1)",
+            )
+        if dtypes is not None and value.dtype not in dtypes:
+            raise reject(tracer, instruction, argument, f"a tile of {value.dtype}", f"must be {' or '.join(dtypes)}")
+        return free_one(view)
+    if not number(value):
+        raise reject(
+            tracer, instruction, argument, repr(value), f"must be a number or a tile of shape ({partitions}, 1)"
+        )
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def alu(tracer: Tracer, instruction: str, argument: str, value: Any) -> Operator:
+    """Return the operator with an ALU code that `op=` names, if this generation has it."""
+    found = operator_of(value)
+    if found is None or found.alu is None:
+        raise reject(tracer, instruction, argument, repr(value), "must be an nl operator with an ALU code")
+    if found.since > tracer.generation:
+        raise reject(tracer, instruction, argument, f"nl.{found.name}", f"exists from gen{found.since} on")
+    return found
+
+
+def bitvec_dtypes(tracer: Tracer, instruction: str, op: Operator, **tensors: NkiTensor) -> None:
+    """Refuse bit operators on tiles that are not integers."""
+    for argument, one in tensors.items():
+        if not one.dtype.is_int:
+            raise reject(tracer, instruction, argument, f"of {one.dtype}", f"nl.{op.name} takes integer types only")
+
+
+def pick_engine(tracer: Tracer, instruction: str, wanted: Any, default: str, allowed: tuple[str, ...]) -> str:
+    """Return the profiler name of the engine that the kernel asked for, or `default`."""
+    if wanted is engine.unknown or wanted is None:
+        return default
+    name = ENGINE_NAMES.get(wanted)
+    if name is None or name not in allowed:
+        names = " or ".join(f"nisa.engine.{one.name}" for one, its in ENGINE_NAMES.items() if its in allowed)
+        raise reject(tracer, instruction, "engine", wanted, f"must be {names}")
+    return name

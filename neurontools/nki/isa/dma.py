@@ -1,0 +1,181 @@
+"""Copies and transposes by DMA between HBM and SBUF."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from neurontools.nki.isa.checks import ENGINE_NAMES, reject, tensor, unsupported
+from neurontools.nki.isa.constants import dge_mode as dge_modes
+from neurontools.nki.isa.constants import engine as engines
+from neurontools.nki.isa.constants import oob_mode as oob_modes
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.trace import Space
+
+__all__ = ["dma_copy", "dma_transpose"]
+
+
+def dma_copy(
+    dst: NkiTensor,
+    src: NkiTensor,
+    priority: int | None = None,
+    oob_mode: Any = oob_modes.error,
+    dge_mode: Any = dge_modes.unknown,
+    engine: Any = engines.unknown,
+    name: str | None = None,
+    dst_rmw_op: Any = None,
+    unique_indices: Any = None,
+) -> NkiInstruction:
+    """Copy between HBM and SBUF in any direction, casting through fp32; equal element counts, shapes may differ."""
+    t = tracer()
+    instruction = "dma_copy"
+    if dst_rmw_op is not None:
+        raise unsupported(instruction, "dst_rmw_op")
+    _space(t, instruction, "src", src)
+    _space(t, instruction, "dst", dst)
+    if dst.shape != src.shape and dst.size != src.size:
+        raise reject(
+            t,
+            instruction,
+            "dst and src",
+            f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
+            "must have equally many",
+        )
+    _priority(t, instruction, priority)
+    if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
+    owner = _queue_engine(t, instruction, dst, dge_mode, engine)
+    handle = None
+    for one_dst, one_src in _contiguous_partitions(t, dst, src):
+        handle = t.dma(one_dst.view_of_storage, one_src.view_of_storage, owner, False, name)
+    return NkiInstruction(handle)
+
+
+def _space(t: Tracer, instruction: str, argument: str, value: Any) -> None:
+    if value.__class__ is not NkiTensor:
+        tensor(t, instruction, argument, value)
+    if value.allocation.space is Space.PSUM:
+        raise reject(t, instruction, argument, f"{value.name} in PSUM", "DMA has no path to PSUM (copy through SBUF)")
+
+
+def _priority(t: Tracer, instruction: str, priority: Any) -> None:
+    if priority is None:
+        return
+    if t.generation < 4:
+        raise reject(t, instruction, "priority", priority, "needs gen4")
+    if priority not in (0, 1, 2, 3):
+        raise reject(t, instruction, "priority", priority, "must be 0 to 3")
+
+
+def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, engine: Any) -> str:
+    """Return the engine that owns the queue.
+
+    Loads go to the Sync engine and stores to GpSimd, so that a store that waits for its data does not hold up the next
+    loads (queues start in order); both own queues on every generation.  hwdge has Sync and Scalar. Source:
+    hardware.md 4.4.
+    """
+    store = dst.allocation.space is Space.HBM
+    if dge_mode is dge_modes.hwdge:
+        if not t.limits.hardware_dge:
+            raise reject(t, instruction, "dge_mode", "hwdge", "needs gen3")
+        if engine is engines.unknown:
+            return "Activation" if store else "SP"
+        if engine not in (engines.sync, engines.scalar):
+            raise reject(t, instruction, "engine", engine, "must be nisa.engine.sync or nisa.engine.scalar")
+        return ENGINE_NAMES[engine]
+    if engine is not engines.unknown:
+        raise reject(t, instruction, "engine", engine, "goes with dge_mode=nisa.dge_mode.hwdge only")
+    if dge_mode is dge_modes.swdge:
+        return "Pool"
+    return "Pool" if store else "SP"
+
+
+def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
+    """Return the pair, or one pair per partition where a side steps over partitions (or repeats one)."""
+    if not (dst.steps_partitions or src.steps_partitions):
+        return [(dst, src)]
+    rows = dst.shape[0]
+    if src.shape[0] != rows:
+        raise reject(
+            t,
+            "dma_copy",
+            "dst and src",
+            f"of shapes {dst.shape} and {src.shape}",
+            "must agree in dimension 0 where a side steps over partitions",
+        )
+    return [(dst[row : row + 1], src[row : row + 1]) for row in range(rows)]
+
+
+_AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+
+
+def dma_transpose(
+    dst: NkiTensor,
+    src: NkiTensor,
+    axes: Any = None,
+    priority: int | None = None,
+    dge_mode: Any = dge_modes.unknown,
+    oob_mode: Any = oob_modes.error,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Transpose from HBM or SBUF into SBUF; the permutation follows from the rank, (1,0), (2,1,0) or (3,1,2,0).
+
+    Types of 2 and 4 bytes use the DMA's transpose from gen3 on, one operation per inner index; anything else is an
+    ordinary copy with the permuted pattern.
+    """
+    t = tracer()
+    instruction = "dma_transpose"
+    _space(t, instruction, "src", src)
+    _space(t, instruction, "dst", dst)
+    if dst.allocation.space is not Space.SBUF:
+        raise reject(t, instruction, "dst", f"{dst.name} in HBM", "must be in SBUF")
+    if dst.dtype != src.dtype:
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of src, {src.dtype}")
+    order = _AXES.get(src.ndim)
+    if order is None or (axes is not None and tuple(axes) != order):
+        raise reject(
+            t, instruction, "axes", axes, f"must be (1, 0), (2, 1, 0) or (3, 1, 2, 0) for the rank, here {src.ndim}"
+        )
+    wanted = tuple(src.shape[axis] for axis in order)
+    if dst.shape != wanted:
+        raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
+    _priority(t, instruction, priority)
+    if dge_mode is dge_modes.hwdge:
+        _hardware_form(t, src)
+    elif dge_mode is not dge_modes.unknown:
+        raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown or hwdge")
+    owner = "SP"
+    handle = None
+    if t.generation >= 3 and src.itemsize in (2, 4) and dst.itemsize == src.itemsize:
+        for inner in product(*(range(extent) for extent in src.shape[1:-1])):
+            key = (slice(None), *inner, slice(None))
+            handle = t.dma(dst[key].view_of_storage, src[key].view_of_storage, owner, True, name)
+    elif src.allocation.space is Space.HBM:
+        handle = t.dma(dst.view_of_storage, src.permute(order).view_of_storage, owner, False, name)
+    else:
+        raise unsupported(instruction, f"{src.dtype} from SBUF on {t.limits.generation}")
+    return NkiInstruction(handle)
+
+
+def _hardware_form(t: Tracer, src: NkiTensor) -> None:
+    """Check the limits of the hardware descriptor engine. Source: hardware.md 4.5."""
+    instruction = "dma_transpose"
+    if not t.limits.hardware_dge:
+        raise reject(t, instruction, "dge_mode", "hwdge", "needs gen3")
+    if src.dtype.itemsize != 2:
+        raise reject(t, instruction, "src", f"of {src.dtype}", "hwdge transposes types of 2 bytes")
+    if src.shape[-1] > 128:
+        raise reject(t, instruction, "src.shape[-1]", src.shape[-1], "at most 128 with hwdge")
+    if src.ndim == 2:
+        if src.shape[0] != 16:
+            raise reject(t, instruction, "src.shape[0]", src.shape[0], "must be 16 with hwdge")
+    elif src.shape[0] not in (1, 2, 4, 8, 16) or src.shape[0] * src.shape[-2] % 16:
+        raise reject(
+            t,
+            instruction,
+            "src.shape",
+            src.shape,
+            "shape[0] must be 1, 2, 4, 8 or 16 and shape[0] * shape[-2] a multiple of 16 with hwdge",
+        )

@@ -1,0 +1,214 @@
+"""Matrix multiplication and transposition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from formats import isa as words
+from formats.dtypes import Dtype
+from neurontools.nki.isa.checks import pick_engine, reject, tensor, tile, unsupported
+from neurontools.nki.isa.constants import engine as engines
+from neurontools.nki.isa.constants import matmul_perf_mode
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
+from neurontools.nki.storage import identity_tile
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.trace import Space, View
+
+__all__ = ["nc_matmul", "nc_transpose"]
+
+_FULL_WIDTH = ("float32", "tfloat32")
+
+
+def psum_span(t: Tracer, instruction: str, view: View) -> None:
+    """Refuse a result that crosses a PSUM bank. Source: hardware.md 2.1."""
+    if t.limits.psum_crosses_banks:
+        return
+    start = view.offset + (view.allocation.address[1] if view.allocation.address else 0)
+    reach = sum(step * (count - 1) for step, count in view.dims) + 1
+    last = start + reach * view.dtype.size - 1
+    if start // PSUM_BANK_BYTES != last // PSUM_BANK_BYTES:
+        raise reject(
+            t,
+            instruction,
+            "dst",
+            f"bytes {start} to {last} of a PSUM partition",
+            f"must not cross a bank of {PSUM_BANK_BYTES} bytes",
+        )
+
+
+def nc_matmul(
+    dst: NkiTensor,
+    stationary: NkiTensor,
+    moving: NkiTensor,
+    is_stationary_onezero: bool = False,
+    is_moving_onezero: bool = False,
+    is_transpose: bool = False,
+    accumulate: bool | None = None,
+    tile_position: Any = (),
+    tile_size: Any = (),
+    perf_mode: Any = matmul_perf_mode.none,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Compute dst = stationary.T @ moving on the Tensor engine, contracting over partitions, into PSUM.
+
+    Transpose mode moves bits, so a result of another type than the source's is an ordinary product.
+
+    The onezero hints change cost only and are not recorded; row tiling changes placement only and is checked.
+    """
+    t = tracer()
+    left = _source(t, "stationary", stationary)
+    right = _source(t, "moving", moving)
+    out = tile(t, "nc_matmul", "dst", dst)
+    if out.allocation.space is not Space.PSUM:
+        raise reject(t, "nc_matmul", "dst", f"{dst.name} in SBUF", "must be in PSUM")
+    if perf_mode is not matmul_perf_mode.none:
+        if t.generation < 3:
+            raise reject(t, "nc_matmul", "perf_mode", perf_mode, "needs gen3")
+        raise unsupported("nc_matmul", f"{perf_mode}")
+    columns, width = stationary.free_size, moving.free_size
+    limits = t.limits
+    if left.partitions != right.partitions:
+        raise reject(
+            t,
+            "nc_matmul",
+            "partition count of stationary and moving",
+            f"{left.partitions} and {right.partitions}",
+            "must be equal (the contraction dimension)",
+        )
+    if columns > limits.stationary_free:
+        raise reject(t, "nc_matmul", "stationary free size", columns, f"at most {limits.stationary_free}")
+    most = limits.moving_free.get(dst.dtype, limits.moving_free["float32"])
+    if width > most:
+        raise reject(t, "nc_matmul", "moving free size", width, f"at most {most}")
+    if out.partitions != columns:
+        raise reject(
+            t, "nc_matmul", "partition count of dst", out.partitions, f"must be the {columns} columns of stationary"
+        )
+    if dst.free_size != width:
+        raise reject(t, "nc_matmul", "free size of dst", dst.free_size, f"must be the {width} of moving")
+    _matmul_dtypes(t, dst, stationary, moving, is_transpose)
+    if tile_position or tile_size:
+        _row_tile(t, left, tile_position, tile_size)
+    psum_span(t, "nc_matmul", out)
+    keep = None if accumulate is None else bool(accumulate)
+    return NkiInstruction(t.matmul(out, left, right, keep, bool(is_transpose) and out.dtype is left.dtype, name))
+
+
+def _source(t: Tracer, argument: str, value: Any) -> View:
+    view = tile(t, "nc_matmul", argument, value)
+    if view.allocation.space is not Space.SBUF:
+        raise reject(t, "nc_matmul", argument, f"{value.name} in PSUM", "must be in SBUF")
+    return view
+
+
+def _matmul_dtypes(t: Tracer, dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_transpose: bool) -> None:
+    """Refuse type combinations the array does not have. Source: hardware.md 3.3 and the nc_matmul docstring."""
+    kinds = (stationary.dtype, moving.dtype)
+    for argument, one in zip(("stationary", "moving"), kinds, strict=True):
+        if one not in t.limits.matmul_dtypes:
+            raise reject(
+                t, "nc_matmul", argument, f"of {one}", f"must be one of {', '.join(sorted(t.limits.matmul_dtypes))}"
+            )
+    if (kinds[0] in _FULL_WIDTH) != (kinds[1] in _FULL_WIDTH):
+        raise reject(
+            t, "nc_matmul", "stationary and moving", f"of {kinds[0]} and {kinds[1]}", "float32 goes with float32 only"
+        )
+    if set(map(str, kinds)) == {"float8_e4m3", "float8_e4m3fn"}:
+        raise reject(t, "nc_matmul", "stationary and moving", f"of {kinds[0]} and {kinds[1]}", "cannot be mixed")
+    allowed = set(t.limits.moving_free)
+    if is_transpose and t.limits.transpose_exact:
+        allowed.add(str(stationary.dtype))
+    if str(dst.dtype) not in allowed:
+        raise reject(t, "nc_matmul", "dst", f"of {dst.dtype}", f"must be {' or '.join(sorted(allowed))}")
+
+
+def _row_tile(t: Tracer, left: View, position: Any, size: Any) -> None:
+    """Check row tiling. Source: hardware.md 3.3; column tiling is out of the current API."""
+    if len(tuple(position)) != 2 or len(tuple(size)) != 2:
+        raise reject(t, "nc_matmul", "tile_position and tile_size", f"{position} and {size}", "must both be pairs")
+    (row, column), (rows, columns) = position, size
+    sizes = (64, 128) if t.generation < 3 else (32, 64, 128)
+    if rows not in sizes:
+        raise reject(t, "nc_matmul", "tile_size", size, f"row size must be {' or '.join(map(str, sizes))}")
+    if column != 0 or columns != 128:
+        raise reject(
+            t,
+            "nc_matmul",
+            "tile_position and tile_size",
+            f"{position} and {size}",
+            "column start must be 0 and column size 128",
+        )
+    if row % rows or not 0 <= row < 128:
+        raise reject(t, "nc_matmul", "tile_position", position, f"row start must be a multiple of {rows} below 128")
+    if left.partitions > rows:
+        raise reject(
+            t, "nc_matmul", "partition count of stationary", left.partitions, f"at most the {rows} rows of the tile"
+        )
+
+
+def nc_transpose(
+    dst: NkiTensor, data: NkiTensor, engine: Any = engines.unknown, name: str | None = None
+) -> NkiInstruction:
+    """Swap partitions and (flattened) free dimensions of a tile.
+
+    Tensor engine (SBUF to PSUM, up to 128 x 128) when a side is over 32 or the result goes from SBUF to PSUM; else
+    Vector. A dst larger than the result is filled from its corner.
+    """
+    t = tracer()
+    instruction = "nc_transpose"
+    tensor(t, instruction, "data", data)
+    tensor(t, instruction, "dst", dst)
+    rows, columns = data.shape[0], data.free_size
+    if dst.shape[0] > columns or dst.free_size > rows:
+        if dst.ndim != 2 or dst.shape[0] < columns or dst.shape[1] < rows:
+            raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must hold ({columns}, {rows})")
+        dst = dst[0:columns, 0:rows]
+    elif (dst.shape[0], dst.free_size) != (columns, rows):
+        raise reject(
+            t, instruction, "dst", f"of shape {dst.shape}", f"must be ({columns}, {rows}) for data {data.shape}"
+        )
+    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
+    to_psum = src.allocation.space is Space.SBUF and out.allocation.space is Space.PSUM
+    default = "PE" if to_psum or max(rows, columns) > TRANSPOSE_VECTOR else "DVE"
+    chosen = pick_engine(t, instruction, engine, default, ("PE", "DVE"))
+    if chosen == "PE":
+        return _array_transpose(t, dst, data, src, out, name)
+    if max(rows, columns) > TRANSPOSE_VECTOR:
+        raise reject(t, instruction, "data", f"of shape {data.shape}", "the Vector engine transposes 32 x 32 or less")
+    if src.dtype is not out.dtype:
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}")
+    return NkiInstruction(t.compute(words.VectorTranspose, "DVE", {"src": src, "dst": out}, {}, name))
+
+
+def _array_transpose(
+    t: Tracer, dst: NkiTensor, data: NkiTensor, src: View, out: View, name: str | None
+) -> NkiInstruction:
+    """Multiply by the identity in transpose mode."""
+    instruction = "nc_transpose"
+    if src.allocation.space is not Space.SBUF or out.allocation.space is not Space.PSUM:
+        raise reject(
+            t,
+            instruction,
+            "data and dst",
+            f"in {src.allocation.space.value} and {out.allocation.space.value}",
+            "the Tensor engine reads SBUF and writes PSUM",
+        )
+    if data.free_size > t.limits.stationary_free:
+        raise reject(t, instruction, "data", f"of shape {data.shape}", "the Tensor engine transposes 128 x 128 or less")
+    same = src.dtype is out.dtype
+    if not same and not (out.dtype is Dtype.FLOAT32 and src.dtype.is_float):
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}, or float32")
+    psum_span(t, instruction, out)
+    if not src.dtype.is_float:
+        # In transpose mode the array moves bits, so integers travel as floats of their width.
+        as_float = {2: Dtype.BFLOAT16, 4: Dtype.FLOAT32}.get(src.dtype.size)
+        if as_float is None or not t.limits.transpose_exact:
+            raise unsupported(instruction, f"{data.dtype} on the Tensor engine of {t.limits.generation}")
+        src, out = src._replace(dtype=as_float), out._replace(dtype=as_float)
+    identity = identity_tile(t, src.dtype)
+    start = src.partition + (src.allocation.address[0] if src.allocation.address else 0)
+    rows = src.partitions
+    moving = identity[start : start + rows, start : start + rows].view_of_storage
+    return NkiInstruction(t.matmul(out, src, moving, False, out.dtype is src.dtype, name))

@@ -1,0 +1,105 @@
+"""Copies, fills, shuffles and transposes inside the core."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from formats import isa as words
+from neurontools.nki.dtype import dtype_of
+from neurontools.nki.isa.checks import number, pick_engine, reject, same_free, same_partitions, tensor, tile
+from neurontools.nki.isa.constants import engine as engines
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.trace import Space, View
+
+__all__ = ["memset", "nc_stream_shuffle", "tensor_copy"]
+
+
+def tensor_copy(
+    dst: NkiTensor, src: NkiTensor, engine: Any = engines.unknown, name: str | None = None, dtype: Any = None
+) -> NkiInstruction:
+    """Copy a tile, casting through fp32 when the types differ; Vector engine unless another is asked for."""
+    t = tracer()
+    src_view = tile(t, "tensor_copy", "src", src)
+    dst_view = tile(t, "tensor_copy", "dst", dst)
+    if dtype is not None and dtype_of(dtype) != dst.dtype:
+        raise reject(t, "tensor_copy", "dtype", dtype, f"must be the {dst.dtype} of dst")
+    if src_view.partitions != dst_view.partitions:
+        same_partitions(t, "tensor_copy", "dst and src", dst_view, src_view)
+    same_free(t, "tensor_copy", "dst and src", dst, src)
+    chosen = pick_engine(t, "tensor_copy", engine, "DVE", ("DVE", "Activation", "Pool"))
+    if chosen != "DVE":
+        if chosen == "Activation" and not t.limits.scalar_engine_copies:
+            raise reject(t, "tensor_copy", "engine", "scalar", "needs gen3 (use nisa.activation with op=nl.copy)")
+        if chosen == "Pool":
+            no_psum(t, "tensor_copy", dst_view, src_view)
+    word = words.Copy if src_view.dtype is dst_view.dtype else words.Cast
+    return NkiInstruction(t.compute(word, chosen, {"src": src_view, "dst": dst_view}, {}, name))
+
+
+def no_psum(t: Tracer, instruction: str, *views: View) -> None:
+    """Refuse PSUM operands of the GpSimd engine."""
+    for view in views:
+        if view.allocation.space is Space.PSUM:
+            raise reject(
+                t, instruction, "engine", f"gpsimd with {view.allocation.name} in PSUM", "GpSimd has no access to PSUM"
+            )
+
+
+def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str | None = None) -> NkiInstruction:
+    """Fill a tile with a number, given in the tile's own type; Vector engine unless GpSimd is asked for."""
+    t = tracer()
+    view = tile(t, "memset", "dst", dst)
+    if not number(value):
+        raise reject(t, "memset", "value", repr(value), "must be a number known while tracing")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if dst.dtype.packed and value != 0:
+        raise reject(t, "memset", "value", value, f"packed {dst.dtype} takes 0 only")
+    chosen = pick_engine(t, "memset", engine, "DVE", ("DVE", "Pool"))
+    if chosen == "Pool":
+        no_psum(t, "memset", view)
+    fill: int | float = float(value) if view.dtype.is_float else _integer(t, dst, value)
+    return NkiInstruction(t.compute(words.Memset, chosen, {"dst": view}, {"value": fill}, name))
+
+
+def _integer(t: Tracer, dst: NkiTensor, value: int | float) -> int:
+    if value != value or value in (float("inf"), float("-inf")):
+        raise reject(t, "memset", "value", value, f"is no {dst.dtype}")
+    result = int(value)
+    if not dst.dtype.packed:
+        bounds = np.iinfo(np.uint8 if dst.dtype == "bool" else dst.dtype.numpy)
+        if not bounds.min <= result <= bounds.max:
+            raise reject(t, "memset", "value", value, f"must be {bounds.min} to {bounds.max} for {dst.dtype}")
+    return result
+
+
+def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: str | None = None) -> NkiInstruction:
+    """Permute partitions inside each group of 32 by a mask of 32 source partitions; 255 leaves one untouched."""
+    t = tracer()
+    instruction = "nc_stream_shuffle"
+    tensor(t, instruction, "src", src)
+    tensor(t, instruction, "dst", dst)
+    mask = tuple(operator.index(one) for one in shuffle_mask)
+    if len(mask) != 32:
+        raise reject(t, instruction, "shuffle_mask", f"{len(mask)} long", "must have 32 elements")
+    if any(not (0 <= one < 32 or one == 255) for one in mask):
+        raise reject(t, instruction, "shuffle_mask", list(mask), "elements must be 0 to 31, or 255")
+    src_view, dst_view = tile(t, instruction, "src", src), tile(t, instruction, "dst", dst)
+    if src.dtype != dst.dtype:
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of src, {src.dtype}")
+    same_free(t, instruction, "dst and src", dst, src)
+    active = -(-max(src.shape[0], dst.shape[0]) // 32) * 32
+    for argument, view in (("src", src_view), ("dst", dst_view)):
+        start = view.partition + (view.allocation.address[0] if view.allocation.address else 0)
+        if start % 32 or (active == 64 and start % 64) or (active > 64 and start):
+            legal = "0" if active > 64 else "0 or 64" if active == 64 else "0, 32, 64 or 96"
+            raise reject(
+                t, instruction, argument, f"from partition {start}", f"{active} active partitions must start at {legal}"
+            )
+    op = t.compute(words.StreamShuffle, "DVE", {"src": src_view, "dst": dst_view}, {"mask": mask}, name)
+    return NkiInstruction(op)

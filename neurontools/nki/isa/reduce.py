@@ -1,0 +1,109 @@
+"""Reductions along the free dimensions."""
+
+from __future__ import annotations
+
+import operator as integers
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from formats.isa import ReduceDims, TensorReduce
+from neurontools.nki.isa.checks import alu, bitvec_dtypes, reject, same_partitions, tile
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+
+__all__ = ["tensor_reduce", "trailing_axes"]
+
+# Source: hardware.md 7.5, column "reduce?".
+REDUCING = frozenset(
+    {
+        "add",
+        "subtract",
+        "multiply",
+        "maximum",
+        "minimum",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "abs_max",
+        "abs_min",
+    }
+)
+
+
+def trailing_axes(t: Tracer, instruction: str, shape: tuple[int, ...], axis: Any) -> int:
+    """Return the first reduced axis; the axes must be the last ones, and never the partition dimension."""
+    given = list(axis) if isinstance(axis, Sequence) else [axis]
+    try:
+        axes = sorted({integers.index(one) % len(shape) if -len(shape) <= one < len(shape) else -1 for one in given})
+    except TypeError:
+        raise reject(t, instruction, "axis", repr(axis), "must be an integer or a list of them") from None
+    if not axes or axes[0] < 1 or axes != list(range(axes[0], len(shape))):
+        raise reject(
+            t,
+            instruction,
+            "axis",
+            axis,
+            f"must be the last dimensions of shape {shape}, without the partition dimension 0",
+        )
+    return axes[0]
+
+
+def merge_dims(dims: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return (step, count) pairs, outermost first, with dims that run on merged and dims of 1 left out."""
+    merged: list[tuple[int, int]] = []
+    for step, count in dims:
+        if count == 1:
+            continue
+        if merged and merged[-1][0] == step * count:
+            merged[-1] = (step, merged[-1][1] * count)
+        else:
+            merged.append((step, count))
+    return tuple(merged)
+
+
+def tensor_reduce(
+    dst: NkiTensor,
+    op: Any,
+    data: NkiTensor,
+    axis: Any,
+    negate: bool = False,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Fold the last dimensions of a tile, left to right in fp32; Vector engine.
+
+    The word folds its innermost pattern dimensions, so kept and folded dimensions are merged apart from each other.
+    """
+    t = tracer()
+    instruction = "tensor_reduce"
+    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
+    same_partitions(t, instruction, "dst and data", out, src)
+    operator = alu(t, instruction, "op", op)
+    if operator.name not in REDUCING:
+        raise reject(t, instruction, "op", f"nl.{operator.name}", "is no reduction operator")
+    if operator.kind == "bitvec":
+        bitvec_dtypes(t, instruction, operator, dst=dst, data=data)
+        if negate:
+            raise reject(t, instruction, "negate", True, "applies to arithmetic operators only")
+    first = trailing_axes(t, instruction, data.shape, axis)
+    kept = prod(data.shape[1:first])
+    if dst.free_size != kept:
+        raise reject(
+            t,
+            instruction,
+            "elements per partition of dst",
+            dst.free_size,
+            f"must be {kept} for axis {axis} of shape {data.shape}",
+        )
+    folded = merge_dims(src.dims[first - 1 :]) or ((1, 1),)
+    dims = ReduceDims.X + len(folded) - 1
+    if dims > ReduceDims.XYZW:
+        raise reject(t, instruction, "axis", axis, "folds more than four separate dimensions")
+    src = src._replace(dims=merge_dims(src.dims[: first - 1]) + folded)
+    fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": int(bool(negate))}
+    return NkiInstruction(t.compute(TensorReduce, "DVE", {"src": src, "dst": out}, fields, name))

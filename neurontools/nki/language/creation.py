@@ -1,0 +1,145 @@
+"""Functions that make tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from neurontools.nki.dtype import DType, dtype_of, uint8
+from neurontools.nki.isa.dma import dma_copy
+from neurontools.nki.isa.moves import memset
+from neurontools.nki.regions import MemoryRegion, region_of
+from neurontools.nki.storage import constant_tensor, load_constant, new_tensor
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import tracer
+from neurontools.nki.views import complain
+from neurontools.trace import Space
+
+__all__ = [
+    "empty_like",
+    "fill",
+    "full",
+    "ndarray",
+    "ones",
+    "shared_constant",
+    "shared_identity_matrix",
+    "zeros",
+    "zeros_like",
+]
+
+_FILL_BYTES = 16 << 10
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    try:
+        result = (
+            tuple(operator.index(one) for one in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
+        )
+    except TypeError:
+        raise complain(f"shape {shape!r} is not made of integers") from None
+    if not result or min(result) < 1:
+        raise complain(f"shape {result} must have dimensions of at least 1")
+    return result
+
+
+def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "", address: Any = None) -> NkiTensor:
+    """Allocate a tensor, its contents undefined; `address` is (partition, byte in the partition), on chip only."""
+    t = tracer()
+    region = region_of(buffer)
+    place = None
+    if address is not None:
+        if region.space is Space.HBM:
+            raise t.error(
+                f"ndarray: address={address} of a tensor in {region.value}; only SBUF and PSUM have addresses"
+            )
+        try:
+            partition, byte = (operator.index(one) for one in address)
+        except (TypeError, ValueError):
+            raise t.error(f"ndarray: address={address!r} must be (partition, byte)") from None
+        place = (partition, byte)
+    return new_tensor(t, _shape(shape), dtype_of(dtype), region, name, place)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:
+    """Allocate a tensor and fill it with a number."""
+    result = ndarray(shape, dtype, buffer, name)
+    fill(result, fill_value)
+    return result
+
+
+def zeros(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:
+    """Allocate a tensor of zeros."""
+    return full(shape, 0, dtype, buffer, name)
+
+
+def ones(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:
+    """Allocate a tensor of ones."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def empty_like(x: NkiTensor, dtype: Any = None, buffer: Any = None, name: str = "") -> NkiTensor:
+    """Allocate a tensor with the shape of `x`, and its type and memory unless given."""
+    return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+def zeros_like(x: NkiTensor, dtype: Any = None, buffer: Any = None, name: str = "") -> NkiTensor:
+    """Allocate zeros with the shape of `x`, and its type and memory unless given."""
+    result = empty_like(x, dtype, buffer, name)
+    fill(result, 0)
+    return result
+
+
+def fill(target: NkiTensor, value: Any) -> None:
+    """Write one number everywhere: MEMSET on chip; in HBM a filled SBUF tile, stored as often as it takes."""
+    if target.on_chip:
+        memset(target, value)
+        return
+    t = tracer()
+    size = target.size
+    partitions = next(count for count in range(min(128, size), 0, -1) if size % count == 0)
+    free = size // partitions
+    if free * target.itemsize > _FILL_BYTES:
+        axis = max(range(target.ndim), key=target.shape.__getitem__)
+        half = target.shape[axis] // 2
+        fill(target.slice(axis, 0, half), value)
+        fill(target.slice(axis, half, target.shape[axis]), value)
+        return
+    key = ("fill", target.dtype, repr(value), partitions, free)
+    tile = t.cache.get(key)
+    if tile is None:
+        tile = t.cache[key] = new_tensor(t, (partitions, free), target.dtype)
+        memset(tile, value)
+    dma_copy(target, tile)
+
+
+def shared_constant(constant: Any) -> NkiTensor:
+    """Return an HBM tensor with the values of a NumPy array, or of the .npy file of that path."""
+    t = tracer()
+    if isinstance(constant, str):
+        try:
+            constant = np.load(constant, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise t.error(f"shared_constant: {constant}: {error}") from error
+    if not isinstance(constant, np.ndarray):
+        raise t.error(f"shared_constant: {constant!r} must be a NumPy array or the path of a .npy file")
+    return constant_tensor(t, constant, "shared_constant")
+
+
+def shared_identity_matrix(n: int, dtype: Any = uint8, dst: NkiTensor | None = None) -> NkiTensor:
+    """Return an n x n identity matrix in SBUF, in `dst` when given; made once for each size and type."""
+    t = tracer()
+    kind: DType = dtype_of(dtype) if dst is None else dst.dtype
+    key = ("identity_matrix", n, kind)
+    if dst is None and key in t.cache:
+        found: NkiTensor = t.cache[key]
+        return found
+    values = np.eye(n, dtype=kind.numpy)
+    if dst is not None:
+        dma_copy(dst, constant_tensor(t, values, f"identity_{kind}", kind))
+        return dst
+    result: NkiTensor = load_constant(t, values, f"identity_{kind}", kind)
+    t.cache[key] = result
+    return result

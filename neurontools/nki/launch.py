@@ -1,0 +1,227 @@
+"""From a kernel and its arguments to results: trace, build a NEFF, load it, run it on the emulator, convert back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from formats.targets import Target, resolve_target
+from neurontools.nki.arguments import Arguments, from_numpy, map_structure
+from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
+from neurontools.nki.limits import LIMITS
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Observation, Tracer, default_target, tracing
+from neurontools.trace import Allocation, Trace
+
+__all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
+
+
+class Traced(NamedTuple):
+    """One program's trace, the tensors it returned, and what it wants looked at after the run."""
+
+    trace: Trace
+    results: Any
+    observations: list[Observation]
+
+
+def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str | None]:
+    """Return the Python function, launch grid and decorator target of a kernel or plain function."""
+    return getattr(kernel, "function", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
+
+
+def _grid(grid: tuple[int, ...], lnc: int | None, target: Target) -> tuple[int, ...]:
+    if not grid and lnc is not None and lnc > 1:
+        grid = (lnc,)
+    programs = prod(grid)
+    if programs > 2:
+        raise UnsupportedError(f"launch grid {list(grid)}: more than two programs are not supported yet")
+    limits = LIMITS.get(target.generation)
+    if limits is not None and programs > limits.logical_cores:
+        raise NkiValidationError(
+            f"launch grid {list(grid)} needs {programs} cores per logical core, {target.name} "
+            f"({target.generation}) has {limits.logical_cores}"
+        )
+    return grid
+
+
+def trace_kernel(
+    kernel: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    lnc: int | None = None,
+    target: str | Target | None = None,
+) -> list[Traced]:
+    """Run the kernel's body once for each program id and return what each did."""
+    function = _function_of(kernel)[0]
+    return _trace(kernel, Arguments(function, args, kwargs or {}), lnc, target)
+
+
+def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> list[Traced]:
+    function, grid, wanted = _function_of(kernel)
+    chosen = resolve_target(target) if target is not None else default_target(wanted)
+    grid = _grid(grid, lnc, chosen)
+    programs = []
+    for program_id in range(prod(grid)):
+        t = Tracer(chosen, program_id, grid)
+        with tracing(t):
+            positional, keywords = arguments.bind(t)
+            returned = function(*positional, **keywords)
+            programs.append(_finish(t, returned))
+    _match_outputs([one.trace for one in programs])
+    return programs
+
+
+def _finish(t: Tracer, returned: Any) -> Traced:
+    """Turn returned tensors, observed tensors and written inputs into the outputs of the trace."""
+    trace = t.trace
+    found: list[Allocation] = []
+
+    def to_view(value: Any, path: str) -> Any:
+        if not isinstance(value, NkiTensor):
+            return value
+        if value.on_chip:
+            raise t.error(f"the kernel returns {value.name} in {value.buffer.value}; results must be in HBM")
+        found.append(value.allocation)
+        return value.view_of_storage
+
+    trace.results = map_structure(returned, to_view)
+    found += [one.allocation for one in t.observations]
+    found += [one for one in trace.inputs if one.id in t.written]
+    for allocation in found:
+        if allocation.kind in ("shared", "private"):
+            allocation.kind = "output"
+        if allocation not in trace.outputs:
+            trace.outputs.append(allocation)
+    return Traced(trace, returned, t.observations)
+
+
+def _match_outputs(traces: list[Trace]) -> None:
+    """Make the n-th shared allocation an output of every program, if one program returns it."""
+
+    def shared(trace: Trace) -> list[Allocation]:
+        return [one for one in trace.allocations if one.kind in ("shared", "output")]
+
+    for group in zip(*map(shared, traces), strict=False):
+        if any(one.kind == "output" for one in group):
+            for trace, one in zip(traces, group, strict=True):
+                if one.kind != "output":
+                    one.kind = "output"
+                    trace.outputs.append(one)
+
+
+def _build(programs: list[Traced], name: str) -> bytes:
+    from neurontools import builder
+
+    built = builder.build([one.trace for one in programs], name)
+    return built if isinstance(built, bytes) else built.to_bytes()
+
+
+def build_neff(
+    kernel: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    lnc: int | None = None,
+    target: str | Target | None = None,
+) -> Any:
+    """Trace and build a kernel; return the opened NEFF."""
+    from formats.neff import open_neff
+
+    programs = trace_kernel(kernel, args, kwargs, lnc=lnc, target=target)
+    return open_neff(_build(programs, _name(kernel)))
+
+
+def _name(kernel: Any) -> str:
+    return getattr(_function_of(kernel)[0], "__name__", "kernel")
+
+
+def launch(
+    kernel: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    lnc: int | None = None,
+    target: str | Target | None = None,
+) -> Any:
+    """Trace, build, load and run a kernel; return its results in the framework of its first array argument.
+
+    Inputs that the kernel writes are updated in place.  Raises KernelFaultError when the run faults or hangs, and
+    AssertionError when an `assert` on a tensor does not hold.
+    """
+    from neurontools import run_options
+
+    options = run_options.current()
+    if options is not None and lnc is None:
+        lnc = options.lnc
+    arguments = Arguments(_function_of(kernel)[0], args, kwargs)
+    programs = _trace(kernel, arguments, lnc, target)
+    name = _name(kernel)
+    neff = _build(programs, name)
+    from emulator import runtime  # after tracing and building, whose errors need no emulator
+
+    first = programs[0]
+    values = {
+        allocation.name: np.ascontiguousarray(one.array).reshape(allocation.shape)
+        for allocation, one in zip(first.trace.inputs, arguments.inputs, strict=True)
+    }
+    if options is None:
+        result = runtime.run(neff, values, timing=False)
+    else:
+        result = runtime.run(neff, values, seed=options.seed, timing=options.timing)
+        options.note(name, neff, result)
+    for problem in (result.fault, result.hang):
+        if problem is not None:
+            raise KernelFaultError(f"{name}: {' '.join(str(problem).split())}", result)
+    _copy_back(first, arguments, result.outputs)
+    for one in programs:
+        _look(one, result.outputs)
+    return map_structure(first.results, lambda value, path: _convert(value, result.outputs, arguments.framework))
+
+
+def _convert(value: Any, outputs: dict[str, np.ndarray[Any, Any]], framework: str) -> Any:
+    if not isinstance(value, NkiTensor):
+        return value
+    return from_numpy(read_view(value, outputs[value.allocation.name]), framework)
+
+
+def read_view(tensor: NkiTensor, output: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements that an HBM view selects of its allocation's bytes, as a new array."""
+    kind = tensor.dtype.numpy
+    flat = np.ascontiguousarray(output).reshape(-1).view(np.uint8).view(kind)
+    strided = np.lib.stride_tricks.as_strided(
+        flat[tensor.offset :], tensor.shape, tuple(stride * kind.itemsize for stride in tensor.strides)
+    )
+    return strided.copy()
+
+
+def _copy_back(program: Traced, arguments: Arguments, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Update the caller's arrays that the kernel wrote; JAX arrays cannot be, and stay as they are."""
+    written = {one.id for one in program.trace.outputs}
+    for allocation, one in zip(program.trace.inputs, arguments.inputs, strict=True):
+        if allocation.id not in written or arguments.framework == "jax":
+            continue
+        values = np.asarray(outputs[allocation.name]).reshape(one.array.shape)
+        if arguments.framework == "torch":
+            one.original.copy_(from_numpy(np.ascontiguousarray(values), "torch"))
+        elif one.original.flags.writeable:
+            one.original[...] = values
+        else:
+            raise NkiValidationError(f"argument {one.name}: the kernel writes it, but the array is read-only")
+
+
+def _look(program: Traced, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Check assertions and print what the kernel asked to print."""
+    for one in program.observations:
+        values = np.asarray(outputs[one.allocation.name]).reshape(one.allocation.shape)
+        if one.allocation.shape != one.shape:
+            values = values[program.trace.program_id]
+        if one.kind == "print":
+            print(one.text, values)
+            continue
+        zeros = int(values.size - np.count_nonzero(values))
+        if zeros:
+            file, line = one.source
+            raise AssertionError(f"{file}:{line}: {one.text} does not hold: {zeros} of {values.size} elements are zero")

@@ -1,0 +1,83 @@
+"""New tensors, and the constant tiles that a trace makes at most once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from formats.dtypes import Dtype
+from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer
+from neurontools.trace import Space
+
+__all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor", "ones_tile"]
+
+_KIND = {
+    MemoryRegion.sbuf: "tile",
+    MemoryRegion.psum: "tile",
+    MemoryRegion.shared_hbm: "shared",
+    MemoryRegion.private_hbm: "private",
+}
+
+
+def new_tensor(
+    t: Tracer,
+    shape: tuple[int, ...],
+    dtype: DType,
+    region: MemoryRegion = MemoryRegion.sbuf,
+    name: str = "",
+    address: tuple[int, int] | None = None,
+    kind: str | None = None,
+    data: np.ndarray[Any, Any] | None = None,
+) -> NkiTensor:
+    """Allocate and return a tensor; with NKI_PRECISE_FP=0 narrow floats on chip are stored as fp32."""
+    space = region.space
+    code = dtype.code
+    if not t.precise and space is not Space.HBM and dtype.is_float and dtype.itemsize < 4:
+        code = Dtype.FLOAT32
+    allocation = t.allocate(space, code, shape, kind or _KIND[region], name, address, data)
+    return NkiTensor(shape, dtype, allocation, region, name)
+
+
+def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:
+    """Return an HBM tensor that holds `data` from load time on."""
+    data = np.ascontiguousarray(data)
+    return new_tensor(
+        t, data.shape or (1,), dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
+    )
+
+
+def load_constant(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType) -> NkiTensor:
+    """Return an SBUF tile filled from a constant by one DMA."""
+    source = constant_tensor(t, data, name, dtype)
+    result = new_tensor(t, data.shape, dtype, name=name + "_sbuf")
+    t.dma(result.view_of_storage, source.view_of_storage, "SP")
+    return result
+
+
+def identity_tile(t: Tracer, code: Dtype) -> NkiTensor:
+    """Return the 128 x 128 identity in SBUF, one per element type and trace."""
+    key = ("identity", code)
+    found: NkiTensor | None = t.cache.get(key)
+    if found is None:
+        dtype = dtype_of(code)
+        found = load_constant(t, np.eye(128, dtype=dtype.numpy), f"identity_{dtype}", dtype)
+        t.cache[key] = found
+    return found
+
+
+def ones_tile(t: Tracer, code: Dtype) -> NkiTensor:
+    """Return 128 x 128 ones in SBUF, one per element type and trace; stationary operand of partition broadcasts."""
+    key = ("ones", code)
+    found: NkiTensor | None = t.cache.get(key)
+    if found is None:
+        from neurontools.nki.isa.moves import memset  # the ISA calls import this module
+
+        dtype = dtype_of(code)
+        found = new_tensor(t, (128, 128), dtype, name=f"ones_{dtype}")
+        memset(found, 1.0)
+        t.cache[key] = found
+    return found

@@ -1,0 +1,292 @@
+"""`NkiTensor`: a view of an allocation, and every way to make another view of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from formats.dtypes import Dtype
+from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.objects import NKIObject
+from neurontools.nki.regions import MemoryRegion, region_of
+from neurontools.nki.strides import contiguous, contiguous_strides
+from neurontools.nki.views import ViewMethods, complain
+from neurontools.trace import Allocation, Space, View
+
+__all__ = ["DynamicSlice", "NkiTensor", "ds"]
+
+OPERATIONS: dict[str, Callable[..., Any]] = {}
+"""Operators of tiles (`add`, `assign`, ...); `nki.language` fills them in, so that this module imports none of it."""
+
+
+class DynamicSlice(NKIObject):
+    """A slice given by start and size, as `nl.ds(start, size)` makes it."""
+
+    __slots__ = ("size", "start")
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start = start
+        self.size = size
+
+
+def ds(start: int, size: int) -> DynamicSlice:
+    """Return the slice of `size` elements from `start`; both are integers known while tracing."""
+    return DynamicSlice(start, size)
+
+
+class NkiTensor(ViewMethods, NKIObject):
+    """A typed view of storage: shape, strides and offset in elements of `dtype`.
+
+    On chip dimension 0 is the partition dimension; its stride counts one partition's elements, so that offset and
+    strides address the storage as one row-major array.  Views share storage; nothing is copied.
+    """
+
+    __slots__ = (
+        "_row",
+        "_view",
+        "allocation",
+        "buffer",
+        "code",
+        "dtype",
+        "itemsize",
+        "name",
+        "offset",
+        "shape",
+        "strides",
+    )
+
+    allocation: Allocation
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: DType
+    buffer: MemoryRegion
+    name: str
+    code: Dtype
+    itemsize: int
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, storage: Any, buffer: Any = MemoryRegion.sbuf, name: str = ""
+    ) -> None:
+        self.shape = tuple(shape)
+        self.strides = contiguous_strides(self.shape)
+        self.offset = 0
+        self.dtype = dtype_of(dtype)
+        self.allocation = storage
+        self.buffer = region_of(buffer)
+        self.name = name or (storage.name if storage is not None else "")
+        self.code = storage.dtype if storage is not None else self.dtype.code
+        self.itemsize = self.code.size
+        self._row = 0
+        if self.buffer.space is not Space.HBM:
+            self._row = prod(self.shape[1:])
+        self._view = None
+
+    def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor:
+        new: NkiTensor = object.__new__(NkiTensor)
+        new.shape = shape
+        new.strides = strides
+        new.offset = offset
+        new.dtype = self.dtype
+        new.allocation = self.allocation
+        new.buffer = self.buffer
+        new.name = self.name
+        new.code = self.code
+        new.itemsize = self.itemsize
+        new._row = self._row
+        new._view = None
+        return new
+
+    # -- facts ----------------------------------------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements."""
+        return prod(self.shape)
+
+    @property
+    def on_chip(self) -> bool:
+        """Tell whether the storage is SBUF or PSUM."""
+        return self._row != 0
+
+    @property
+    def space(self) -> Space:
+        """Return the physical memory."""
+        return self.allocation.space
+
+    @property
+    def free_size(self) -> int:
+        """Return the elements per partition of an on-chip tensor."""
+        return prod(self.shape[1:])
+
+    @property
+    def steps_partitions(self) -> bool:
+        """Tell whether the view repeats or skips partitions, which no single operation does."""
+        return self._row != 0 and self.shape[0] != 1 and self.strides[0] != self._row
+
+    @property
+    def view_of_storage(self) -> View:
+        """Return the view that the builder reads; a partition step that no engine has is an error."""
+        view: View | None = self._view
+        if view is None:
+            row = self._row
+            if row:
+                partition, free = divmod(self.offset, row)
+                if self.strides[0] != row and self.shape[0] != 1:
+                    raise complain(
+                        f"{self.name}: partition stride {self.strides[0]} of shape {self.shape} is not the "
+                        f"{row} elements of a partition; engines and DMA read contiguous partitions"
+                    )
+                dims = tuple(zip(self.strides[1:], self.shape[1:], strict=True)) or ((1, 1),)
+                view = View(self.allocation, self.code, partition, self.shape[0], free * self.itemsize, dims)
+            else:
+                view = View(
+                    self.allocation,
+                    self.code,
+                    0,
+                    1,
+                    self.offset * self.itemsize,
+                    tuple(zip(self.strides, self.shape, strict=True)),
+                )
+            self._view = view
+        return view
+
+    def is_contiguous(self) -> bool:
+        """Tell whether the view is row major without holes; on chip the partition dimension does not count."""
+        if self._row:
+            return contiguous(self.shape[1:], self.strides[1:])
+        return contiguous(self.shape, self.strides)
+
+    def get_pattern(self) -> list[list[int]]:
+        """Return [stride, count] of each dimension, in elements."""
+        return [[stride, count] for stride, count in zip(self.strides, self.shape, strict=True)]
+
+    def is_indirect(self) -> bool:
+        """Tell whether addresses depend on data; such views are refused so far, so this is False."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<NkiTensor {self.name!r} {self.buffer.value} {self.dtype} {self.shape}>"
+
+    # -- indexing ---------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> NkiTensor:
+        """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
+        if key.__class__ is not tuple:
+            key = (key,)
+        shape, old_strides, offset = self.shape, self.strides, self.offset
+        if len(key) != len(shape) or Ellipsis in map(_plain, key):
+            key = self._expand(key)
+        new_shape: list[int] = []
+        strides: list[int] = []
+        for axis, item in enumerate(key):
+            extent, stride = shape[axis], old_strides[axis]
+            if item.__class__ is slice:
+                start, stop, step = item.start, item.stop, item.step
+                if (
+                    start.__class__ is not int
+                    or stop.__class__ is not int
+                    or step is not None
+                    or not 0 <= start < stop <= extent
+                ):
+                    start, stop, step = self._slice(axis, item, extent)
+                if step is None:
+                    new_shape.append(stop - start)
+                    strides.append(stride)
+                else:
+                    new_shape.append((stop - start + step - 1) // step)
+                    strides.append(stride * step)
+                offset += start * stride
+            elif item.__class__ is DynamicSlice:
+                start, count = self._integer(item.start, axis), self._integer(item.size, axis)
+                if count < 1 or start < 0 or start + count > extent:
+                    raise complain(f"{self.name}: nl.ds({start}, {count}) leaves dimension {axis} of size {extent}")
+                new_shape.append(count)
+                strides.append(stride)
+                offset += start * stride
+            else:
+                index = self._integer(item, axis)
+                if not -extent <= index < extent:
+                    raise complain(f"{self.name}: index {index} leaves dimension {axis} of size {extent}")
+                offset += (index + extent if index < 0 else index) * stride
+                if axis == 0 and self._row:
+                    new_shape.append(1)
+                    strides.append(stride)
+        while len(new_shape) < (2 if self._row else 1):
+            new_shape.append(1)
+            strides.append(1)
+        return self._make(tuple(new_shape), tuple(strides), offset)
+
+    def _expand(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        dots = [i for i, item in enumerate(key) if item is Ellipsis]
+        missing = len(self.shape) - (len(key) - len(dots))
+        if len(dots) > 1 or missing < 0:
+            raise complain(f"{self.name}: {len(key)} indices for shape {self.shape}")
+        if dots:
+            return key[: dots[0]] + (slice(None),) * missing + key[dots[0] + 1 :]
+        return key + (slice(None),) * missing
+
+    def _slice(self, axis: int, item: Any, extent: int) -> tuple[int, int, int | None]:
+        step = 1 if item.step is None else self._integer(item.step, axis)
+        if step < 1:
+            raise complain(f"{self.name}: slice step {step} of dimension {axis} is not positive")
+        start = 0 if item.start is None else self._integer(item.start, axis)
+        stop = extent if item.stop is None else self._integer(item.stop, axis)
+        start, stop, _ = slice(start, stop, step).indices(extent)  # NumPy's clamping of ragged ends
+        if start >= stop:
+            raise complain(f"{self.name}: slice {item.start}:{item.stop} of dimension {axis} of size {extent} is empty")
+        return start, stop, None if step == 1 else step
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write through: copy `value` (tile, HBM tensor or number) into the selected elements."""
+        target = self[key]
+        if (
+            isinstance(value, NkiTensor)
+            and value.allocation is target.allocation
+            and value.code is target.code
+            and (value.shape, value.strides, value.offset) == (target.shape, target.strides, target.offset)
+        ):
+            return  # `t[...] += x` comes back here with the view it has already updated
+        OPERATIONS["assign"](target, value)
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        """Record an `assert` on this tensor for after the run; anywhere else the truth is not known while tracing."""
+        return bool(OPERATIONS["truth"](self))
+
+
+def _plain(item: Any) -> Any:
+    """Return `item` if it is Ellipsis, else None (`in` would compare tensors)."""
+    return item if item is Ellipsis else None
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
+    if swapped:
+        return lambda self, other: OPERATIONS[name](other, self)
+    return lambda self, other: OPERATIONS[name](self, other)
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+for _name, _operation in _BINARY.items():
+    setattr(NkiTensor, f"__{_name}__", _operator(_operation))
+    setattr(NkiTensor, f"__r{_name}__", _operator(_operation, swapped=True))
+    setattr(NkiTensor, f"__i{_name}__", _operator("in_place_" + _operation))
+setattr(NkiTensor, "__neg__", lambda self: OPERATIONS["negative"](self))  # noqa: B010  beside its siblings above

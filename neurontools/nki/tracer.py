@@ -1,0 +1,242 @@
+"""The trace being written: allocations, operations, and the kernel line that each comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from formats.dtypes import Dtype
+from formats.targets import Target, resolve_target
+from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
+from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source, Space, Trace, View
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Tracer", "current", "default_target", "is_tracing", "kernel_line", "tracer", "tracing"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_local = threading.local()
+
+DEFAULT_TARGET = "trn3"
+"""Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
+
+
+def kernel_frame() -> FrameType | None:
+    """Return the innermost frame outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def kernel_line() -> Source:
+    """Return file and line of the innermost frame outside this package."""
+    frame = kernel_frame()
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
+
+
+def default_target(platform_target: str | None = None) -> Target:
+    """Return the target of a launch, from the environment as it is now.
+
+    NEURON_PLATFORM_TARGET_OVERRIDE comes first, then NKI_NC_VERSION, then `platform_target` of the decorator, then
+    trn3.
+    """
+    text = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or os.environ.get("NKI_NC_VERSION") or platform_target
+    return resolve_target(text or DEFAULT_TARGET)
+
+
+class Observation:
+    """Name a hidden output that the launch looks at after the run: an `assert` on a tensor, or a `device_print`."""
+
+    __slots__ = ("allocation", "kind", "shape", "source", "text")
+
+    def __init__(self, kind: str, allocation: Allocation, shape: tuple[int, ...], source: Source, text: str) -> None:
+        self.kind = kind
+        self.allocation = allocation
+        self.shape = shape
+        self.source = source
+        self.text = text
+
+
+class Tracer:
+    """Write one `Trace`: one program id's run of the kernel body."""
+
+    __slots__ = (
+        "cache",
+        "generation",
+        "grid",
+        "limits",
+        "names",
+        "observations",
+        "ops",
+        "precise",
+        "target",
+        "trace",
+        "written",
+    )
+
+    def __init__(self, target: Target, program_id: int = 0, grid: tuple[int, ...] = ()) -> None:
+        programs = 1
+        for extent in grid:
+            programs *= extent
+        if target.generation not in LIMITS:
+            raise NkiValidationError(f"target {target.name} has no NKI limits (NKI runs on {', '.join(LIMITS)})")
+        self.trace = Trace(target, program_id, programs)
+        self.ops: list[Op] = self.trace.ops
+        self.target = target
+        self.limits: Limits = LIMITS[target.generation]
+        self.generation = self.limits.number
+        self.grid = grid
+        # Variables that every NEFF has of its own; a tensor of that name gets a number behind it.
+        self.names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self.cache: dict[Any, Any] = {}
+        self.observations: list[Observation] = []
+        self.written: set[int] = set()
+        self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
+
+    def error(self, message: str) -> NkiValidationError:
+        """Return the error to raise, with target and kernel line added."""
+        file, line = kernel_line()
+        return NkiValidationError(f"{message}, on {self.target.name} ({self.limits.generation}) at {file}:{line}")
+
+    def unique_name(self, wanted: str) -> str:
+        """Return `wanted`, with a number behind it when it is taken."""
+        count = self.names.get(wanted)
+        if count is None:
+            self.names[wanted] = 1
+            return wanted
+        while True:
+            name = f"{wanted}_{count}"
+            count += 1
+            if name not in self.names:
+                self.names[wanted] = count
+                self.names[name] = 1
+                return name
+
+    def allocate(
+        self,
+        space: Space,
+        dtype: Dtype,
+        shape: tuple[int, ...],
+        kind: str = "tile",
+        name: str = "",
+        address: tuple[int, int] | None = None,
+        data: np.ndarray[Any, Any] | None = None,
+    ) -> Allocation:
+        """Append an allocation; a shape that no partition range can hold is an error."""
+        allocations = self.trace.allocations
+        index = len(allocations)
+        allocation = Allocation(
+            index,
+            space,
+            self.unique_name(name or f"{space.value}_{index}"),
+            dtype,
+            shape,
+            kind,
+            address=address,
+            data=data,
+            born=len(self.ops),
+        )
+        if space is not Space.HBM:
+            self._check_tile(allocation)
+        allocations.append(allocation)
+        return allocation
+
+    def _check_tile(self, allocation: Allocation) -> None:
+        if allocation.partitions > PARTITIONS:
+            raise self.error(
+                f"ndarray: shape[0] of the {allocation.space.value} tensor {allocation.name} is "
+                f"{allocation.partitions} partitions, at most {PARTITIONS}"
+            )
+        capacity = PSUM_PARTITION_BYTES if allocation.space is Space.PSUM else self.limits.sbuf_bytes
+        if allocation.partition_bytes > capacity:
+            raise self.error(
+                f"ndarray: {allocation.space.value} tensor {allocation.name} takes "
+                f"{allocation.partition_bytes} bytes per partition, at most {capacity}"
+            )
+        if allocation.address is not None:
+            partition, byte = allocation.address
+            if partition < 0 or partition + allocation.partitions > PARTITIONS:
+                raise self.error(
+                    f"ndarray: address={allocation.address} puts {allocation.partitions} partitions past {PARTITIONS}"
+                )
+            if byte < 0 or byte + allocation.partition_bytes > capacity:
+                raise self.error(
+                    f"ndarray: address={allocation.address} puts {allocation.partition_bytes} bytes past the "
+                    f"{capacity} of a {allocation.space.value} partition"
+                )
+
+    def compute(
+        self,
+        instruction: type[Any],
+        engine: str,
+        operands: dict[str, View],
+        fields: dict[str, object],
+        name: str | None = None,
+    ) -> ComputeOp:
+        """Append one instruction of a compute engine."""
+        op = ComputeOp(instruction, engine, operands, fields, kernel_line(), name)
+        self.ops.append(op)
+        return op
+
+    def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
+        """Append one copy; remember inputs that it writes."""
+        op = DmaOp(dst, src, engine, transpose, kernel_line(), name)
+        self.ops.append(op)
+        if dst.allocation.kind == "input":
+            self.written.add(dst.allocation.id)
+        return op
+
+    def matmul(
+        self,
+        dst: View,
+        stationary: View,
+        moving: View,
+        accumulate: bool | None,
+        is_transpose: bool,
+        name: str | None = None,
+    ) -> MatmulOp:
+        """Append one matrix multiplication."""
+        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(), name)
+        self.ops.append(op)
+        return op
+
+
+def current() -> Tracer | None:
+    """Return the tracer of this thread, or None outside a kernel."""
+    return getattr(_local, "tracer", None)
+
+
+def is_tracing() -> bool:
+    """Tell whether a kernel body is running in this thread."""
+    return current() is not None
+
+
+def tracer() -> Tracer:
+    """Return the tracer of this thread; outside a kernel there is none, which is an error."""
+    found: Tracer | None = getattr(_local, "tracer", None)
+    if found is None:
+        file, line = kernel_line()
+        raise NkiValidationError(
+            f"NKI tensors and instructions exist only while a kernel is traced, at {file}:{line}; "
+            "call a @nki.jit function, or nki.simulate(function)"
+        )
+    return found
+
+
+@contextmanager
+def tracing(new: Tracer) -> Iterator[Tracer]:
+    """Make `new` the tracer of this thread for a while."""
+    before = current()
+    _local.tracer = new
+    try:
+        yield new
+    finally:
+        _local.tracer = before

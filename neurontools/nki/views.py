@@ -1,0 +1,296 @@
+"""Methods that make another view of a tensor's storage; none copies, none executes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from formats.dtypes import Dtype
+from neurontools.nki.dtype import DType, dtype_of
+from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reshape_strides
+from neurontools.nki.tracer import current, kernel_line
+from neurontools.trace import Allocation
+
+if TYPE_CHECKING:
+    from neurontools.nki.tensor import NkiTensor
+
+__all__ = ["ViewMethods", "complain", "unsupported"]
+
+
+def complain(message: str) -> NkiValidationError:
+    """Return the error to raise for a bad view, with target and kernel line where there are any."""
+    tracer = current()
+    if tracer is not None:
+        return tracer.error(message)
+    file, line = kernel_line()
+    return NkiValidationError(f"{message}, at {file}:{line}")
+
+
+def unsupported(feature: str) -> UnsupportedError:
+    """Return the error for a feature that is understood but not modelled yet."""
+    file, line = kernel_line()
+    return UnsupportedError(f"{feature} is not supported yet, at {file}:{line}")
+
+
+class ViewMethods:
+    """View algebra of `NkiTensor`: shape, strides and offset in elements, `_row` elements per partition (0 in HBM)."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        shape: tuple[int, ...]
+        strides: tuple[int, ...]
+        offset: int
+        dtype: DType
+        code: Dtype
+        itemsize: int
+        allocation: Allocation
+        name: str
+        size: int
+        _row: int
+
+        def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor: ...
+        def __getitem__(self, key: Any) -> NkiTensor: ...
+        def get_pattern(self) -> list[list[int]]: ...
+
+    def _integer(self, value: Any, axis: int) -> int:
+        if isinstance(value, ViewMethods):
+            raise unsupported(f"{self.name}: indexing dimension {axis} with a tensor (dynamic select)")
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise complain(f"{self.name}: index {value!r} of dimension {axis} is no integer, slice or nl.ds") from None
+
+    def _axis(self, dim: int, method: str, extra: int = 0, partition: bool = False) -> int:
+        """Return `dim` from 0; the partition dimension only where `partition` allows it."""
+        count = len(self.shape) + extra
+        if not -count <= dim < count:
+            raise complain(f"{self.name}: {method} dim {dim} of a {len(self.shape)}-dimensional tensor")
+        axis = dim + count if dim < 0 else dim
+        if axis == 0 and self._row and not partition:
+            raise complain(f"{self.name}: {method} dim 0 is the partition dimension of an on-chip tensor")
+        return axis
+
+    def permute(self, dims: Sequence[int]) -> NkiTensor:
+        """Return the view with dimensions in the order of `dims`; on chip dims[0] is 0."""
+        order = tuple(dims)
+        if sorted(order) != list(range(len(self.shape))):
+            raise complain(f"{self.name}: permute {order} is no permutation of {len(self.shape)} dimensions")
+        if self._row and order[0] != 0:
+            raise complain(f"{self.name}: permute {order} moves the partition dimension of an on-chip tensor")
+        return self._make(tuple(self.shape[d] for d in order), tuple(self.strides[d] for d in order), self.offset)
+
+    def broadcast(self, dim: int, size: int) -> NkiTensor:
+        """Return the view that repeats a dimension of size 1 `size` times (stride 0)."""
+        axis = self._axis(dim, "broadcast")
+        if self.shape[axis] != 1:
+            raise complain(f"{self.name}: broadcast dim {axis} has size {self.shape[axis]}, not 1")
+        shape, strides = list(self.shape), list(self.strides)
+        shape[axis], strides[axis] = size, 0
+        return self._make(tuple(shape), tuple(strides), self.offset)
+
+    def expand_dim(self, dim: int) -> NkiTensor:
+        """Return the view with a dimension of size 1 inserted at `dim`."""
+        axis = self._axis(dim, "expand_dim", extra=1)
+        step = self.strides[axis] * self.shape[axis] if axis < len(self.shape) else 1
+        return self._make(
+            (*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], step, *self.strides[axis:]), self.offset
+        )
+
+    def squeeze_dim(self, dim: int) -> NkiTensor:
+        """Return the view without dimension `dim`, which has size 1."""
+        axis = self._axis(dim, "squeeze_dim")
+        if self.shape[axis] != 1:
+            raise complain(f"{self.name}: squeeze_dim dim {axis} has size {self.shape[axis]}, not 1")
+        return self._make(
+            self.shape[:axis] + self.shape[axis + 1 :], self.strides[:axis] + self.strides[axis + 1 :], self.offset
+        )
+
+    def reshape_dim(self, dim: int, shape: Iterable[int]) -> NkiTensor:
+        """Return the view with dimension `dim` split into `shape`, one of which may be -1."""
+        wanted = tuple(shape)
+        axis = self._axis(dim, "reshape_dim", partition=len(wanted) == 1)
+        split = infer_shape(wanted, self.shape[axis])
+        if split is None:
+            raise complain(f"{self.name}: reshape_dim {wanted} does not divide size {self.shape[axis]} of dim {axis}")
+        step = self.strides[axis]
+        inner = tuple(step * one for one in contiguous_strides(split))
+        return self._make(
+            self.shape[:axis] + split + self.shape[axis + 1 :],
+            self.strides[:axis] + inner + self.strides[axis + 1 :],
+            self.offset,
+        )
+
+    def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
+        """Return the view with dimensions start_dim to end_dim (inclusive) merged; they must run on from each other."""
+        first = self._axis(start_dim, "flatten_dims", partition=start_dim == end_dim)
+        last = self._axis(end_dim, "flatten_dims", partition=True)
+        if last < first:
+            raise complain(f"{self.name}: flatten_dims from {first} to {last}")
+        total = prod(self.shape[first : last + 1])
+        strides = reshape_strides(self.shape[first : last + 1], self.strides[first : last + 1], (total,))
+        if strides is None:
+            raise complain(
+                f"{self.name}: flatten_dims {first} to {last} of shape {self.shape}, strides {self.strides}: "
+                "not contiguous"
+            )
+        return self._make(
+            (*self.shape[:first], total, *self.shape[last + 1 :]),
+            self.strides[:first] + strides + self.strides[last + 1 :],
+            self.offset,
+        )
+
+    def reshape(self, shape: Any, *more: int) -> NkiTensor:
+        """Return the view with another shape of the same size; on chip shape[0] stays, and nothing is ever copied."""
+        wanted = (shape, *more) if isinstance(shape, int) else tuple(shape)
+        new = infer_shape(wanted, self.size)
+        if new is None:
+            raise complain(f"{self.name}: reshape {wanted} does not fit {self.size} elements of {self.shape}")
+        if self._row:
+            if new[0] != self.shape[0]:
+                raise complain(
+                    f"{self.name}: reshape {new} changes the {self.shape[0]} partitions of an on-chip tensor"
+                )
+            inner = reshape_strides(self.shape[1:], self.strides[1:], new[1:])
+            strides = None if inner is None else self.strides[:1] + inner
+        else:
+            strides = reshape_strides(self.shape, self.strides, new)
+        if strides is None:
+            raise complain(
+                f"{self.name}: reshape {new} of shape {self.shape}, strides {self.strides} would need a copy"
+            )
+        return self._make(new, strides, self.offset)
+
+    def rearrange(
+        self, src_pattern: Sequence[Any], dst_pattern: Sequence[Any], fixed_sizes: dict[str, int] | None = None
+    ) -> NkiTensor:
+        """Return the view that splits, reorders and merges named dimensions."""
+        extents, order, merged, problem = parse_rearrange(self.shape, src_pattern, dst_pattern, fixed_sizes or {})
+        if problem is not None:
+            raise complain(f"{self.name}: rearrange: {problem}")
+        result = self
+        for axis in reversed(range(len(extents))):
+            if len(extents[axis]) > 1:
+                result = result.reshape_dim(axis, extents[axis])
+        result = result.permute(order)
+        for group in reversed(merged):
+            if len(group) > 1:
+                result = result.flatten_dims(group[0], group[-1])
+        return result
+
+    def slice(self, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:
+        """Return the view of elements start to end (exclusive) of one dimension; 0 <= start < end <= size."""
+        axis = self._axis(dim, "slice", partition=True)
+        extent = self.shape[axis]
+        start, end, step = (self._integer(value, axis) for value in (start, end, step))
+        if not (0 <= start < end <= extent and step >= 1):
+            raise complain(f"{self.name}: slice {start}:{end}:{step} leaves dimension {axis} of size {extent}")
+        shape, strides = list(self.shape), list(self.strides)
+        shape[axis] = (end - start + step - 1) // step
+        strides[axis] *= step
+        return self._make(tuple(shape), tuple(strides), self.offset + start * self.strides[axis])
+
+    def select(self, dim: int, index: Any) -> NkiTensor:
+        """Return the view of one index of a dimension, which is removed (kept with size 1 for partitions)."""
+        axis = self._axis(dim, "select", partition=True)
+        position = self._integer(index, axis)
+        if not 0 <= position < self.shape[axis]:
+            raise complain(f"{self.name}: select index {position} leaves dimension {axis} of size {self.shape[axis]}")
+        return self[(slice(None),) * axis + (position,)]
+
+    def ap(
+        self,
+        pattern: Sequence[Sequence[int]],
+        offset: int | None = None,
+        scalar_offset: Any = None,
+        vector_offset: Any = None,
+        indirect_dim: int = 0,
+        dtype: Any = None,
+    ) -> NkiTensor:
+        """Return the view of explicit [stride, count] pairs over the storage, `offset` elements on from this one."""
+        if scalar_offset is not None or vector_offset is not None:
+            which = "scalar_offset" if scalar_offset is not None else "vector_offset"
+            raise unsupported(f"{self.name}: .ap({which}=...), indirect addressing,")
+        new = self._make(tuple(int(pair[1]) for pair in pattern), tuple(int(pair[0]) for pair in pattern), self.offset)
+        if dtype is not None:
+            new._reinterpret(dtype_of(dtype))
+        new.offset += offset or 0
+        if not new.shape or min(new.shape) < 1:
+            raise complain(f"{self.name}: ap {list(map(list, pattern))} has a count below 1")
+        new._check_reach()
+        return new
+
+    def _check_reach(self) -> None:
+        """Refuse a pattern that leaves the allocation, or a partition."""
+        low = high = self.offset
+        free_low = free_high = self.offset % self._row if self._row else 0
+        for axis, (stride, count) in enumerate(zip(self.strides, self.shape, strict=True)):
+            span = stride * (count - 1)
+            low, high = low + min(span, 0), high + max(span, 0)
+            if axis:
+                free_low, free_high = free_low + min(span, 0), free_high + max(span, 0)
+        total = self.allocation.nbytes // self.itemsize
+        if low < 0 or high >= total:
+            raise complain(
+                f"{self.name}: ap {self.get_pattern()} from offset {self.offset} reaches elements {low} to {high} "
+                f"of {total}"
+            )
+        if self._row and (free_low < 0 or free_high >= self._row):
+            raise complain(
+                f"{self.name}: ap {self.get_pattern()} from offset {self.offset} leaves the partition of "
+                f"{self._row} elements"
+            )
+
+    def _reinterpret(self, dtype: DType) -> None:
+        """Change dtype and count offsets in it; strides are left alone."""
+        if self.code is not self.dtype.code and dtype != self.dtype:
+            raise unsupported(
+                f"{self.name}: reinterpreting {self.dtype} stored as {self.code.numpy_name} (NKI_PRECISE_FP=0)"
+            )
+        if dtype == self.dtype:
+            return
+        start = self.offset * self.itemsize
+        row = self._row * self.itemsize
+        if start % dtype.itemsize or row % dtype.itemsize:
+            raise complain(
+                f"{self.name}: byte {start} (partitions of {row} bytes) does not start an element of {dtype}"
+            )
+        self.dtype, self.code, self.itemsize = dtype, dtype.code, dtype.itemsize
+        self.offset, self._row = start // dtype.itemsize, row // dtype.itemsize
+
+    def view(self, dtype: Any) -> NkiTensor:
+        """Return the same bytes as another dtype; the last dimension is contiguous, its size scales with the width."""
+        wanted = dtype_of(dtype)
+        old, new = self.itemsize, wanted.itemsize
+        result = self._make(self.shape, self.strides, self.offset)
+        if wanted == self.dtype:
+            return result
+        if old != new:
+            last, step = self.shape[-1], self.strides[-1]
+            if len(self.shape) < (2 if self._row else 1) or (step != 1 and last != 1) or last * old % new:
+                raise complain(
+                    f"{self.name}: view as {wanted} needs a contiguous last dimension that holds whole elements, "
+                    f"not shape {self.shape}, strides {self.strides} of {self.dtype}"
+                )
+            outer = [stride * old for stride in self.strides[:-1]]
+            if any(stride % new for stride in outer):
+                raise complain(
+                    f"{self.name}: view as {wanted}: strides {self.strides} of {self.dtype} are no whole elements"
+                )
+            result.shape = (*self.shape[:-1], last * old // new)
+            result.strides = (*(stride // new for stride in outer), 1)
+        result._reinterpret(wanted)
+        return result
+
+    reinterpret_cast = view
+
+    def vector_select(self, dim: int, vector_offset: Any) -> NkiTensor:
+        """Refuse: addresses that depend on data come with the next issue."""
+        raise unsupported(f"{self.name}: vector_select")
+
+    def indirect(self, index: Any, num_elem: int | None = None) -> NkiTensor:
+        """Refuse: tensor indirection comes with the next issue."""
+        raise unsupported(f"{self.name}: tensor indirection (.indirect)")

@@ -1,0 +1,254 @@
+"""Values a front end hands to the builder: allocations, views over them, and abstract operations in program order.
+
+One `Trace` is one run of a kernel body for one program id.  Nothing here executes or encodes; `neurontools.builder`
+turns traces into a NEFF.  Units: bytes unless a name says elements; partitions count from 0.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from formats.dtypes import Dtype
+    from formats.targets import Target
+
+Source = tuple[str, int]
+"""Kernel file and line of an operation."""
+
+KINDS = frozenset({"input", "output", "shared", "private", "constant", "tile"})
+
+
+class Space(Enum):
+    """Name the memory an allocation lives in."""
+
+    SBUF = "sbuf"
+    PSUM = "psum"
+    HBM = "hbm"
+
+
+class Allocation:
+    """Hold one piece of memory that a kernel asked for.
+
+    On chip (`SBUF`, `PSUM`) dimension 0 of `shape` is the partition dimension: `partitions` rows of
+    `partition_bytes` bytes. In HBM `partitions` is 1, `partition_bytes` equals `nbytes`, and the tensor is row major.
+    `address` is (first partition, byte inside the partition) when the kernel fixed it.  `born` is the index in
+    `Trace.ops` before which the allocation was made.  `data` carries the values of a constant.
+    """
+
+    __slots__ = (
+        "address",
+        "born",
+        "data",
+        "dtype",
+        "id",
+        "kind",
+        "name",
+        "partition_bytes",
+        "partitions",
+        "shape",
+        "space",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        space: Space,
+        name: str,
+        dtype: Dtype,
+        shape: tuple[int, ...],
+        kind: str = "tile",
+        *,
+        address: tuple[int, int] | None = None,
+        data: np.ndarray[Any, Any] | None = None,
+        born: int = 0,
+    ) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"allocation kind {kind!r} is none of {', '.join(sorted(KINDS))}")
+        self.id = id
+        self.space = space
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.kind = kind
+        self.address = address
+        self.data = data
+        self.born = born
+        if space is Space.HBM:
+            self.partitions = 1
+            self.partition_bytes = prod(shape) * dtype.size
+        else:
+            self.partitions = shape[0]
+            self.partition_bytes = prod(shape[1:]) * dtype.size
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the whole allocation in bytes, over all partitions."""
+        return self.partitions * self.partition_bytes
+
+    def __repr__(self) -> str:
+        return f"<Allocation {self.id} {self.name!r} {self.space.value} {self.kind} {self.dtype.name} {self.shape}>"
+
+
+class View(NamedTuple):
+    """Select elements of an allocation.
+
+    `offset` is in bytes, inside the partition on chip and inside the tensor in HBM.  `dims` are (step in elements of
+    `dtype`, count), outermost first; on chip the free dimensions only, since `partition` and `partitions` say the rest.
+    """
+
+    allocation: Allocation
+    dtype: Dtype
+    partition: int
+    partitions: int
+    offset: int
+    dims: tuple[tuple[int, int], ...]
+
+    @property
+    def elements(self) -> int:
+        """Return the number of elements, over all partitions."""
+        return self.partitions * prod(count for _, count in self.dims)
+
+
+class ComputeOp:
+    """Hold one instruction of a compute engine.
+
+    `operands` has a key per operand of the class that is in use (a `_pointer` operand is `partitions` x 1); `fields`
+    has the other fields by name, activation functions by NAME under `function`.
+    """
+
+    __slots__ = ("engine", "fields", "instruction", "name", "operands", "source")
+
+    def __init__(
+        self,
+        instruction: type[Any],
+        engine: str,
+        operands: dict[str, View],
+        fields: dict[str, object],
+        source: Source,
+        name: str | None = None,
+    ) -> None:
+        self.instruction = instruction
+        self.engine = engine
+        self.operands = operands
+        self.fields = fields
+        self.source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<ComputeOp {self.instruction.__name__} on {self.engine} at {self.source[0]}:{self.source[1]}>"
+
+
+class DmaOp:
+    """Hold one copy by DMA; `transpose` swaps the two dimensions of the source.  `engine` names the queue's owner."""
+
+    __slots__ = ("dst", "engine", "name", "source", "src", "transpose")
+
+    def __init__(
+        self,
+        dst: View,
+        src: View,
+        engine: str | None,
+        transpose: bool,
+        source: Source,
+        name: str | None = None,
+    ) -> None:
+        self.dst = dst
+        self.src = src
+        self.engine = engine
+        self.transpose = transpose
+        self.source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        word = "transpose" if self.transpose else "copy"
+        ends = f"{self.src.allocation.name} to {self.dst.allocation.name}"
+        return f"<DmaOp {word} {ends} at {self.source[0]}:{self.source[1]}>"
+
+
+class MatmulOp:
+    """Hold one matrix multiplication: load the stationary tile, stream the moving tile, write PSUM.
+
+    `accumulate` is what the kernel said; None leaves overwrite or accumulate to the life of the PSUM allocation.
+    """
+
+    __slots__ = ("accumulate", "dst", "is_transpose", "moving", "name", "source", "stationary")
+
+    def __init__(
+        self,
+        dst: View,
+        stationary: View,
+        moving: View,
+        accumulate: bool | None,
+        is_transpose: bool,
+        source: Source,
+        name: str | None = None,
+    ) -> None:
+        self.dst = dst
+        self.stationary = stationary
+        self.moving = moving
+        self.accumulate = accumulate
+        self.is_transpose = is_transpose
+        self.source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<MatmulOp into {self.dst.allocation.name} at {self.source[0]}:{self.source[1]}>"
+
+
+class BarrierOp:
+    """Hold one point that every program id must reach before any goes on."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<BarrierOp at {self.source[0]}:{self.source[1]}>"
+
+
+class SendRecvOp:
+    """Hold one exchange with program id `peer`: `src` goes there, what it sends lands in `dst`."""
+
+    __slots__ = ("dst", "peer", "source", "src")
+
+    def __init__(self, src: View, dst: View, peer: int, source: Source) -> None:
+        self.src = src
+        self.dst = dst
+        self.peer = peer
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<SendRecvOp with {self.peer} at {self.source[0]}:{self.source[1]}>"
+
+
+Op = ComputeOp | DmaOp | MatmulOp | BarrierOp | SendRecvOp
+
+
+class Trace:
+    """Hold everything one program id did, in program order.
+
+    `results` is the kernel's return value with each tensor replaced by a `View`; `inputs` and `outputs` are the HBM
+    allocations of the launch's tensors.
+    """
+
+    __slots__ = ("allocations", "inputs", "num_programs", "ops", "outputs", "program_id", "results", "target")
+
+    def __init__(self, target: Target, program_id: int = 0, num_programs: int = 1) -> None:
+        self.target = target
+        self.program_id = program_id
+        self.num_programs = num_programs
+        self.allocations: list[Allocation] = []
+        self.ops: list[Op] = []
+        self.inputs: list[Allocation] = []
+        self.outputs: list[Allocation] = []
+        self.results: Any = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trace {self.program_id}/{self.num_programs}: {len(self.ops)} ops, {len(self.allocations)} allocations>"
+        )

@@ -1,0 +1,54 @@
+"""`import nki` after `install()`: the same modules, no second identity, and no clash with an installed package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PREFACE = "import sys, neurontools.nki as ours\n"
+
+
+def run(code: str, root: Path, *folders: Path) -> str:
+    path = os.pathsep.join([str(root), *map(str, folders)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_every_module_is_the_very_module(root: Path) -> None:
+    code = PREFACE + (
+        "assert ours.install() and ours.install()\n"
+        "import nki, nki.isa as nisa, nki.language as nl, nki.isa.constants, nki.typing, nki.dtype, nki.simulator\n"
+        "from nki.collectives import ReplicaGroup\n"
+        "from nki.language.creation import zeros\n"
+        "assert nki is ours and nl is ours.language and nisa is ours.isa\n"
+        "pairs = [(n, 'neurontools.' + n) for n in sys.modules if n == 'nki' or n.startswith('nki.')]\n"
+        "assert len(pairs) > 8 and all(sys.modules[a] is sys.modules[b] for a, b in pairs), pairs\n"
+        "assert all(sys.modules[b].__spec__.name == b and sys.modules[b].__name__ == b for _, b in pairs)\n"
+        "assert nl.zeros is zeros and nki.tensor.NkiTensor is nl.NkiTensor\n"
+        "print(callable(nisa.activation), callable(nl.sum))\n"
+        "try:\n    import nki.nothing\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
+        "ours.uninstall()\n"
+        "assert 'nki' not in sys.modules\n"
+        "try:\n    import nki\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
+    )
+    assert run(code, root).splitlines() == ["True True", "nki.nothing", "nki"]
+
+
+def test_an_installed_nki_stays_unless_overridden(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "nki").mkdir()
+    (tmp_path / "nki" / "__init__.py").write_text("name = 'other'\n")
+    code = PREFACE + (
+        "print(ours.install())\nimport nki\nprint(nki.name)\n"
+        "print(ours.install(override=True))\nimport nki\nprint(nki is ours)\n"
+    )
+    assert run(code, root, tmp_path).splitlines() == ["False", "other", "True", "True"]
