@@ -60,6 +60,8 @@ def columns_by_class(data: bytes, target: str | Target = "gen3",
     words, generation = _words(data), generation_of(target)
     if is_extended(dialect) and (words[:, 0] == EXTENSION_OPCODE).any():
         return _by_decoding(data, target)
+    if not len(words):
+        return {}
     extended = is_extended(dialect)
     order = np.argsort(words[:, 0], kind="stable")
     ordered = words[order]

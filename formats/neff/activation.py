@@ -116,8 +116,9 @@ class Controls(Sequence[Control]):
 class ActivationFunction(NamedTuple):
     """One function of a set: the code that ACTIVATE words carry, its name, and its profile.
 
-    `pieces` is 0 for functions that have a name but no table (files of ours: closed form). `profile` holds every number
-    of `profile_meta_data` by its own key; thresholds are float32 exponents and mantissas, results float32 bit patterns.
+    `pieces` is 0 for functions that have a name but no table (files of ours: closed form). `profile` holds the whole
+    numbers of `profile_meta_data` by their own keys; thresholds are float32 exponents and mantissas, results are bit
+    patterns of float32.
     """
 
     func_id: int

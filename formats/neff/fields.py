@@ -8,16 +8,14 @@ from typing import Any
 
 from formats.errors import FormatError
 
-__all__ = ["Fields", "load"]
+__all__ = ["Fields", "load", "printable"]
 
 
-def load(data: bytes, where: str, cap: int) -> Fields:
+def load(data: bytes, where: str) -> Fields:
     """Return the JSON object in `data`.
 
-    Raises FormatError for more than `cap` bytes, for text that is not JSON, and for JSON that is not an object.
+    Raises FormatError for text that is not JSON, and for JSON that is not an object.
     """
-    if len(data) > cap:
-        raise FormatError("JSON is over the size limit", path=where, expected=f"at most {cap} bytes", got=len(data))
     try:
         value = json.loads(data)
     except RecursionError:
@@ -136,5 +134,7 @@ class Fields:
 
 
 def printable(text: str) -> str:
-    """Return `text` with lone surrogates escaped, so that it can always be printed."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    """Return `text` with everything escaped that is not for printing: no file writes to a terminal's controls."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -6,6 +6,7 @@ import struct
 from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.neff.fields import printable
 
 __all__ = ["FEATURE_BITS", "HEADER_SIZE", "FeatureBit", "Header", "feature_names"]
 
@@ -137,7 +138,7 @@ class Header(NamedTuple):
 
 
 def _string(raw: bytes) -> str:
-    return raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+    return printable(raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace"))
 
 
 def _text(text: str, size: int, field: str) -> bytes:

@@ -13,7 +13,7 @@ NPY_MAGIC = b"\x93NUMPY"
 # The header is a Python literal of a fixed form; a pattern reads it without evaluating anything.
 _HEADER = re.compile(
     r"\s*\{\s*'descr':\s*'([^']{1,32})',\s*'fortran_order':\s*(True|False),\s*"
-    r"'shape':\s*\(([0-9, ]{0,512})\),?\s*\}\s*"
+    r"'shape':\s*\(((?:\d{1,20}(?:,\s*\d{1,20})*,?)?)\),?\s*\}\s*"
 )
 _DESCR = re.compile(r"[<>|=]?[a-zA-Z](\d{1,4})")
 _ALIGNMENT = 64
@@ -52,7 +52,7 @@ def parse_npy(data: bytes, where: str) -> Npy:
     match = _HEADER.fullmatch(data[start : start + length].decode("latin-1"))
     if match is None:
         raise FormatError("NumPy header is not understood", path=where, offset=start)
-    shape = tuple(int(part) for part in match[3].replace(" ", "").split(",") if part)
+    shape = tuple(int(part) for part in match[3].split(",") if part)
     found = Npy(match[1], match[2] == "True", shape, data[start + length :])
     expected = found.item_size
     if not expected:

@@ -21,7 +21,6 @@ from formats.neff.fields import Fields, load
 from formats.neff.gzipstream import DeflateParameters, find_parameters, gzip_member, header_length
 from formats.neff.hashing import HASH_VARIANTS, hash_field, matching_variant
 from formats.neff.header import Header
-from formats.neff.limits import DEFAULT_LIMITS, Limits
 from formats.neff.tar import BLOCK, member_header, padding, resized_header
 
 if TYPE_CHECKING:
@@ -83,13 +82,13 @@ def unpack(neff: Neff, folder: str | os.PathLike[str]) -> None:
         raise FormatError(f"cannot be written ({error.strerror or error})", path=str(error.filename or root)) from None
 
 
-def pack(folder: str | os.PathLike[str], out: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> PackResult:
+def pack(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> PackResult:
     """Write a folder that `unpack` made as a NEFF; the file appears whole or not at all.
 
     Members may have been changed, added (they come last, by name) or removed. Raises FormatError for a folder without
     its manifest, and for links in it.
     """
-    data, result = _packed(Path(folder), limits)
+    data, result = _packed(Path(folder))
     write_beside(out, data)
     return result
 
@@ -157,8 +156,8 @@ def _parts(neff: Neff) -> dict[str, bytes]:
     return parts
 
 
-def _packed(root: Path, limits: Limits) -> tuple[bytes, PackResult]:
-    manifest = load(_file(root, MANIFEST), str(root / MANIFEST), limits.json_size)
+def _packed(root: Path) -> tuple[bytes, PackResult]:
+    manifest = load(_file(root, MANIFEST), str(root / MANIFEST))
     if manifest.text("schema", "") != _SCHEMA:
         raise manifest.fail("schema", _SCHEMA)
     header = _file(root, _HEADER)

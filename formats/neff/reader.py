@@ -108,9 +108,16 @@ class Neff:
         except NotFoundError:
             raise FormatError("member is missing", path=self.path, field=name) from None
 
+    def _parsed(self, name: str) -> bytes:
+        """Return a member that becomes values, which take many times its size."""
+        cap = self.limits.parsed_from(self.size)
+        if name in self.archive and self.archive.size_of(name) > cap:
+            raise FormatError("member is over the size limit", path=name, expected=f"at most {cap} bytes")
+        return self.need(name)
+
     def json_fields(self, name: str) -> Fields:
         """Return a JSON member whose keys are checked as they are read."""
-        return load(self.need(name), name, self.limits.json_size)
+        return load(self._parsed(name), name)
 
     def json(self, name: str) -> Mapping[str, Any] | None:
         """Return a JSON member such as `hlo_stats.json` as plain data, or None where there is none."""
@@ -186,7 +193,7 @@ class Neff:
     def debug_file(self, name: str) -> DebugFile:
         """Return a debug info member."""
         if name not in self._debug_files:
-            self._debug_files[name] = DebugFile(self.need(name), name)
+            self._debug_files[name] = DebugFile(self._parsed(name), name)
         return self._debug_files[name]
 
     def debug_parent(self, level: DebugFile, subgraph: Subgraph) -> DebugFile | None:

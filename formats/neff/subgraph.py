@@ -20,7 +20,7 @@ from formats.neff.debuginfo import DebugFile, SourceLocation, locate
 from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Queue, Variable, parse_definition
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo, parse_tensor_map
-from formats.neff.npy import NPY_MAGIC, Npy, parse_npy
+from formats.neff.npy import Npy, parse_npy
 from formats.neff.transfers import DmaBlock, EngineFile, parse_engine_file
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Streams(Mapping[str, "Stream"]):
                 owner.stream_bytes(engine), owner.neff.target.generation, owner.dialect, f"{owner.name}/{engine}"
             )
         return self._streams[engine]
+
+    def __contains__(self, engine: object) -> bool:
+        return engine in ENGINES
 
     def __iter__(self) -> Iterator[str]:
         return iter(ENGINES)
@@ -112,6 +115,11 @@ class Subgraph:
         """Return the DMA queues by name."""
         return self.definition.queues
 
+    def queue_of(self, name: str) -> Queue | None:
+        """Return the queue of that name, or the one that has a ring set (instance) of that name."""
+        found = self.queues.get(name)
+        return found or next((queue for queue in self.queues.values() if name in queue.queue_instances), None)
+
     @cached_property
     def variables_by_id(self) -> Mapping[int, Variable]:
         """Return the variables by var_id, as DMA words name them."""
@@ -168,7 +176,7 @@ class Subgraph:
     def npy(self, variable: str | Variable) -> Npy | None:
         """Return a constant's array file taken apart, or None where the constant is raw bytes."""
         name, data = self._constant_file(variable)
-        if not (name.endswith(".npy") or data.startswith(NPY_MAGIC)):
+        if not name.endswith(".npy"):  # the name alone decides (formats.md 3.5)
             return None
         return parse_npy(data, self.member(name))
 
@@ -188,15 +196,12 @@ class Subgraph:
         if array is None:
             return np.frombuffer(self.constant(variable), dtype=np.uint8)
         try:
-            stored = np.dtype(array.descr)
-            if stored.kind == "V":
-                stored = self._named_type(variable) or np.dtype(f"<u{array.item_size}")
+            stored = _plain_type(array.descr) or self._named_type(variable) or np.dtype(f"<u{array.item_size}")
         except TypeError:
             stored = np.dtype(object)
         if stored.hasobject or stored.itemsize != array.item_size:
-            raise FormatError(
-                "NumPy element type is not understood", path=self._constant_file(variable)[0], got=array.descr
-            )
+            where = self.member(self._constant_file(variable)[0])
+            raise FormatError("NumPy element type is not understood", path=where, got=array.descr)
         flat: npt.NDArray[Any] = np.frombuffer(array.payload, dtype=stored)
         return flat.reshape(array.shape, order="F" if array.fortran_order else "C")
 
@@ -268,3 +273,14 @@ class Subgraph:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known."""
         asm = self.debug(engine)
         return None if asm is None else locate(asm, pc, lambda level: self.neff.debug_parent(level, self))
+
+
+def _plain_type(descr: str) -> np.dtype[Any] | None:
+    """Return NumPy's own type, or None for void and for names that only another package knows (`<f1` is fp8)."""
+    import numpy as np
+
+    try:
+        stored = np.dtype(descr)
+    except TypeError:
+        return None
+    return None if stored.kind == "V" else stored

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from formats.errors import FormatError
+from formats.neff.fields import printable
 from formats.neff.limits import Limits
 
 __all__ = ["BLOCK", "Entry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
@@ -192,7 +193,7 @@ def _name(block: bytes) -> str:
         prefix = block[345:500].split(b"\0", 1)[0]
         if prefix:
             name = prefix + b"/" + name
-    return name.decode("utf-8", "backslashreplace")
+    return printable(name.decode("utf-8", "backslashreplace"))
 
 
 def _extension(source: ByteSource, flag: bytes, at: int, size: int, path: str | None) -> dict[str, str]:
@@ -201,7 +202,7 @@ def _extension(source: ByteSource, flag: bytes, at: int, size: int, path: str | 
         raise FormatError("tar extension is too long or cut off", path=path, offset=at, got=size)
     content = source.read(at + BLOCK, size)
     if flag == _GNU_LONG_NAME:
-        return {"path": content.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")}
+        return {"path": printable(content.split(b"\0", 1)[0].decode("utf-8", "backslashreplace"))}
     return _pax_records(content, at, path) if flag == _PAX else {}
 
 
@@ -216,5 +217,5 @@ def _pax_records(content: bytes, at: int, path: str | None) -> dict[str, str]:
         record, here = content[blank + 1 : here + int(digits)], here + int(digits)
         key, _, value = record.rstrip(b"\n").partition(b"=")
         if key in (b"path", b"size"):
-            found[key.decode()] = value.decode("utf-8", "backslashreplace")
+            found[key.decode()] = printable(value.decode("utf-8", "backslashreplace"))
     return found

@@ -131,7 +131,7 @@ def _blocks(subgraph: Subgraph) -> Iterator[Problem]:
     """The descriptors of DMA blocks: variables exist, patterns stay inside them, both sides move equal amounts."""
     for block in subgraph.dma_blocks.values():
         where = f"{subgraph.name}/{block.engine} dma {block.queue} {block.block_id}"
-        queue = subgraph.queues.get(block.queue)
+        queue = subgraph.queue_of(block.queue)
         if queue is None:
             yield error(where, f"queue {block.queue} does not exist")
         elif block.semaphore is not None and queue.all_semaphores and block.semaphore not in queue.all_semaphores:
@@ -201,7 +201,7 @@ def _trigger(
 ) -> Iterator[Problem]:
     key = word.queue, word.block_id
     triggers[key] += 1
-    queue, block = subgraph.queues.get(key[0]), subgraph.dma_blocks.get(key)
+    queue, block = subgraph.queue_of(key[0]), subgraph.dma_blocks.get(key)
     if queue is None:
         yield error(where, f"queue {key[0]!r} does not exist")
     elif queue.engine not in (engine, None):

@@ -47,6 +47,7 @@ class SubgraphWriter:
         self._queues: dict[str, Queue] = {}
         self._blocks: dict[str, dict[tuple[str, int], dict[str, Any]]] = {engine: {} for engine in ENGINES}
         self._tensors: dict[str, dict[str, Any]] = {}
+        self._implied: set[str] = set()
         self._sets: dict[str, tuple[dict[str, int], dict[str, bytes]]] = {}
         self._constants: dict[str, bytes] = {}
         self._debug: dict[str, list[DebugEntry | None]] = {}
@@ -124,6 +125,7 @@ class SubgraphWriter:
         self._constants[file_name] = data
         if tensor is not None and name not in self._tensors:
             self.tensor(name, tensor[0], tensor[1], "constant")
+            self._implied.add(name)
         return number
 
     def queue(
@@ -203,8 +205,11 @@ class SubgraphWriter:
         return descriptor_json(item)
 
     def tensor(self, name: str, dtype: object, shape: Sequence[int], kind: str) -> None:
-        """Add an entry of `tensor_map.json`: kind "input", "output", "constant" or "" for anything else."""
-        if name in self._tensors:
+        """Add an entry of `tensor_map.json`: kind "input", "output", "constant" or "" for anything else.
+
+        An array constant has an entry already; it may be given another one, for a type that `.npy` cannot name.
+        """
+        if name in self._tensors and name not in self._implied:
             raise FormatError("two tensors of one name", path=self.name, field=name)
         dims = list(shape_tuple(shape))
         entry: dict[str, Any] = {
@@ -222,6 +227,7 @@ class SubgraphWriter:
         elif kind not in ("constant", ""):
             raise FormatError("unknown tensor kind", path=self.name, field=name, got=repr(kind))
         self._tensors[name] = entry
+        self._implied.discard(name)
 
     def activation_set(
         self,

@@ -44,6 +44,9 @@ def constant_file(name: str, content: Any) -> tuple[bytes, tuple[str, tuple[int,
         descr, dtype, shape, payload = content.dtype.str, content.dtype, shape_tuple(content.shape), content.tobytes()
     except AttributeError:
         raise FormatError("constant is neither bytes nor an array", field=name, got=type(content).__name__) from None
+    if dtype.isbuiltin != 1:
+        # The compiler writes types that are not NumPy's own as void: `<V2` is bfloat16.
+        descr = f"<V{dtype.itemsize}"
     return npy_bytes(descr, shape, payload), (dtype_name(dtype), shape)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from formats.errors import FormatError
 from formats.neff.debug_writer import DebugEntry, DebugWriter
 from formats.neff.debuginfo import DebugFile, SourceLocation, locate
-from formats.neff.wire import packed, read_fields, unpack_varints, varint, write_bytes, write_varint
+from formats.neff.wire import packed, read_fields, unpack_varints, write_bytes, write_varint
 
 u64 = st.integers(0, 2**64 - 1)
 message = st.lists(st.tuples(st.integers(1, 1 << 20), st.one_of(u64, st.binary(max_size=40))), max_size=8)
@@ -56,7 +56,9 @@ def entry(number: int, name: str = "", parents: tuple[int, ...] = (), **attribut
 
 def level(parent: str, *entries: bytes, strings: tuple[str, ...] = (), kernels: tuple[str, ...] = ()) -> DebugFile:
     data = write_bytes(1, "d") + write_bytes(2, parent) + b"".join(entries) + write_varint(4, 1)
-    return DebugFile(data + b"".join(write_bytes(5, s) for s in strings) + b"".join(write_bytes(7, s) for s in kernels), parent)
+    return DebugFile(
+        data + b"".join(write_bytes(5, s) for s in strings) + b"".join(write_bytes(7, s) for s in kernels), parent
+    )
 
 
 def chain(*levels: DebugFile, pc: int = 0) -> SourceLocation | None:
@@ -92,8 +94,15 @@ def test_kernel_name_without_lines() -> None:
     assert chain(ASM, backend, penguin) == SourceLocation(None, None, "I-1", "t", "attention")
 
 
-@pytest.mark.parametrize("attributes", [{"kernel_line": "9"}, {"kernel_file": "0", "kernel_line": "x"},
-                                        {"kernel_file": "5", "kernel_line": "1"}, {"kernel_file": "-1", "kernel_line": "1"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_line": "9"},
+        {"kernel_file": "0", "kernel_line": "x"},
+        {"kernel_file": "5", "kernel_line": "1"},
+        {"kernel_file": "-1", "kernel_line": "1"},
+    ],
+)
 def test_attributes_that_name_no_line(attributes: dict[str, str]) -> None:
     backend = level("penguin", entry(7, "I-1", **attributes), strings=("k.py",))
     assert chain(ASM, backend) == SourceLocation(None, None, "I-1")
@@ -108,7 +117,13 @@ def test_broken_chains_end() -> None:
 
 def test_writer_and_reader_agree() -> None:
     writer = DebugWriter(1)
-    entries = [None, DebugEntry("w", "f.py", 3), DebugEntry("w", "f.py", 3), DebugEntry("v", "g.py", 4, "t"), DebugEntry("u")]
+    entries = [
+        None,
+        DebugEntry("w", "f.py", 3),
+        DebugEntry("w", "f.py", 3),
+        DebugEntry("v", "g.py", 4, "t"),
+        DebugEntry("u"),
+    ]
     writer.engine("DVE", entries)
     asm = DebugFile(writer.local["debug_info_asm_DVE.dbg"], "asm")
     backend = DebugFile(writer.local["debug_info_backend_DVE.dbg"], "backend")

@@ -16,12 +16,26 @@ from formats.neff.hashing import HASH_VARIANTS, hash_field, matching_variant, sw
 from .support import fixture
 
 u64, u32 = st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)
-text = st.text(st.characters(min_codepoint=1, max_codepoint=0x7E), max_size=100)
+text = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=100)
 nodes = st.lists(st.integers(0, 255), max_size=64).map(lambda v: tuple(bytes(v).rstrip(b"\0")))
 headers = st.builds(
-    Header, u64, st.integers(1024, 1 << 20), u64, u64, u64, text, u32, st.binary(min_size=32, max_size=32),
-    st.binary(min_size=16, max_size=16), text, u32, nodes, u64, u32, st.binary(max_size=468).map(lambda v: v.rstrip(b"\0")),
-)  # fmt: skip
+    Header,
+    u64,
+    st.integers(1024, 1 << 20),
+    u64,
+    u64,
+    u64,
+    text,
+    u32,
+    st.binary(min_size=32, max_size=32),
+    st.binary(min_size=16, max_size=16),
+    text,
+    u32,
+    nodes,
+    u64,
+    u32,
+    st.binary(max_size=468).map(lambda v: v.rstrip(b"\0")),
+)
 
 
 @given(headers)
@@ -41,8 +55,17 @@ def test_published_vectors(reference_data: Path) -> None:
         assert list(header.neff_version) == fields["neff_version"]
         assert (header.hash.hex(), header.uuid.hex()) == (fields["hash"], fields["uuid"])
         assert list(header.tpb_per_node) == fields["tpb_per_node"]
-        for name in ("pkg_version", "header_size", "data_size", "neff_build_version", "num_tpb", "name",
-                     "requested_tpb_count", "feature_bits", "lnc_size"):  # fmt: skip
+        for name in (
+            "pkg_version",
+            "header_size",
+            "data_size",
+            "neff_build_version",
+            "num_tpb",
+            "name",
+            "requested_tpb_count",
+            "feature_bits",
+            "lnc_size",
+        ):
             assert getattr(header, name) == fields[name], name
         assert header.data_size == vector["file_size"] - HEADER_SIZE
         assert header.hash[:16] == swap_words(bytes.fromhex(vector["hash"]["md5_of_data"]))
@@ -77,9 +100,17 @@ def test_header_longer_than_the_file_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [dict(name="x" * 256), dict(pad=bytes(469)), dict(hash=b""), dict(uuid=bytes(17)), dict(num_tpb=-1),
-     dict(tpb_per_node=(256,)), dict(tpb_per_node=(1,) * 65), dict(data_size=1 << 64)],
-)  # fmt: skip
+    [
+        {"name": "x" * 256},
+        {"pad": bytes(469)},
+        {"hash": b""},
+        {"uuid": bytes(17)},
+        {"num_tpb": -1},
+        {"tpb_per_node": (256,)},
+        {"tpb_per_node": (1,) * 65},
+        {"data_size": 1 << 64},
+    ],
+)
 def test_values_that_do_not_fit_are_refused(change: dict[str, object]) -> None:
     with pytest.raises(FormatError):
         Header.parse(fixture())._replace(**change).encode()  # type: ignore[arg-type]

@@ -66,13 +66,19 @@ def framed(text: bytes, payload: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\x93NUMPY", HEAD + b"\xff\xff{", framed(b"{}"), framed(b"__import__('os')"),
-     framed(b"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", bytes(4)),
-     framed(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8)),
-     framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", bytes(4)),
-     framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", bytes(4)),
-     framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1), }", bytes(44))],
-)  # fmt: skip
+    [
+        b"",
+        b"\x93NUMPY",
+        HEAD + b"\xff\xff{",
+        framed(b"{}"),
+        framed(b"__import__('os')"),
+        framed(b"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", bytes(4)),
+        framed(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8)),
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", bytes(4)),
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", bytes(4)),
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1), }", bytes(44)),
+    ],
+)
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         parse_npy(data, "x")

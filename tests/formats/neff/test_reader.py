@@ -24,7 +24,10 @@ def test_file_as_a_whole(tmp_path: Any) -> None:
     path.write_bytes(fixture())
     for neff in (open_neff(fixture()), open_neff(path), open_neff(str(path)), open_neff(memoryview(bare()))):
         assert neff.target.name == "trn1" and neff.lnc == 1
-        assert neff.inputs == (TensorInfo("a", "float32", (128, 4), "input"), TensorInfo("b", "float32", (128, 4), "input"))
+        assert neff.inputs == (
+            TensorInfo("a", "float32", (128, 4), "input"),
+            TensorInfo("b", "float32", (128, 4), "input"),
+        )
         assert neff.outputs == (TensorInfo("out", "float32", (128, 4), "output"),)
         assert neff.inputs[0].nbytes == 2048
         assert [graph.name for graph in neff.subgraphs] == ["sg00"]
@@ -47,7 +50,12 @@ def test_subgraph_values() -> None:
     assert graph.dialect == "neuron"
     assert list(graph.streams) == list(ENGINES) and len(graph.streams) == 5
     assert [word.NAME for word in graph.streams["SP"]] == [
-        "SET_ORDERING_MODE", "PSEUDO_DMA_TRIGGER", "PSEUDO_DMA_TRIGGER", "PSEUDO_DMA_TRIGGER", "EVENT_SEMAPHORE"]  # fmt: skip
+        "SET_ORDERING_MODE",
+        "PSEUDO_DMA_TRIGGER",
+        "PSEUDO_DMA_TRIGGER",
+        "PSEUDO_DMA_TRIGGER",
+        "EVENT_SEMAPHORE",
+    ]
     assert len(graph.stream_bytes("SP")) == 5 * 64
     with pytest.raises(KeyError):
         graph.streams["CPU"]
@@ -55,8 +63,15 @@ def test_subgraph_values() -> None:
         graph.stream_bytes("CPU")
     variables = graph.variables
     assert {n: (v.kind, v.var_id, v.size) for n, v in variables.items()} == {
-        "SB": ("state-buffer", 0, None), "a": ("input", 1, 2048), "b": ("input", 2, 2048), "out": ("output", 3, 2048),
-        "table": ("file", 4, 16), "raw": ("file", 5, 9), "spill": ("virtual", 6, 2048), "tables": ("dge-table", 7, None)}  # fmt: skip
+        "SB": ("state-buffer", 0, None),
+        "a": ("input", 1, 2048),
+        "b": ("input", 2, 2048),
+        "out": ("output", 3, 2048),
+        "table": ("file", 4, 16),
+        "raw": ("file", 5, 9),
+        "spill": ("virtual", 6, 2048),
+        "tables": ("dge-table", 7, None),
+    }
     assert (variables["spill"].backing_offset, variables["spill"].alignment) == (0, 64)
     assert variables["tables"].entries == (1, 2, 3) and graph.dge_table is variables["tables"]
     queue = graph.queues["qSPIO0"]
@@ -97,7 +112,9 @@ def test_activation_tables() -> None:
     (table,) = graph.activation_sets
     assert (table.name, table.table_select) == ("exp_and_more", 0)
     assert [(f.func_id, f.name, f.pieces, f.has_table) for f in graph.activation_functions] == [
-        (7, "exp", 1, True), (1, "identity", 0, False)]  # fmt: skip
+        (7, "exp", 1, True),
+        (1, "identity", 0, False),
+    ]
     assert table.buckets[0] == (1.0, 1.0, 0.5, 0.25, 0.0) and table.buckets[:] == (table.buckets[0],)
     assert table.controls[0] == (0, 23, 0) and table.controls[-1:] == (table.controls[0],)
     assert table.buckets.array().shape == (1, 5) and table.controls.array().tolist() == [[0, 23, 0]]
@@ -109,7 +126,11 @@ def test_activation_tables() -> None:
 
 def test_lnc_2_shares_inputs_and_outputs() -> None:
     neff = open_neff(fixture("idle_pair.neff"))
-    assert neff.lnc == 2 and [g.name for g in neff.subgraphs] == ["sg00", "sg01"] and [g.index for g in neff.subgraphs] == [0, 1]
+    assert (
+        neff.lnc == 2
+        and [g.name for g in neff.subgraphs] == ["sg00", "sg01"]
+        and [g.index for g in neff.subgraphs] == [0, 1]
+    )
     assert [t.name for t in neff.outputs] == ["y"] and neff.outputs[0].dtype == "bfloat16"
     assert len(neff.graph.nodes[-1].output_names) == 2
     for graph in neff.subgraphs:
@@ -121,14 +142,39 @@ def test_lnc_2_shares_inputs_and_outputs() -> None:
 
 def test_every_key_of_a_queue_and_a_variable() -> None:
     text = {
-        "dma_queue": {"q": {
-            "type": "data", "num_queues": 2, "owner": "act", "pinned": True, "queue_instances": ["i0"], "semaphore_set": [9, 10],
-            "semaphore": 11, "fabric_path": "alt", "new": 1}},
-        "var": {"p": {"type": "pointer", "var_id": 4, "size": 8, "referenced_var_id": 4, "fabric_path": "main", "ops": [],
-                      "other": [1]}},
-        "neff_features": ["f"], "fp8_conversion_config": {"ocp_sat": True}, "#rank_world_size": 2,
-        "cc_streams": {"num_streams": 3}, "pe": "PE.json", "pe_instr": "PE.bin", "pe_asm_dbg": ["x"], "dma_dbg": ["d"],
-    }  # fmt: skip
+        "dma_queue": {
+            "q": {
+                "type": "data",
+                "num_queues": 2,
+                "owner": "act",
+                "pinned": True,
+                "queue_instances": ["i0"],
+                "semaphore_set": [9, 10],
+                "semaphore": 11,
+                "fabric_path": "alt",
+                "new": 1,
+            }
+        },
+        "var": {
+            "p": {
+                "type": "pointer",
+                "var_id": 4,
+                "size": 8,
+                "referenced_var_id": 4,
+                "fabric_path": "main",
+                "ops": [],
+                "other": [1],
+            }
+        },
+        "neff_features": ["f"],
+        "fp8_conversion_config": {"ocp_sat": True},
+        "#rank_world_size": 2,
+        "cc_streams": {"num_streams": 3},
+        "pe": "PE.json",
+        "pe_instr": "PE.bin",
+        "pe_asm_dbg": ["x"],
+        "dma_dbg": ["d"],
+    }
     definition = parse_definition(Fields(text, "def.json"))
     queue = definition.queues["q"]
     assert (queue.pinned, queue.queue_instances, queue.fabric_path, queue.extra) == (True, ("i0",), "alt", {"new": 1})
@@ -140,37 +186,82 @@ def test_every_key_of_a_queue_and_a_variable() -> None:
 
 
 def test_every_key_of_a_descriptor() -> None:
-    side = {"from_off": 0, "from_sizes": [4], "from_steps": [1], "to": "b", "to_off": 4, "to_sizes": [4], "to_steps": [1]}
+    side = {
+        "from_off": 0,
+        "from_sizes": [4],
+        "from_steps": [1],
+        "to": "b",
+        "to_off": 4,
+        "to_sizes": [4],
+        "to_steps": [1],
+    }
     source = {"from": "s", "from_off": 8, "from_sizes": [2], "from_steps": [1], "from_dtype": "float16"}
-    text = {"dma": [{"id": 1, "instance_name": "i", "event": 3, "remote_semaphores": [4], "section_start_desc": 1, "desc": [
-        {"from": "a", **side, "op": "fma", "scale": 2, "scale_dtype": "float32", "from_dtype": "float32"},
-        {**side, "from_arr": [source, source], "op": "add"},
-        {"from": "a", **side, "op": "max", "constant": 1.5, "constant_dtype": "float32"},
-        {"from": "a", **side, "op": "transpose", "transpose_shape": [1, 2, 3, 4], "transpose_element_size": 2, "later": 0},
-    ]}]}  # fmt: skip
+    text = {
+        "dma": [
+            {
+                "id": 1,
+                "instance_name": "i",
+                "event": 3,
+                "remote_semaphores": [4],
+                "section_start_desc": 1,
+                "desc": [
+                    {"from": "a", **side, "op": "fma", "scale": 2, "scale_dtype": "float32", "from_dtype": "float32"},
+                    {**side, "from_arr": [source, source], "op": "add"},
+                    {"from": "a", **side, "op": "max", "constant": 1.5, "constant_dtype": "float32"},
+                    {
+                        "from": "a",
+                        **side,
+                        "op": "transpose",
+                        "transpose_shape": [1, 2, 3, 4],
+                        "transpose_element_size": 2,
+                        "later": 0,
+                    },
+                ],
+            }
+        ]
+    }
     file = parse_engine_file("Pool", Fields(text, "Pool.json"))
     (block,) = file.dma
     assert isinstance(block, DmaBlock) and (block.queue, block.event, block.remote_semaphores) == ("i", 3, (4,))
     assert block.extra == {"section_start_desc": 1}
     fma, add, largest, transpose = block.descriptors
-    assert (fma.op, fma.scale, fma.scale_dtype, fma.source_dtype, fma.target_dtype) == ("fma", 2.0, "float32", "float32", "uint8")
+    assert (fma.op, fma.scale, fma.scale_dtype, fma.source_dtype, fma.target_dtype) == (
+        "fma",
+        2.0,
+        "float32",
+        "float32",
+        "uint8",
+    )
     assert [s.variable for s in add.sources] == ["s", "s"] and add.source == "s" and add.source_offset == 8
     assert largest.constant == 1.5
-    assert (transpose.transpose_shape, transpose.transpose_element_size, transpose.extra) == ((1, 2, 3, 4), 2, {"later": 0})
+    assert (transpose.transpose_shape, transpose.transpose_element_size, transpose.extra) == (
+        (1, 2, 3, 4),
+        2,
+        {"later": 0},
+    )
 
 
 @pytest.mark.parametrize(
     "pattern, expected",
-    [((5, (4,), (1,)), (5, 9)), ((0, (16, 128), (1, 262144)), (0, 127 * 262144 + 16)), ((100, (4, 3), (1, -10)), (80, 104)),
-     ((7, (4, 0), (1, 1)), (7, 7)), ((7, (), ()), (7, 7))],
-)  # fmt: skip
+    [
+        ((5, (4,), (1,)), (5, 9)),
+        ((0, (16, 128), (1, 262144)), (0, 127 * 262144 + 16)),
+        ((100, (4, 3), (1, -10)), (80, 104)),
+        ((7, (4, 0), (1, 1)), (7, 7)),
+        ((7, (), ()), (7, 7)),
+    ],
+)
 def test_extent(pattern: Any, expected: tuple[int, int]) -> None:
     assert extent(*pattern) == expected
 
 
 WRONG: list[dict[str, Any]] = [
-    {"sg00__def_DOT_json": b"\xff"}, {"sg00__def_DOT_json": b"[]"}, {"sg00__def_DOT_json": b"[" * 100_000},
-    {"sg00__def_DOT_json": b'{"x": ' + b"9" * 5000 + b"}"}, {"sg00__def_DOT_json": None}, {"sg00__SP_DOT_bin": None},
+    {"sg00__def_DOT_json": b"\xff"},
+    {"sg00__def_DOT_json": b"[]"},
+    {"sg00__def_DOT_json": b"[" * 100_000},
+    {"sg00__def_DOT_json": b'{"x": ' + b"9" * 5000 + b"}"},
+    {"sg00__def_DOT_json": None},
+    {"sg00__SP_DOT_bin": None},
     {"sg00__def_DOT_json": lambda d: d["var"]["a"].update(var_id="1")},
     {"sg00__def_DOT_json": lambda d: d["var"]["a"].update(var_id=True)},
     {"sg00__def_DOT_json": lambda d: d["var"]["a"].update(var_id=2)},
@@ -186,14 +277,15 @@ WRONG: list[dict[str, Any]] = [
     {"sg00__exp_and_more_DOT_json": lambda d: d["profile_meta_data"][1].update(func_id=7)},
     {"sg00__exp_and_more_bkt_DOT_bin": bytes(31)},
     {"sg00__value_table_DOT_npy": b"\x93NUMPY"},
-    {"neff_DOT_json": lambda d: d.update(heads=[[9, 0, 0]])}, {"neff_DOT_json": lambda d: d.update(heads=[3])},
+    {"neff_DOT_json": lambda d: d.update(heads=[[9, 0, 0]])},
+    {"neff_DOT_json": lambda d: d.update(heads=[3])},
     {"neff_DOT_json": lambda d: d["attrs"].update(shape=["list_shape"])},
     {"neff_DOT_json": lambda d: d["attrs"]["dltype"][1].clear()},
     {"neff_DOT_json": lambda d: d["attrs"]["shape"][1].__setitem__(0, [-1])},
     {"kelf-0_DOT_json": lambda d: d.update(target="pentium")},
     {"kelf-0_DOT_json": lambda d: d["graphs"][0].update(definition=7)},
     {"sg00__tensor_map_DOT_json": lambda d: d["a"].pop("dtype")},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))
@@ -208,13 +300,8 @@ def test_wrong_contents_are_format_errors_and_findings(number: int) -> None:
         assert any(problem.severity == "error" for problem in open_neff(changed(**WRONG[number])).verify())
 
 
-def test_json_over_the_limit_is_refused() -> None:
-    with pytest.raises(FormatError, match="over the size limit"):
-        load(b'{"a": 1}', "x.json", 7)
-
-
 def test_lone_surrogates_can_be_printed() -> None:
-    fields = load(b'{"a": "\\ud800", "\\ud801": {"dtype": "x"}}', "x.json", 100)
+    fields = load(b'{"a": "\\ud800", "\\ud801": {"dtype": "x"}}', "x.json")
     fields.text("a").encode()
     with pytest.raises(FormatError) as error:
         parse_tensor_map(fields)
@@ -230,9 +317,11 @@ def test_file_without_optional_members() -> None:
     assert neff.subgraphs[0].tensors == {} and neff.subgraphs[0].activation_info is None
     assert [f.name for f in neff.subgraphs[0].activation_functions] == ["exp", "identity"]
     with pytest.raises(FormatError, match="member is missing"):
-        neff.inputs  # noqa: B018
+        list(neff.inputs)
 
 
 def test_graph_with_nothing_in_it() -> None:
-    graph = parse_graph(Fields({"nodes": [], "attrs": {"shape": ["list_shape", []], "dltype": ["list_str", []]}}, "neff.json"))
+    graph = parse_graph(
+        Fields({"nodes": [], "attrs": {"shape": ["list_shape", []], "dltype": ["list_str", []]}}, "neff.json")
+    )
     assert graph.inputs == graph.outputs == ()
