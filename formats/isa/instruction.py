@@ -254,8 +254,9 @@ class Instruction:
         names = list(header_text(raw[4:12])[1])
         for omits in plan.omitters:
             names += omits(raw)
-        if int.from_bytes(raw, "little") & plan.hidden != plan.hidden_default:
-            if (int.from_bytes(raw, "little") ^ plan.hidden_default) & plan.undeclared:
+        differs = int.from_bytes(raw, "little") & plan.hidden ^ plan.hidden_default
+        if differs:
+            if differs & plan.undeclared:
                 return f"{self.text} {{raw={raw.hex()}}}"
             fresh = self._TEMPLATE
             names += [f.name for f in plan.hidden_fields if f.peek(raw) != f.peek(fresh)]

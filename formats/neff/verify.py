@@ -81,14 +81,18 @@ def graph_problems(neff: Neff) -> Iterator[Problem]:
 
 
 def _tensor(neff: Neff, tensor: TensorInfo) -> Iterator[Problem]:
-    """An input or output is a variable of that kind and size in at least one subgraph, and of no other kind in any."""
+    """An input or output is a variable of that kind and size in at least one subgraph, and of no other kind in any.
+
+    An output named like an input is that input updated in place: its variable is of type `input`.
+    """
     found = False
+    updated = {one.name for one in neff.inputs}
     for subgraph in neff.subgraphs:
         variable = subgraph.variables.get(tensor.name)
         if variable is None:
             continue
         found = True
-        if variable.kind != tensor.kind:
+        if variable.kind != tensor.kind and not (variable.kind == "input" and tensor.name in updated):
             yield error(
                 "neff.json", f"{tensor.kind} {tensor.name} is a variable of type {variable.kind} in {subgraph.name}"
             )

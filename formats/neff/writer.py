@@ -65,7 +65,10 @@ class NeffWriter:
         self._tensor(self._inputs, name, dtype, shape, "input")
 
     def output(self, name: str, dtype: object, shape: Sequence[int]) -> None:
-        """Add an output of the whole file; all subgraphs write parts of the same one."""
+        """Add an output of the whole file; all subgraphs write parts of the same one.
+
+        An output named like an input is that input updated in place; its variable stays of type `input`.
+        """
         self._tensor(self._outputs, name, dtype, shape, "output")
 
     def member(self, name: str, content: bytes) -> None:
@@ -75,9 +78,14 @@ class NeffWriter:
         self._members[name] = bytes(content)
 
     def _tensor(self, table: dict[str, TensorInfo], name: str, dtype: object, shape: Sequence[int], kind: str) -> None:
-        if name in self._inputs or name in self._outputs:
+        if name in table or (kind == "input" and name in self._outputs):
             raise FormatError("two tensors of one name", field=name)
-        table[name] = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
+        info = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
+        twin = self._inputs.get(name)
+        if twin is not None and (twin.dtype, twin.shape) != (info.dtype, info.shape):
+            raise FormatError("updated input has another type or shape", field=name, expected=f"{twin.dtype}{list(twin.shape)}",
+                              got=f"{info.dtype}{list(info.shape)}")
+        table[name] = info
 
     def to_bytes(self) -> bytes:
         """Return the file.

@@ -63,7 +63,7 @@ def field_values(draw: st.DrawFn, cls: type[isa.Instruction]) -> dict[str, Any]:
 
 
 def own_bytes(cls: type[isa.Instruction]) -> st.SearchStrategy[bytes]:
-    """Return any bytes that decode as `cls` in the extended dialect: its opcode, and its extension header if it has one."""
+    """Return any bytes that decode as `cls` in the extended dialect: its opcode, its extension header."""
     fresh = cls.defaults()
 
     def shape(raw: bytes) -> bytes:

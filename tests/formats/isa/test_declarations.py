@@ -14,8 +14,9 @@ from formats.isa.field import BitFlag, Enumeration, Immediate, Integer
 from formats.isa.operand import Pattern, Pointer
 from formats.isa.syntax import Key
 
-GOOD: dict[str, Any] = {"__slots__": (), "__doc__": "Try something.", "NAME": "TRIAL", "OPCODE": 0x70, "ENGINES": ("DVE",),
-                        "CITE": "nowhere 1"}
+GOOD: dict[str, Any] = {"__slots__": (), "__doc__": "Try something.", "NAME": "TRIAL", "OPCODE": 0x70,
+                        "ENGINES": ("DVE",), "CITE": "nowhere 1"}
+CHANNELS = {"channels": Integer(41, 1, "partitions")}
 
 
 def declare(**changes: Any) -> type[isa.Instruction]:
@@ -25,6 +26,10 @@ def declare(**changes: Any) -> type[isa.Instruction]:
 
 def pattern(offset: int = 16, **facts: Any) -> Pattern:
     return Pattern(offset, 3, "input", **{"role": "read", "dtype": "dtype", "partitions": "channels", **facts})
+
+
+def pointer(**facts: Any) -> Pointer:
+    return Pointer(16, "address", **{"dtype": Dtype.FLOAT32, "partitions": "channels", **facts})
 
 
 def test_a_good_declaration_works_at_once() -> None:
@@ -52,9 +57,9 @@ def test_a_good_declaration_works_at_once() -> None:
     ({"SIZE": 100, "CODE": 77}, "100 bytes"),
     ({"a": Integer(12, 4, "a"), "CODE": 77}, "extension header"),
     ({"src": pattern()}, "needs field dtype"),
-    ({"src": pattern(role="look"), "dtype": Enumeration(40, Dtype, "d"), "channels": Integer(41, 1, "c")}, "role 'look'"),
-    ({"p": Pointer(16, "p", dtype=Dtype.FLOAT32, partitions="channels", alias=True), "channels": Integer(41, 1, "c")}, "alias of bits"),
-    ({"p": Pointer(16, "p", dtype=Dtype.FLOAT32, partitions="c", flag=BitFlag(20, 0, "f")), "c": Integer(41, 1, "c")}, "its flag"),
+    ({"src": pattern(role="look"), "dtype": Enumeration(40, Dtype, "d"), **CHANNELS}, "role 'look'"),
+    ({"p": pointer(alias=True), **CHANNELS}, "alias of bits"),
+    ({"p": pointer(flag=BitFlag(20, 0, "f")), **CHANNELS}, "its flag"),
     ({"a": Immediate(16, "a", integer=BitFlag(20, 0, "f"))}, "integer flag"),
     ({"a": Integer(12, 4, "a"), "SYNTAX": (Key("a"), Key("a"))}, "twice in the syntax"),
     ({"a": Integer(12, 4, "a", default=3), "SYNTAX": (Key("a", optional=True),)}, "default must be zero"),
@@ -96,7 +101,7 @@ def test_codes_of_ours_need_the_extended_dialect() -> None:
     with pytest.raises(Exception, match="TENSOR_TENSOR as written is an extension"):
         isa.assemble(line, "gen3", "neuron")
     assert isa.decode(isa.assemble(line, "gen3", "extended")).op is AluOp.SUBTRACT
-    for function, real in ((isa.ActivationFunction.COPY, True), (130, True), (0xBF, True), (0xC0, False), ("GELU", False)):
+    for function, real in (("COPY", True), (130, True), (0xBF, True), (0xC0, False), ("GELU", False)):
         word = isa.decode(isa.Activate(function=function).raw, "gen3", "neuron")
         assert isinstance(word, isa.Activate) is real
 

@@ -24,7 +24,8 @@ def test_header_of_an_extension_word(cls: type[isa.Instruction]) -> None:
     raw = cls().raw
     assert raw[0] == 0xEE and int.from_bytes(raw[12:14], "little") == cls.CODE
     assert int.from_bytes(raw[14:16], "little") * 64 == len(raw) == cls.SIZE
-    assert cls.PROVENANCE == "ours" and all(f.provenance == "ours" for n, f in cls.FIELDS.items() if n not in cls.HEADER)
+    own = [field for name, field in cls.FIELDS.items() if name not in cls.HEADER]
+    assert {cls.PROVENANCE, *(field.provenance for field in own)} == {"ours"}
     assert isinstance(isa.decode(raw[:64], dialect="neuron"), isa.Unknown)
 
 
@@ -103,7 +104,8 @@ def test_any_stream_is_covered_once(data: bytes, escapes: set[int], units: int, 
 
 def test_other_generations_and_dialects_by_name() -> None:
     trigger = isa.PseudoDmaDirect2d()
-    assert isinstance(isa.decode(trigger.raw, "trn1"), isa.Unknown) and isinstance(isa.decode(trigger.raw, "trn3"), type(trigger))
+    assert isinstance(isa.decode(trigger.raw, "trn1"), isa.Unknown)
+    assert isinstance(isa.decode(trigger.raw, "trn3"), isa.PseudoDmaDirect2d)
     with pytest.raises(FormatError, match="PSEUDO_DMA_DIRECT2D does not exist on gen2"):
         isa.assemble(trigger.text, "gen2")
     for call in (lambda: isa.decode(trigger.raw, "trn9"), lambda: isa.decode(trigger.raw, "gen3", "klingon")):
@@ -130,7 +132,8 @@ def test_immediates_and_pointers_exclude_each_other() -> None:
     assert number.to_json()["fields"]["bias"] == {"bits": 7} and number.to_json()["fields"]["bias_pointer"] is None
     pointer = isa.ActivationExtended(scale_pointer=0x4000, bias_pointer=isa.AccessPattern(0x5000, (1,), (1,)))
     assert "imm=0x4000,0x5000 imm_src=PTR,PTR" in pointer.text
-    assert [(a.operand, a.pattern.address) for a in pointer.reads] == [("scale_pointer", 0x4000), ("bias_pointer", 0x5000)]
+    reads = [(access.operand, access.pattern.address) for access in pointer.reads]
+    assert reads == [("scale_pointer", 0x4000), ("bias_pointer", 0x5000)]
     assert pointer.to_json()["fields"]["scale"] is None
     assert pointer.replace(bias=isa.Bits(-1)).bias == isa.Bits(0xFFFFFFFF)
     with pytest.raises(FormatError, match="32 bits"):

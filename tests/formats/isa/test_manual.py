@@ -44,8 +44,8 @@ def test_every_enumeration_is_told(text: str) -> None:
 
 def test_chapters(text: str) -> None:
     chapters = [line[4:] for line in text.split("\n") if line.startswith(".SH ")]
-    assert chapters == ["NAME", "DESCRIPTION", "WORD HEADER", "TEXT", "ADDRESSES", "RULES", "INSTRUCTIONS", "EXTENSION WORDS",
-                        "ENUMERATIONS", "SEE ALSO"]
+    assert chapters == ["NAME", "DESCRIPTION", "WORD HEADER", "TEXT", "ADDRESSES", "RULES", "INSTRUCTIONS",
+                        "EXTENSION WORDS", "ENUMERATIONS", "SEE ALSO"]
     before, behind = text.split(".SH EXTENSION WORDS")
     assert "MATMUL (0x02)" in before and "TENSOR_TENSOR_SCAN (code 1" in behind and "(code" not in before
 
@@ -54,8 +54,10 @@ def test_write_changes_the_file_once(tmp_path: Path) -> None:
     assert isa_manual.write(tmp_path / "man") and not isa_manual.write(tmp_path / "man")
 
 
-@pytest.mark.parametrize("command", [["mandoc", "-Tlint", "-W", "warning"], ["groff", "-t", "-man", "-Tutf8", "-ww", "-z"]],
-                         ids=lambda c: c[0])
+LINTERS = [["mandoc", "-Tlint", "-W", "warning"], ["groff", "-t", "-man", "-Tutf8", "-ww", "-z"]]
+
+
+@pytest.mark.parametrize("command", LINTERS, ids=lambda c: c[0])
 def test_the_roff_is_clean(command: list[str], tmp_path: Path, text: str) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")

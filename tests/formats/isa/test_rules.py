@@ -33,7 +33,8 @@ GOOD: dict[str, isa.Instruction] = {
     "weights": isa.LoadWeights(src=ap3(S + 254, 128, -1), dtype=7),
     "matmul": isa.MatMul(src=ap3(S, 512), dst=ap3(P + 0x800, 512), dtype=6, acc_flags=3),
     "activate": isa.Activate(src=ap3(P), dst=ap3(S), src_dtype=10, dst_dtype=6, bias_pointer=0x4800, function="EXP"),
-    "tensor": isa.TensorTensor(src0=ap3(P), src1=ap3(S), dst=ap3(S), src0_dtype=10, src1_dtype=10, dst_dtype=10, op="ADD"),
+    "tensor": isa.TensorTensor(src0=ap3(P), src1=ap3(S), dst=ap3(S), src0_dtype=10, src1_dtype=10, dst_dtype=10,
+                               op="ADD"),
     "scalar": isa.TensorScalar(src=ap3(S), dst=ap3(S), src_dtype=10, dst_dtype=10, immediate0_pointer=0x4000),
     "reduce": isa.TensorReduce(src=ap4(S, 8, 4), dst=ap4(0x5000, 4), src_dtype=10, dst_dtype=10, op="MAX", dims="X"),
     "copy": isa.Copy(src=ap4(S, 8), dst=ap4(0x5000, 8), src_dtype=8, dst_dtype=8),
@@ -49,8 +50,10 @@ GOOD: dict[str, isa.Instruction] = {
     "loaded": isa.DmaDirect2d(**SIDE),
     "scan": isa.TensorTensorScan(src=ap5(S), src1=ap5(S), dst=ap5(S), src_dtype=10, src1_dtype=10, dst_dtype=10),
     "select": isa.Select(predicate=ap5(S), src=ap5(S), dst=ap5(S), src_dtype=10, predicate_dtype=3, dst_dtype=10),
-    "transpose": isa.VectorTranspose(src=ap5(S, 16), dst=ap5(S, 32), channels=32, columns=16, src_dtype=10, dst_dtype=10),
-    "shuffle": isa.StreamShuffle(src=ap5(S), dst=ap5(S), src_dtype=10, dst_dtype=10, mask=(255,) * 16 + tuple(range(16, 32))),
+    "transpose": isa.VectorTranspose(src=ap5(S, 16), dst=ap5(S, 32), channels=32, columns=16, src_dtype=10,
+                                     dst_dtype=10),
+    "shuffle": isa.StreamShuffle(src=ap5(S), dst=ap5(S), src_dtype=10, dst_dtype=10,
+                                 mask=(255,) * 16 + tuple(range(16, 32))),
 }
 BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("copy", {"length": 15}, "length", "not 0x10"),
@@ -149,7 +152,8 @@ def test_transposed_results_have_the_elements_of_their_source() -> None:
     # 512 fp32 fill a bank, 1024 two-byte elements of a transpose fill it too; one more crosses.
     word = GOOD["matmul"].replace(transpose_mode="ENABLED", dst=isa.AccessPattern(P, (2, 0, 0), (512, 1, 1)))
     assert isa.check(word) == []
-    assert any("cross" in p.message for p in isa.check(word.replace(dst=isa.AccessPattern(P + 4, (2, 0, 0), (512, 1, 1)))))
+    crossing = word.replace(dst=isa.AccessPattern(P + 4, (2, 0, 0), (512, 1, 1)))
+    assert any("cross" in problem.message for problem in isa.check(crossing))
 
 
 def test_every_rule_is_documented_and_listed_once() -> None:

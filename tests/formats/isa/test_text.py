@@ -19,7 +19,8 @@ SCALAR = "src=fp32@0x4000[1,1,1][8,1,1] dst=fp32@0x5000[1,1,1][8,1,1] channels=1
     f"MATMUL $S[8]>=16 $S[5]++@complete {MATMUL}",
     f"MATMUL   S[8] (qSyncDynamicHW)>=16  S[5] (Tensor)++@complete {MATMUL}  ",
     f"  matmul S[8]>=16 S[5]++@complete {MATMUL}   # comment",
-    f"MATMUL 128*128 dst=0x2000800[1,0,0][128,1,1] S[5]++@complete src=fp16@0x37b00[1,0,0][128,1,1] acc_flags=3 S[8]>=16",
+    "MATMUL 128*128 dst=0x2000800[1,0,0][128,1,1] S[5]++@complete src=fp16@0x37b00[1,0,0][128,1,1] acc_flags=3 "
+    "S[8]>=16",
     f"MATMUL S[8]>=16 S[5]++@complete {MATMUL} {{transpose_mode=DISABLED}}",
 ])
 def test_one_word_in_many_spellings(line: str) -> None:
@@ -100,7 +101,8 @@ def test_slots_of_event_semaphore() -> None:
 def test_dma_lines_refuse_what_the_word_cannot_hold() -> None:
     line = isa.PseudoDmaDirect2d(src=isa.DmaAddress("table", 3, 64), dst=isa.DmaAddress("variable", 0, 128)).text
     assert isa.decode(isa.assemble(line)).src == ("table", 3, 64)
-    for old, new, said in [("src_table_index=3 ", "", "operand is missing"), ("src_shape_reg=0", "src_shape_reg=4", "shape registers"),
+    for old, new, said in [("src_table_index=3 ", "", "operand is missing"),
+                           ("src_shape_reg=0", "src_shape_reg=4", "shape registers"),
                            ("dst_var_id=0", "dst_var_id=268435456", "does not fit"),
                            ("src_pattern=[0,0]", "src_pattern=[0]", "not a DMA pattern"),
                            ("dst_var_id=0 dst_var_offset=128", "dst_addr_imm=0x1000000000000000", "does not fit")]:
@@ -130,7 +132,8 @@ def test_unused_operands_are_not_printed() -> None:
     assert off.reads == ()
 
 
-@given(line=st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60), name=st.sampled_from(sorted(isa.BY_NAME)))
+@given(line=st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60),
+       name=st.sampled_from(sorted(isa.BY_NAME)))
 def test_any_line_is_a_word_or_a_format_error(line: str, name: str) -> None:
     for text in (line, f"{name} {line}", f"OPCODE_4F {line}"):
         try:

@@ -1,4 +1,4 @@
-"""Golden words: packed by hand from the layout tables (words.json), and AWS's published words where they are at hand."""
+"""Golden words: packed by hand from the layout tables (words.json), and published words where they are at hand."""
 
 from __future__ import annotations
 

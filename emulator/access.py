@@ -1,0 +1,197 @@
+"""From operands of words to views of memory: where a pattern lies, whether it may, and how NumPy walks it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.arch import Arch
+from emulator.dtypes import numpy_dtype
+from emulator.events import Region
+from emulator.faults import fault_error
+from emulator.memory import ChipMemory, Extent
+from formats import isa
+from formats.dtypes import Dtype
+from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
+
+__all__ = ["Operand", "Plan", "Resolver", "operand_dtype", "plan_of"]
+
+# Memories an engine can reach. Source: hardware.md 2.4.
+_NO_PSUM = frozenset(("Pool", "SP"))
+_UNTOUCHED = 255    # mask value of STREAM_SHUFFLE that leaves a partition as it is
+
+
+class Operand(NamedTuple):
+    """One operand in memory: the view an executor works on, the region for who watches, the written plane under it."""
+
+    name: str
+    view: npt.NDArray[Any]
+    regions: tuple[Region, ...]
+    extents: tuple[Extent, ...]
+
+
+class Plan(NamedTuple):
+    """How to find one operand in the words of a class: its `field`, a Pattern or Pointer, and that of its partitions.
+
+    Fields are descriptors, so that a type checker would take them for the values they read.
+    """
+
+    name: str
+    field: Any
+    partitions: Any
+    reads: bool
+    writes: bool
+
+
+_PLANS: dict[type[isa.Instruction], tuple[Plan, ...]] = {}
+
+
+def plan_of(cls: type[isa.Instruction]) -> tuple[Plan, ...]:
+    """Return the operands of a class in this core's memory; what lies on another core is not among them."""
+    plan = _PLANS.get(cls)
+    if plan is None:
+        plan = _PLANS[cls] = tuple(
+            Plan(name, field, cls.FIELDS[field.partitions], "read" in field.role, "write" in field.role)
+            for name, field in cls.OPERANDS.items() if field.role in ("read", "write", "readwrite"))
+    return plan
+
+
+def operand_dtype(word: isa.Instruction, field: isa.Pattern | isa.Pointer) -> int:
+    """Return the element type of an operand; PSUM results of MATMUL without one have the documented default."""
+    if isinstance(field.dtype, Dtype):
+        return field.dtype
+    code = int(type(word).FIELDS[field.dtype].read(word.raw))
+    if code == 0 and isinstance(word, isa.MatMul) and field.role == "write":
+        return int(word.dtype) if word.transpose_mode else Dtype.FLOAT32
+    return code
+
+
+class Resolver:
+    """Turns operands of one core's words into views, each distinct operand once."""
+
+    _LIMIT = 1 << 14
+
+    def __init__(self, memory: ChipMemory, arch: Arch) -> None:
+        self.memory, self.arch = memory, arch
+        self._partitions = memory.partitions
+        # On chips whose matmuls stay inside a PSUM bank. Source: hardware.md 2.1.
+        self._bank = 0 if arch.matmul_banks.value > 1 else memory.psum_bank
+        self._known: dict[tuple[Any, ...], Operand] = {}
+
+    def resolve(self, word: isa.Instruction, plan: Plan, engine: str) -> Operand | None:
+        """Return an operand of a word, None where the word does not use it.
+
+        Raises FaultError where it leaves its memory, crosses what it must not cross, or lies out of the engine's reach.
+        """
+        field, raw = plan.field, word.raw
+        if not field.enabled(raw):
+            return None
+        code = operand_dtype(word, field)
+        partitions = int(plan.partitions.read(raw))
+        mask = word.mask if plan.writes and isinstance(word, isa.StreamShuffle) and _UNTOUCHED in word.mask else None
+        # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
+        key = (raw[field.offset:field.offset + field.size], code, partitions, plan.writes, engine, field.kind, mask)
+        found = self._known.get(key)
+        if found is None:
+            value: Any = field.read(raw)
+            pattern = value if isinstance(value, AccessPattern) else AccessPattern(value, (1,), (1,))
+            found = self._place(plan.name, pattern, code, partitions, plan.writes, engine)
+            if mask is not None:
+                found = self._masked(found, mask)
+            if len(self._known) >= self._LIMIT:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+    def _place(self, name: str, pattern: AccessPattern, code: int, partitions: int, writes: bool,
+               engine: str) -> Operand:
+        dtype = numpy_dtype(code)
+        size = dtype.itemsize
+        address = pattern.address
+        on_sbuf = address < PSUM_BASE
+        space = "SBUF" if on_sbuf else "PSUM"
+        stride = SBUF_PARTITION_STRIDE if on_sbuf else PSUM_PARTITION_STRIDE
+        first, byte = divmod(address if on_sbuf else address - PSUM_BASE, stride)
+        dims = [(step * size, count)
+                for step, count in zip(reversed(pattern.steps), reversed(pattern.counts), strict=True)]
+        low = high = byte
+        for step, count in dims:
+            reach = step * max(count - 1, 0)
+            low, high = (low, high + reach) if reach >= 0 else (low + reach, high)
+        high += size
+        memory = self.memory.array(space)
+        width = memory.shape[1]
+        if first >= self._partitions or first + partitions > self._partitions or low < 0 or high > width:
+            self._refuse(name, space, first, partitions, low, high, width, address - byte)
+        if byte % size:
+            raise fault_error("alignment", f"{name}: {space} byte {byte:#x} is no multiple of the element size",
+                              operand=name, space=space, address=(address, address + size),
+                              expected=f"a multiple of {size} bytes", got=f"{byte:#x}")
+        self._reach(name, space, writes, engine, address)
+        if self._bank and writes and engine == "PE" and low // self._bank != (high - 1) // self._bank:
+            raise fault_error("bank", f"{name}: PSUM bytes {low:#x} to {high - 1:#x} cross a bank", operand=name,
+                              space=space, address=(address - byte + low, address - byte + high),
+                              expected=f"one bank of {self._bank:#x} bytes",
+                              got=f"banks {low // self._bank} to {(high - 1) // self._bank}")
+        view: npt.NDArray[Any] = np.ndarray((partitions, *(count for _, count in dims)), dtype, memory,
+                                            first * width + byte, (width, *(step for step, _ in dims)))
+        if not view.size:
+            return Operand(name, view, (), ())
+        shape = _footprint(dims, size)
+        region = Region(space, self.memory.core, first, partitions, low, high - low, shape)
+        return Operand(name, view, (region,), (self._extent(region),))
+
+    def _extent(self, region: Region) -> Extent:
+        space, _, first, partitions, byte, nbytes, pattern = region
+        return self.memory.extent(space, first, partitions, byte, nbytes, pattern)
+
+    def _masked(self, operand: Operand, mask: tuple[int, ...]) -> Operand:
+        """Return the operand with regions for the partitions that the mask does not leave untouched."""
+        regions: list[Region] = []
+        for region in operand.regions:
+            start = None
+            for p in range(region.partitions + 1):
+                moved = p < region.partitions and mask[p % len(mask)] != _UNTOUCHED
+                if moved and start is None:
+                    start = p
+                elif not moved and start is not None:
+                    regions.append(region._replace(first=region.first + start, partitions=p - start))
+                    start = None
+        return operand._replace(regions=tuple(regions), extents=tuple(self._extent(region) for region in regions))
+
+    def _refuse(self, name: str, space: str, first: int, partitions: int, low: int, high: int, width: int,
+                base: int) -> NoReturn:
+        kind = "oob" if low < 0 or high > width else "partitions"
+        rows = f"partitions {first} to {first + partitions - 1}"
+        what = f"bytes {low:#x} to {high - 1:#x}" if kind == "oob" else rows
+        raise fault_error(kind, f"{name}: {space} {what} out of bounds", operand=name, space=space,
+                          address=(base + low, base + high),
+                          expected=f"partitions 0 to {self._partitions - 1}, bytes 0x0 to {width - 1:#x} of each",
+                          got=f"{rows}, bytes {low:#x} to {high - 1:#x}")
+
+    @staticmethod
+    def _reach(name: str, space: str, writes: bool, engine: str, address: int) -> None:
+        """Refuse a memory that the engine has no port to. Source: hardware.md 2.4."""
+        if engine == "PE":
+            wrong = space == ("SBUF" if writes else "PSUM")
+            allowed = "reads SBUF and writes PSUM"
+        else:
+            wrong, allowed = space == "PSUM" and engine in _NO_PSUM, "has no port to PSUM"
+        if wrong:
+            verb = "write" if writes else "read"
+            raise fault_error("access", f"{name}: {engine} cannot {verb} {space}", operand=name, space=space,
+                              address=(address, address + 1), expected=f"{engine} {allowed}")
+
+
+def _footprint(dims: list[tuple[int, int]], size: int) -> tuple[tuple[tuple[int, int], ...], int] | None:
+    """Return None where a walk touches one gapless range of bytes, else its ascending steps and counts and the run."""
+    run = size
+    left: list[tuple[int, int]] = []
+    for step, count in sorted((abs(step), count) for step, count in dims if count > 1 and step):
+        if step <= run and not left:
+            run = max(run, step * (count - 1) + run)
+        else:
+            left.append((step, count))
+    return (tuple(reversed(left)), run) if left else None

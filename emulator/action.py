@@ -1,0 +1,189 @@
+"""Words made ready to run: effect, regions, cost; and the port through which executors reach the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator import activation_functions
+from emulator.access import Operand, plan_of
+from emulator.cost import Cost
+from emulator.engines import bind as bind_effect
+from emulator.events import Region
+from emulator.faults import fault_error
+from emulator.memory import Extent
+from emulator.port import ActivationCall, Array
+from formats import isa
+from formats.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.sequencer import Sequencer
+
+__all__ = ["Action", "WordPort", "make_action"]
+
+_FIRST_OF_GROUP = 1     # acc_flags bit 0: overwrite PSUM
+# An address as it matters for costs: its highest byte, halved, is 0 in SBUF and more in PSUM.
+_NO_HEADER, _NO_ADDRESS = bytes(11), bytes(3)
+
+
+class Action:
+    """What a word does, bound to one engine; shared by every word with the same operands.
+
+    `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
+    wait for everything before, `barrier` words meet the other core. Times are picoseconds.
+    """
+
+    __slots__ = ("barrier", "drain", "effect", "interval", "latency", "read_regions", "reads", "serial",
+                 "write_regions", "writes")
+
+    def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
+        self.effect, self.interval, self.latency = effect, interval, latency
+        self.reads: tuple[tuple[str, Extent], ...] = ()
+        self.writes: tuple[Extent, ...] = ()
+        self.read_regions: tuple[Region, ...] = ()
+        self.write_regions: tuple[Region, ...] = ()
+        self.serial = self.drain = self.barrier = False
+
+
+class WordPort:
+    """The port of one word (see emulator.port.Port)."""
+
+    __slots__ = ("_operands", "_sequencer")
+
+    def __init__(self, sequencer: Sequencer, operands: Mapping[str, Operand]) -> None:
+        self._sequencer, self._operands = sequencer, operands
+
+    @property
+    def engine(self) -> str:
+        return self._sequencer.name
+
+    @property
+    def core(self) -> Core:
+        return self._sequencer.core
+
+    @property
+    def generation(self) -> str:
+        return self._sequencer.device.target.generation
+
+    @property
+    def extended(self) -> bool:
+        return self._sequencer.core.extended
+
+    @property
+    def registers(self) -> list[int]:
+        return self._sequencer.registers
+
+    @property
+    def accumulators(self) -> npt.NDArray[np.float32]:
+        return self._sequencer.accumulators
+
+    @property
+    def pe(self) -> Any:
+        return self._sequencer.core.pe
+
+    def read(self, operand: str) -> Array:
+        return self._view(operand)
+
+    def write(self, operand: str) -> Array:
+        return self._view(operand)
+
+    def _view(self, operand: str) -> Array:
+        found = self._operands.get(operand)
+        if found is None:
+            raise fault_error("operand", f"{operand}: the word has no such operand in use", operand=operand)
+        return found.view
+
+    def pointer(self, operand: str) -> Array | None:
+        found = self._operands.get(operand)
+        return None if found is None else found.view.reshape(-1, 1)
+
+    def activation(self, function_id: int) -> ActivationCall:
+        names = self._sequencer.core.activation
+        if function_id not in names:
+            known = ", ".join(f"{number} {name}" for number, name in sorted(names.items())) or "none"
+            raise UnsupportedError(f"activation function {function_id} is not in the file's table ({known})")
+        return activation_functions.bind(names[function_id])
+
+    def activation_named(self, name: str) -> ActivationCall:
+        return activation_functions.bind(name)
+
+    def branch(self, byte_offset: int) -> None:
+        self._sequencer.branch(byte_offset)
+
+    def set_semaphore(self, index: int, value: int) -> None:
+        device = self._sequencer.device
+        self._sequencer.core.semaphores.set(index, value, device.now_ps)
+
+    def write_device(self, address: int, size: int, value: int) -> None:
+        self._sequencer.device.write_device(address, size, value)
+
+    def read_device(self, address: int, size: int) -> int:
+        return self._sequencer.device.read_device(address, size)
+
+
+def make_action(sequencer: Sequencer, word: isa.Instruction, starts_transfer: bool) -> Action:
+    """Bind a word to its engine: operands resolved and checked, executor bound, cost looked up.
+
+    Raises FaultError for operands that may not be where they are, FormatError for contradicting ones, UnsupportedError
+    for what is not modelled.
+    """
+    cls = type(word)
+    name, device = sequencer.name, sequencer.device
+    if name not in cls.ENGINES and cls is not isa.Unknown:
+        raise fault_error("operand", f"{word.NAME} does not run on {name}", expected=" or ".join(cls.ENGINES), got=name)
+    barrier = cls is isa.CoreBarrier
+    if barrier and len(device.cores) < 2:
+        raise fault_error("operand", f"{word.NAME} needs a second core", expected="2 cores", got=f"{len(device.cores)}")
+    reads: list[Operand] = []
+    writes: list[Operand] = []
+    effect = None
+    if not barrier and not starts_transfer:
+        operands = _operands(sequencer, word, reads, writes)
+        effect = bind_effect(word, WordPort(sequencer, operands))
+    cost = _cost(sequencer, word)
+    action = Action(effect, cost.interval_ps, max(cost.latency_ps, 1))
+    action.reads = tuple((operand.name, extent) for operand in reads for extent in operand.extents)
+    action.writes = tuple(extent for operand in writes for extent in operand.extents)
+    action.read_regions = tuple(region for operand in reads for region in operand.regions)
+    action.write_regions = tuple(region for operand in writes for region in operand.regions)
+    action.serial = cls is isa.CompareBranch
+    action.drain = cls is isa.Drain
+    action.barrier = barrier
+    return action
+
+
+def _operands(sequencer: Sequencer, word: isa.Instruction, reads: list[Operand], writes: list[Operand],
+              ) -> dict[str, Operand]:
+    """Return a word's operands by name and sort them; an accumulating MATMUL reads what it adds to."""
+    resolve, engine = sequencer.core.resolver.resolve, sequencer.name
+    found: dict[str, Operand] = {}
+    for plan in plan_of(type(word)):
+        operand = resolve(word, plan, engine)
+        if operand is not None:
+            found[plan.name] = operand
+            if plan.reads:
+                reads.append(operand)
+            if plan.writes:
+                writes.append(operand)
+    if isinstance(word, isa.MatMul) and not word.acc_flags & _FIRST_OF_GROUP:
+        reads += writes
+    return found
+
+
+def _cost(sequencer: Sequencer, word: isa.Instruction) -> Cost:
+    """Return what a word costs; words that differ in addresses only, and not in memory, cost the same."""
+    shape = bytearray(word.raw)
+    shape[1:12] = _NO_HEADER
+    for plan in plan_of(type(word)):
+        top = plan.field.offset + 3
+        shape[top - 3:top] = _NO_ADDRESS
+        shape[top] >>= 1
+    key = bytes(shape)
+    found = sequencer.costs.get(key)
+    if found is None:
+        found = sequencer.costs[key] = sequencer.device.costs.cost_of(word, sequencer.name)
+    return found

@@ -1,0 +1,126 @@
+"""What a DMA costs: one table of figures per chip, every row with its source. Source: hardware.md 4, 8.2."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from formats.errors import UnsupportedError
+
+__all__ = ["FIGURES", "UNIT", "DmaCosts", "Figure", "dma_costs"]
+
+
+class Figure(NamedTuple):
+    """One number of the DMA model; `targets` are the chips it holds for."""
+
+    name: str
+    targets: tuple[str, ...]
+    value: float
+    unit: str
+    provenance: str
+    cite: str
+
+
+_V2, _V3, _V4 = ("trn1", "inf2"), ("trn2",), ("trn3",)
+_V23, _V24, _V34, _ALL = _V2 + _V3, _V2 + _V4, _V3 + _V4, _V2 + _V3 + _V4
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("start",             _V3,  700.0, "ns", "observed", "hardware.md 4.3: trigger to queue activity 614-768"),
+    Figure("start",             _V24, 700.0, "ns", "inferred", "hardware.md 4.3 for trn2; nothing published here"),
+    Figure("first_read",        _V3,  242.0, "ns", "observed", "hardware.md 8.2: B-1, load: queue active to first data"),
+    Figure("first_read",        _V24, 242.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    Figure("first_write",       _V3,  131.0, "ns", "observed", "hardware.md 8.2: B-1, store: queue active to first data"),
+    Figure("first_write",       _V24, 131.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    # 600 ns per transfer are documented for hardware descriptor generation (4.4); the curve of 4.2 needs 820.
+    Figure("generate",          _V3,  820.0, "ns", "observed", "hardware.md 4.2: fitted to the 11 points of B-4"),
+    Figure("generate",          _V4,  820.0, "ns", "inferred", "hardware.md 4.2 for trn2"),
+    Figure("generate",          _V2,  790.0, "ns", "inferred", "hardware.md 8.3: C-1, 65,536 loads in 51.8 ms"),
+    Figure("prebuilt",          _ALL, 0.0, "ns", "documented", "hardware.md 4.4: no run-time cost"),
+    Figure("descriptor",        _V3,  8.0, "ns", "inferred", "hardware.md 4.3: rule for an emulator"),
+    Figure("descriptor",        _V2,  7.0, "ns", "observed", "hardware.md 8.2: B-5, 7 ns per 4-byte element"),
+    Figure("descriptor",        _V4,  8.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
+    Figure("read_rate",         _V3,  24.1, "B/ns", "inferred", "hardware.md 4.3: rule; 23.1 with descriptors"),
+    Figure("read_rate",         _V2,  18.2, "B/ns", "observed", "hardware.md 8.2: B-6, 32 KiB in 1,810 ns"),
+    Figure("read_rate",         _V4,  33.0, "B/ns", "documented", "hardware.md 4.1"),
+    Figure("write_rate",        _V3,  27.2, "B/ns", "documented", "hardware.md 4.1; 26.8 with descriptors"),
+    Figure("write_rate",        _V2,  18.2, "B/ns", "observed", "hardware.md 8.2: B-6"),
+    Figure("write_rate",        _V4,  38.4, "B/ns", "documented", "hardware.md 4.1"),
+    Figure("hbm_rate",          _V3,  716.0, "B/ns", "observed", "hardware.md 4.3: one stack, two cores"),
+    Figure("hbm_rate",          _V2,  410.0, "B/ns", "observed", "hardware.md 4.3: one core of trn1"),
+    Figure("hbm_rate",          _V4,  1225.0, "B/ns", "documented", "runtime.md 1.1: 4.9 TB/s over four stacks"),
+    Figure("completion",        _V3,  300.0, "ns", "observed", "hardware.md 4.3: last data to semaphore"),
+    Figure("completion",        _V24, 300.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
+    Figure("semaphore_spacing", _V3,  13.4, "ns", "observed", "hardware.md 4.3"),
+    Figure("semaphore_spacing", _V24, 13.4, "ns", "inferred", "hardware.md 4.3 for trn2"),
+    Figure("rows_per_engine",   _ALL, 8.0, "rows", "documented", "hardware.md 4.1: 128 partitions over 16 engines"),
+    Figure("transpose_share",   _V34, 0.9, "ratio", "documented", "hardware.md 4.5: at most 90 % of peak"),
+    Figure("transpose_share",   _V2,  0.5, "ratio", "inferred", "hardware.md 4.5: not on v2; the slow case"),
+    Figure("compute_share",     _V23, 0.5, "ratio", "documented", "hardware.md 4.5: about 50 % before v4"),
+    Figure("compute_share",     _V4,  1.0, "ratio", "documented", "hardware.md 4.5: read-add-write at full rate"),
+)
+
+
+class DmaCosts(NamedTuple):
+    """Costs of one chip; times in picoseconds, rates in picoseconds per byte."""
+
+    start_ps: int
+    first_read_ps: int
+    first_write_ps: int
+    generate_ps: int
+    prebuilt_ps: int
+    descriptor_fixed_ps: int
+    read_ps_per_byte: float
+    write_ps_per_byte: float
+    hbm_ps_per_byte: float
+    done_ps: int
+    spacing_ps: int
+    rows_per_engine: int
+    transpose_share: float
+    compute_share: float
+
+    def trigger_ps(self, prebuilt: bool) -> int:
+        """Return how long one transfer keeps the descriptor generator of its queue busy."""
+        return self.prebuilt_ps if prebuilt else self.generate_ps
+
+    def descriptor_ps(self, nbytes: int, writes_hbm: bool = False) -> int:
+        """Return the time of one descriptor of `nbytes` on its engine."""
+        return self.data_ps(1, nbytes, writes_hbm)
+
+    def data_ps(self, descriptors: int, nbytes: int, writes_hbm: bool, share: float = 1.0) -> int:
+        """Return the time one engine needs for its descriptors of a transfer; `share` is the part of the copy rate."""
+        rate = self.write_ps_per_byte if writes_hbm else self.read_ps_per_byte
+        return descriptors * self.descriptor_fixed_ps + int(nbytes * rate / share)
+
+    def first_byte_ps(self, writes_hbm: bool = False) -> int:
+        """Return the time from activity on a queue to its first data."""
+        return self.first_write_ps if writes_hbm else self.first_read_ps
+
+    def completion_ps(self, engines: int) -> int:
+        """Return the time from the last byte until the last engine's semaphore write is seen.
+
+        Engines write one after the other; sixteen writes fit into what a single one takes.
+        """
+        return max(self.done_ps, (engines - 1) * self.spacing_ps)
+
+
+# Every step takes one picosecond: order without time.
+UNIT = DmaCosts(1, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
+
+
+@cache
+def dma_costs(target: str) -> DmaCosts:
+    """Return the costs of a chip ("trn1", "inf2", "trn2", "trn3").
+
+    Raises UnsupportedError for a chip without figures.
+    """
+    found = {figure.name: figure.value for figure in FIGURES if target in figure.targets}
+    if not found:
+        raise UnsupportedError(f"no DMA figures for {target}")
+
+    def ps(name: str) -> int:
+        return round(found[name] * 1000)
+
+    return DmaCosts(
+        ps("start"), ps("first_read"), ps("first_write"), ps("generate"), ps("prebuilt"), ps("descriptor"), 1000 / found["read_rate"],
+        1000 / found["write_rate"], 1000 / found["hbm_rate"], ps("completion"), ps("semaphore_spacing"),
+        int(found["rows_per_engine"]), found["transpose_share"], found["compute_share"])

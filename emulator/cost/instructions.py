@@ -1,0 +1,228 @@
+"""Cost functions of every instruction class, over the rows of `figures`. Source: hardware.md 3, 5, 10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.cost.figures import figure
+from emulator.cost.model import Chip, Cost, costs
+from emulator.cost.tiles import Tile, tile
+from formats import isa
+from formats.dtypes import Dtype
+from formats.isa import AluOp, Fp32Pass
+
+__all__: list[str] = []
+
+_PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
+_FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
+_FP32 = frozenset((Dtype.FLOAT32,))
+_FP32_PASSES = {int(Fp32Pass.LOW_HIGH): "fp32_pass", int(Fp32Pass.NONE): "fp32_whole"}
+
+
+def _ps(ns: float) -> int:
+    return round(ns * 1000)
+
+
+def _fixed(name: str, chip: Chip) -> Cost:
+    """Return a cost that is one duration."""
+    duration = _ps(figure(name, chip.target))
+    return Cost(duration, duration)
+
+
+def _paced(cycles: float, latency: str, engine: str, chip: Chip) -> Cost:
+    """Return interval and latency of work that takes `cycles`, with the fixed latency of that name."""
+    clock, target = chip.clock_ghz(engine), chip.target
+    if engine == "Pool":
+        total = _ps((figure("pool_start", target) + cycles) / clock)
+        return Cost(total, total)
+    interval = max(cycles, figure("minimum_interval", target)) / clock
+    return Cost(_ps(interval), _ps(figure(latency, target) + cycles / clock))
+
+
+def _tiles(word: isa.Instruction, *names: str) -> list[Tile]:
+    return [found for name in names if (found := tile(word, name)) is not None]
+
+
+def _stride_factor(tiles: list[Tile], chip: Chip) -> float:
+    slow = any(t.stride >= figure("slow_stride", chip.target) for t in tiles)
+    return figure("slow_stride_factor", chip.target) if slow else 1.0
+
+
+def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
+    """Return how often the elements pass: once where one input is in PSUM or `plain` holds, else twice."""
+    return 1.0 if first.in_psum != second.in_psum or plain else figure("two_inputs", chip.target)
+
+
+@costs(isa.LoadWeights)
+def load_weights(word: isa.LoadWeights, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a load: hidden behind the matmul before it, but for a few nanoseconds."""
+    cycles = word.src.elements * figure("load_weights_share", chip.target)
+    latency = figure("load_weights_latency", chip.target) + cycles / chip.clock_ghz(engine)
+    return Cost(_ps(figure("load_weights_exposed", chip.target)), _ps(latency))
+
+
+@costs(isa.MatMul)
+def matmul(word: isa.MatMul, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a matmul: one column a cycle, more passes for fp32."""
+    passes = 1.0
+    if word.dtype in _FP32:
+        name = "fp32_pass" if word.transpose_mode else _FP32_PASSES.get(int(word.fp32_mode), "fp32_half_pass")
+        passes = figure(name, chip.target)
+    return _paced(word.src.elements * passes, "matmul_latency", engine, chip)
+
+
+@costs(isa.Copy, isa.Cast, isa.TensorScalar)
+def one_input(word: Any, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a copy, a cast or a tile with scalars, in the fastest mode whose conditions hold."""
+    src, dst = _tiles(word, "src", "dst")
+    cycles = src.elements * _stride_factor([src, dst], chip)
+    if engine == "Activation":
+        return _paced(cycles / _activation_speed(src, dst, chip), "activation_latency", engine, chip)
+    name = "tensor_scalar_latency" if isinstance(word, isa.TensorScalar) else "vector_latency"
+    return _paced(cycles / (_vector_speed(src, dst, chip) if engine == "DVE" else 1.0), name, engine, chip)
+
+
+def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
+    if chip.generation == "gen2":
+        return 1.0
+    eight = chip.generation == "gen4"
+    wide = all(t.is_wide16 or (eight and t.is_wide8) for t in (src, dst))
+    contiguous = src.contiguous and dst.contiguous
+    if wide and contiguous and not src.in_psum and not dst.in_psum:
+        return figure("wide_quadruple", chip.target)
+    if wide and (src.in_psum != dst.in_psum if contiguous else not (src.in_psum or dst.in_psum)):
+        return figure("wide_double", chip.target)
+    if src.is_wide16 and dst.is_wide8 and contiguous and not (src.in_psum or dst.in_psum):
+        return figure("wide_double", chip.target)
+    return 1.0
+
+
+def _activation_speed(src: Tile, dst: Tile, chip: Chip) -> float:
+    fast = chip.generation == "gen4" and all(t.is_wide16 or t.is_wide8 for t in (src, dst))
+    return figure("activation_double", chip.target) if fast else 1.0
+
+
+@costs(isa.TensorTensor)
+def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
+    """Return the cost of an operator on two tiles."""
+    src0, src1, dst = tiles = _tiles(word, "src0", "src1", "dst")
+    if chip.generation == "gen2":
+        plain = (all(t.dtype == Dtype.BFLOAT16 and t.contiguous for t in tiles) and word.op in _PLAIN_OPS
+                 and not (src0.in_psum or src1.in_psum))
+    else:
+        eight = chip.generation == "gen4"
+        plain = all(t.is_wide16 or (eight and t.is_wide8) for t in tiles) and not (src0.in_psum or src1.in_psum)
+    passes = _passes_of_two(src0, src1, plain and engine == "DVE", chip)
+    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+
+
+@costs(isa.ScalarTensorTensor)
+def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a scalar and a tile operator in one."""
+    src, src1, dst = tiles = _tiles(word, "src", "src1", "dst")
+    plain = (src.dtype == src1.dtype == Dtype.BFLOAT16 and word.op0 == AluOp.SUBTRACT and word.op1 == AluOp.MULTIPLY
+             and dst.elements % 2 == 0)
+    passes = _passes_of_two(src, src1, plain, chip)
+    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "scalar_tensor_latency", engine, chip)
+
+
+@costs(isa.TensorTensorScan)
+def tensor_tensor_scan(word: isa.TensorTensorScan, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a recurrence: two passes wherever its inputs are."""
+    tiles = _tiles(word, "src", "src1", "dst")
+    cycles = tiles[-1].elements * figure("two_inputs", chip.target) * _stride_factor(tiles, chip)
+    return _paced(cycles, "vector_latency", engine, chip)
+
+
+@costs(isa.Select)
+def select(word: isa.Select, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a choice: one pass where input and predicate are in different memories."""
+    predicate, src, dst = _tiles(word, "predicate", "src", "dst")
+    tiles = _tiles(word, "predicate", "src", "on_false_tile", "dst")
+    passes = _passes_of_two(predicate, src, False, chip)
+    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+
+
+@costs(isa.TensorReduce)
+def tensor_reduce(word: isa.TensorReduce, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a fold: half for bf16 sums and maxima."""
+    src, dst = _tiles(word, "src", "dst")
+    halved = src.dtype == dst.dtype == Dtype.BFLOAT16 and word.op in _FOLDS
+    passes = figure("halved", chip.target) if halved else 1.0
+    return _paced(src.elements * passes * _stride_factor([src], chip), "tensor_reduce_latency", engine, chip)
+
+
+@costs(isa.Reciprocal)
+def reciprocal(word: isa.Reciprocal, engine: str, chip: Chip) -> Cost:
+    """Return the cost of 1/x on the Vector engine."""
+    src, dst = _tiles(word, "src", "dst")
+    cycles = src.elements * figure("reciprocal_passes", chip.target) * _stride_factor([src, dst], chip)
+    return _paced(cycles, "vector_latency", engine, chip)
+
+
+@costs(isa.Memset)
+def memset(word: isa.Memset, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a fill: half for zeros of a 16-bit float type."""
+    dst, = _tiles(word, "dst")
+    halved = dst.is_wide16 and not word.value_is_integer and word.value == 0 and engine == "DVE"
+    passes = figure("halved", chip.target) if halved else 1.0
+    return _paced(dst.elements * passes * _stride_factor([dst], chip), "vector_latency", engine, chip)
+
+
+@costs(isa.VectorTranspose, isa.StreamShuffle)
+def one_pass(word: Any, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a move between partitions: one pass over the input."""
+    src, dst = _tiles(word, "src", "dst")
+    return _paced(src.elements * _stride_factor([src, dst], chip), "vector_latency", engine, chip)
+
+
+@costs(isa.Activate, isa.ActivationExtended)
+def activate(word: Any, engine: str, chip: Chip) -> Cost:
+    """Return the cost of an activation; folding into the accumulators is free."""
+    src, dst = _tiles(word, "src", "dst")
+    cycles = src.elements * _stride_factor([src, dst], chip) / _activation_speed(src, dst, chip)
+    return _paced(cycles, "activation_latency", engine, chip)
+
+
+@costs(isa.ActivationReadAccumulator)
+def read_accumulator(word: isa.ActivationReadAccumulator, engine: str, chip: Chip) -> Cost:
+    """Return the cost of storing the accumulators."""
+    return _paced(figure("read_accumulator", chip.target), "activation_latency", engine, chip)
+
+
+@costs(isa.ActTableLoad)
+def table_load(word: isa.ActTableLoad, engine: str, chip: Chip) -> Cost:
+    """Return the cost of loading activation tables."""
+    return _fixed("table_load", chip)
+
+
+@costs(isa.EventSemaphore)
+def event_semaphore(word: isa.EventSemaphore, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a word that only waits and signals."""
+    return _fixed("event_semaphore", chip)
+
+
+@costs(isa.Nop)
+def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a pause of so many cycles."""
+    duration = _ps(figure("control", chip.target) + word.cycle / chip.clock_ghz(engine))
+    return Cost(duration, duration)
+
+
+@costs(isa.SetOrderingMode, isa.OpcodeCC, isa.Opcode95, isa.OpcodeA1, isa.Drain, isa.Notify, isa.CompareBranch,
+       isa.EventSemaphoreRangeClear, isa.CoreBarrier, isa.Unknown)
+def control(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a word that does no work on data."""
+    return _fixed("control", chip)
+
+
+@costs(isa.PseudoDmaTrigger, isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.SendReceive, isa.Write, isa.TensorStore)
+def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
+    """Return the cost, to the engine, of telling a queue or a device register something."""
+    return _fixed("trigger_pool" if engine == "Pool" else "trigger_other", chip)
+
+
+@costs(isa.TensorLoad)
+def tensor_load(word: isa.TensorLoad, engine: str, chip: Chip) -> Cost:
+    """Return the cost of loading registers from device memory."""
+    return _fixed("device_read", chip)

@@ -1,0 +1,56 @@
+"""What decides how fast an engine takes an operand: place, element type, stride. Source: hardware.md 2.3, 3.4."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from formats.dtypes import DTYPES, Dtype
+from formats.isa import PSUM_BASE, AccessPattern, Instruction
+
+__all__ = ["Tile", "tile"]
+
+_WIDE16 = frozenset((Dtype.BFLOAT16, Dtype.FLOAT16))
+_WIDE8 = frozenset((Dtype.FLOAT8E3, Dtype.FLOAT8E4, Dtype.FLOAT8E5, Dtype.FLOAT8E4FN))
+
+
+class Tile(NamedTuple):
+    """One operand; `elements` are per partition, `step` is that of the fastest dimension that moves, in elements."""
+
+    elements: int
+    in_psum: bool
+    dtype: int
+    step: int
+
+    @property
+    def contiguous(self) -> bool:
+        """Tell whether the fastest dimension takes neighbouring elements."""
+        return self.step == 1
+
+    @property
+    def is_wide16(self) -> bool:
+        """Tell whether elements are 16-bit floats."""
+        return self.dtype in _WIDE16
+
+    @property
+    def is_wide8(self) -> bool:
+        """Tell whether elements are 8-bit floats."""
+        return self.dtype in _WIDE8
+
+    @property
+    def stride(self) -> int:
+        """Return the bytes from one element to the next along the fastest dimension."""
+        info = DTYPES.get(Dtype(self.dtype)) if self.dtype in Dtype.__members__.values() else None
+        return abs(self.step) * (info.size if info else 1)
+
+
+def tile(word: Instruction, name: str) -> Tile | None:
+    """Return an operand of a word, None where the word does not use it."""
+    field = type(word).OPERANDS[name]
+    if not field.enabled(word.raw):
+        return None
+    pattern = getattr(word, name)
+    if not isinstance(pattern, AccessPattern):
+        return None
+    dtype = field.dtype if isinstance(field.dtype, Dtype) else getattr(word, field.dtype)
+    step = next((s for s, count in zip(pattern.steps, pattern.counts, strict=True) if count > 1), 1)
+    return Tile(pattern.elements, pattern.address >= PSUM_BASE, int(dtype), step)

@@ -1,0 +1,305 @@
+"""A device: cores, HBM, DMA and one event heap in integer picoseconds."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.addresses import address_map
+from emulator.arch import arch_of
+from emulator.core import Core
+from emulator.cost import CostModel
+from emulator.dma.system import DmaSystem
+from emulator.dtypes import numpy_dtype
+from emulator.errors import FaultError, InputError, LoadError
+from emulator.events import Event, Notice, SemaphoreChange
+from emulator.faults import Fault, Place
+from emulator.hang import Hang, explain
+from emulator.memory import DeviceMemory, new_hash
+from emulator.windows import read_device, write_device
+from formats.dtypes import Dtype
+from formats.errors import NeuronError, UnsupportedError
+from formats.targets import Target, resolve_target
+
+if TYPE_CHECKING:
+    from emulator.dma.queues import DmaQueue
+    from emulator.loader import LoadedModel
+    from formats.neff import Neff
+
+__all__ = ["Device"]
+
+Callback = Callable[[int], object]
+_WARNINGS = 100
+# Range of the random factor on every interval and latency of a shaken schedule.
+_JITTER = (0.5, 2.0)
+_NEVER = 1 << 62
+
+
+class Device:
+    """One logical NeuronCore: `cores` physical cores on shared HBM, stepped one completion at a time.
+
+    `timing=False` gives every step one picosecond; `seed` permutes what is due at one time and jitters latencies;
+    `max_steps` (completions) and `limit_ps` (emulated time) end a run that does not end by itself. Nothing that a
+    program does raises: `fault` and `hang` say what stopped it.
+    """
+
+    def __init__(self, target: Target | str, cores: int = 1, timing: bool = True, seed: int | None = None, *,
+                 max_steps: int | None = None, limit_ps: int | None = None) -> None:
+        self.target = resolve_target(target)
+        self.arch = arch_of(self.target)
+        if not 1 <= cores <= self.arch.lnc.whole:
+            most = self.arch.lnc.whole
+            raise LoadError(f"{self.target.name} runs 1 to {most} cores as one logical core, not {cores}")
+        self.timing, self.seed = timing, seed
+        self.max_steps = _NEVER if max_steps is None else max_steps
+        self.limit_ps = _NEVER if limit_ps is None else limit_ps
+        self.addresses = address_map(self.target.generation)
+        self.costs = CostModel(self.arch, timing=timing)
+        self.propagation_ps: int = self.costs.propagation_ps
+        self.heap: list[tuple[int, int, Callback]] = []
+        self.now_ps = self.steps = 0
+        self.observers: list[Any] = []
+        self.effect_hooks: list[Callable[[Event], object]] = []
+        self.issue_hooks: list[Callable[..., object]] = []
+        self.watched = False
+        self.checking = True
+        self.changes: list[SemaphoreChange] = []
+        self.warnings: list[Notice] = []
+        self.fault: Fault | None = None
+        self.hang: Hang | None = None
+        self.model: LoadedModel | None = None
+        self._stepping = False
+        self._ended = False
+        self._pending: deque[Event] = deque()
+        self._numbers = count()
+        sequence = count()
+        self.order: Callable[[], int] = sequence.__next__
+        self.jitter: Callable[[int], int] | None = None
+        if seed is not None:
+            self._shake(random.Random(seed), sequence)
+        self.hbm = DeviceMemory(self.addresses.hbm)
+        self.cores = [Core(self, index) for index in range(cores)]
+        self.dma = DmaSystem(self)
+
+    def _shake(self, source: random.Random, sequence: count[int]) -> None:
+        """Let chance order what is due at one time, and stretch or shorten every latency."""
+        bits, uniform, (low, high) = source.getrandbits, source.uniform, _JITTER
+        self.order = lambda: bits(30) << 40 | next(sequence)
+        self.jitter = lambda time_ps: max(1, int(time_ps * uniform(low, high)))
+
+    # --- programs and tensors ----------------------------------------------------------------------------------------
+
+    def load(self, neff: Neff) -> LoadedModel:
+        """Place a NEFF on the device and point the engines at it; errors as in `emulator.loader.load`."""
+        from emulator.loader import load
+        self.model = load(neff, self)
+        for loaded in self.model.cores:
+            self.cores[loaded.index].load(loaded)
+        return self.model
+
+    def _need_model(self) -> LoadedModel:
+        if self.model is None:
+            raise LoadError("no program is loaded")
+        return self.model
+
+    def set_inputs(self, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Store arrays as input tensors; InputError for a name or a size that the program does not have."""
+        tensors = self._need_model().tensors
+        for name, array in inputs.items():
+            tensor = tensors.get(name)
+            if tensor is None:
+                raise InputError(f"no tensor {name!r}; there are {', '.join(tensors) or 'none'}")
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            if data.size != tensor.nbytes:
+                raise InputError(f"tensor {name!r} has {tensor.nbytes} bytes, the array {data.size}")
+            self.hbm.write(tensor.address, data)
+
+    def tensor(self, name: str) -> npt.NDArray[Any]:
+        """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
+        tensors = self._need_model().tensors
+        if name not in tensors:
+            raise InputError(f"no tensor {name!r}; there are {', '.join(tensors) or 'none'}")
+        tensor = tensors[name]
+        data = self.hbm.view(tensor.address, tensor.nbytes).copy() if tensor.nbytes else np.zeros(0, np.uint8)
+        if not tensor.dtype:
+            return data
+        return data.view(numpy_dtype(Dtype.from_numpy_name(tensor.dtype))).reshape(tensor.shape)
+
+    def outputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Return copies of the output tensors by name."""
+        return {info.name: self.tensor(info.name) for info in self._need_model().outputs}
+
+    @property
+    def queues(self) -> list[DmaQueue]:
+        """Return the DMA queues of all cores."""
+        return self.dma.queues
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def schedule(self, time_ps: int, callback: Callback) -> None:
+        """Call `callback(now_ps)` at a time; a shaken schedule moves it, never before now."""
+        if self.jitter is not None and time_ps > self.now_ps:
+            time_ps = self.now_ps + self.jitter(time_ps - self.now_ps)
+        heappush(self.heap, (time_ps, self.order(), callback))
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether nothing more will happen: all done, faulted, or hung."""
+        return self._ended
+
+    def step(self) -> Event | None:
+        """Go on to the next completion and return it; None when there is none."""
+        if self._pending:
+            return self._pending.popleft()
+        self._arm(stepping=True)
+        try:
+            while not self._pending and not self._ended:
+                self._advance()
+        finally:
+            self._stepping = False
+        return self._pending.popleft() if self._pending else None
+
+    def run(self, until: int | Callable[[Event], object] | None = None) -> str:
+        """Run to the end, to a time in picoseconds, or until a function of the event returns true.
+
+        Returns why it stopped: "finished", "fault", "hang" or "until".
+        """
+        if callable(until):
+            while (event := self.step()) is not None:
+                if until(event):
+                    return "until"
+            return self.outcome
+        self._arm(stepping=False)
+        heap, last = self.heap, _NEVER if until is None else until
+        while not self._ended:
+            if heap and heap[0][0] > last:
+                self.now_ps = max(self.now_ps, last)
+                return "until"
+            self._advance()
+        return self.outcome
+
+    @property
+    def outcome(self) -> str:
+        """Return "fault", "hang" or "finished" at the end, "running" before."""
+        if not self._ended:
+            return "running"
+        return "fault" if self.fault else "hang" if self.hang else "finished"
+
+    def _arm(self, stepping: bool) -> None:
+        """Note who watches: events are made only for a caller that steps, or for observers."""
+        self._stepping = stepping
+        self.watched = stepping or bool(self.observers)
+        self.effect_hooks = [o.on_effect for o in self.observers if hasattr(o, "on_effect")]
+        self.issue_hooks = [o.on_issue for o in self.observers if hasattr(o, "on_issue")]
+
+    def _advance(self) -> None:
+        """Carry out what is due next; at the end of everything, tell a finish from a hang."""
+        heap = self.heap
+        if not heap:
+            self._settle()
+            return
+        time_ps, _, callback = heappop(heap)
+        if time_ps > self.limit_ps or self.steps >= self.max_steps:
+            heappush(heap, (time_ps, self.order(), callback))
+            self._end_hung("time limit" if time_ps > self.limit_ps else "step limit")
+            return
+        self.now_ps = time_ps
+        try:
+            callback(time_ps)
+        except FaultError as error:
+            self.raise_fault(error.fault)
+
+    def _settle(self) -> None:
+        if all(engine.done for core in self.cores for engine in core.engines.values()):
+            self._ended = True
+        else:
+            self._end_hung("deadlock")
+
+    def _end_hung(self, reason: str) -> None:
+        self.hang = explain(self, reason)
+        self._ended = True
+        if self.watched:
+            first = self.hang.waits[0] if self.hang.waits else None
+            self.emit(Event(self.next_number(), self.now_ps, self.now_ps, first.core if first else 0,
+                            first.engine if first else "", first.pc if first else 0, self.hang, "hang"))
+
+    # --- what cores and DMA report -----------------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        """Return the number of the next event."""
+        return next(self._numbers)
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the caller that steps and to the observers."""
+        if self._stepping:
+            self._pending.append(event)
+        for observer in self.observers:
+            observer.on_event(event)
+
+    def add_semaphore(self, core: int, index: int, amount: int, now_ps: int, cause: object = None) -> None:
+        """Raise a semaphore of a core; `cause` is what signals, for who debugs the emulator."""
+        self.cores[core].semaphores.add(index, amount, now_ps)
+
+    def take_changes(self) -> tuple[SemaphoreChange, ...]:
+        """Return the semaphore changes since the last event and forget them; empty while nobody watches."""
+        made = tuple(self.changes)
+        self.changes.clear()
+        return made
+
+    def raise_fault(self, fault: Fault) -> None:
+        """Record a fault and stop; the first one counts."""
+        if self._ended:
+            return
+        self.fault, self._ended = fault if fault.time_ps >= 0 else replace(fault, time_ps=self.now_ps), True
+        if self.watched:
+            self.emit(Event(self.next_number(), self.now_ps, self.now_ps, fault.core, fault.engine, fault.pc,
+                            self.fault, "fault"))
+
+    def fail(self, error: NeuronError, place: Place) -> None:
+        """Record what a word could not do as a fault of that word."""
+        if isinstance(error, FaultError):
+            fault = error.fault
+        else:
+            fault = Fault("unsupported" if isinstance(error, UnsupportedError) else "operand", str(error))
+        self.raise_fault(fault.at(place, self.now_ps))
+
+    def notice(self, kind: str, message: str, place: Place, operand: str = "") -> None:
+        """Keep a warning; only the first hundred are kept."""
+        if len(self.warnings) < _WARNINGS:
+            self.warnings.append(Notice(kind, message, place.core, place.engine, place.pc, place.instruction_text,
+                                        operand, self.now_ps))
+        if len(self.warnings) >= _WARNINGS:
+            self.checking = False
+
+    def warn_unwritten(self, place: Place, operand: str, missing: int, total: int) -> None:
+        """Keep a warning about a read of bytes that nothing wrote."""
+        self.notice("unwritten", f"{operand}: {missing} of {total} bytes read were never written", place, operand)
+
+    def warn(self, message: str, cause: Any) -> None:
+        """Keep a warning of a DMA transfer."""
+        text = cause.instruction.text if cause.instruction is not None else cause.text
+        self.notice("unwritten", message, Place(cause.core, cause.engine, cause.pc, text))
+
+    def write_device(self, address: int, size: int, value: int) -> None:
+        """Write to a device address, as a word does."""
+        write_device(self, address, size, value)
+
+    def read_device(self, address: int, size: int) -> int:
+        """Read from a device address, as a word does."""
+        return read_device(self, address, size)
+
+    def state_hash(self) -> str:
+        """Return a hash of memories, written planes, semaphores, events, registers and engine positions."""
+        digest = new_hash()
+        for core in self.cores:
+            core.digest(digest)
+        self.hbm.digest(digest)
+        return str(digest.hexdigest())

@@ -1,0 +1,151 @@
+"""Bind a transfer to memory: views made and bounds checked at the trigger, bytes moved at completion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dma.moves import COMBINING, cast_move, check_operation, combine_move, copy_move, element_dtype
+from emulator.dma.transfer import Limit, Part, Side, Transfer
+from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
+from emulator.errors import FaultError
+from emulator.faults import Place, fault_error
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+
+__all__ = ["bind", "place_of"]
+
+Move = Callable[[], None]
+
+
+def bind(device: Device, transfer: Transfer) -> Move:
+    """Return the function that moves a transfer's bytes, notes what was written and warns of sources never written.
+
+    Raises FaultError of kind "oob" where a side leaves its variable or its memory, UnsupportedError for an operation
+    that is not modelled.
+    """
+    moves = [_bind_part(device, transfer, part) for part in transfer.parts]
+    if len(moves) == 1:
+        return moves[0]
+
+    def move() -> None:
+        for each in moves:
+            each()
+
+    return move
+
+
+class _Bound:
+    """One side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
+
+    __slots__ = ("geometry", "memory", "plane", "side")
+
+    def __init__(self, device: Device, transfer: Transfer, side: Side, operand: str) -> None:
+        self.side = side
+        if side.space == "SBUF":
+            core = device.cores[side.core]
+            self.memory: Bytes = core.sbuf
+            self.plane: Plane = core.sbuf_written
+
+            def refuse(low: int, high: int, allowed: str) -> NoReturn:
+                raise _out_of_bounds(transfer, side, operand, low, high, f"SBUF of core {side.core} has {allowed}")
+
+            self.geometry: Geometry = sbuf_geometry(side, self.memory.shape[1], self.memory.shape[0], refuse)
+            return
+        low, high = side.span
+        limit = side.limit
+        if limit is None:
+            # An absolute address: the allocation it points into is all it may touch.
+            found = device.hbm.find(side.address)
+            if found is None:
+                raise _out_of_bounds(transfer, side, operand, low, high, "no allocation holds the address")
+            limit = Limit(found.name, found.address, found.nbytes)
+            self.side = side = side._replace(limit=limit)
+        if low < limit.address or high > limit.address + limit.nbytes:
+            raise _out_of_bounds(
+                transfer, side, operand, low, high, f"variable {limit.name!r} has {limit.nbytes} bytes"
+            )
+        self.memory, self.plane = device.hbm.views(low, high - low)
+        self.geometry = side.address - low, tuple(step for step, _ in side.dims)
+
+    def view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        return strided(self.memory, self.geometry, self.side, dtype)
+
+    def written(self) -> npt.NDArray[Any]:
+        return strided(self.plane, self.geometry, self.side, np.dtype(np.bool_))
+
+
+def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
+    check_operation(part.op, len(part.copies), (), part.constant)
+    sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
+    target = _Bound(device, transfer, part.copies[0][1], "dst")
+    work = _work(part, sources, target)
+    reads = [source.written() for source in sources]
+    mark = target.written()
+
+    def move() -> None:
+        if device.checking:
+            for source, read in zip(sources, reads, strict=True):
+                if not read.all():
+                    missing = read.size - int(np.count_nonzero(read))
+                    device.warn_unwritten(place_of(device, transfer), f"src {_range(source.side)}", missing, read.size)
+        work()
+        mark[...] = True
+
+    return move
+
+
+def _work(part: Part, sources: list[_Bound], target: _Bound) -> Move:
+    first, side = sources[0].side, target.side
+    if part.op in COMBINING:
+        return combine_move(
+            part.op,
+            [(s.view(element_dtype(s.side.dtype)), s.side.dtype) for s in sources],
+            target.view(element_dtype(side.dtype)),
+            side.dtype,
+            part.constant,
+        )
+    if first.dtype == side.dtype:
+        dtype = element_dtype(side.dtype)
+        return copy_move(sources[0].view(dtype), target.view(dtype))
+    return cast_move(
+        sources[0].view(element_dtype(first.dtype)), first.dtype, target.view(element_dtype(side.dtype)), side.dtype
+    )
+
+
+def place_of(device: Device, transfer: Transfer) -> Place:
+    """Return where in the program a transfer was triggered."""
+    text = transfer.text if transfer.instruction is None else transfer.instruction.text
+    source = device.cores[transfer.core].source_of(transfer.engine, transfer.pc)
+    return Place(transfer.core, transfer.engine, transfer.pc, text, source)
+
+
+def _range(side: Side) -> str:
+    """Return the range a side covers, by variable where that is known."""
+    low, high = side.span
+    if side.limit is not None:
+        return f"{side.limit.name!r}[{low - side.limit.address:#x}:{high - side.limit.address:#x}]"
+    return f"{side.space} {low:#x} to {high - 1:#x}"
+
+
+def _out_of_bounds(transfer: Transfer, side: Side, operand: str, low: int, high: int, allowed: str) -> FaultError:
+    """Return the fault of a side that leaves what it may touch."""
+    name = side.limit.name if side.limit is not None else f"{side.space} of core {side.core}"
+    start = side.limit.address if side.limit is not None else 0
+    message = (
+        f"DMA on {transfer.queue} {'reads' if operand == 'src' else 'writes'} {name!r} out of bounds: bytes "
+        f"{low - start:#x} to {high - start - 1:#x}"
+    )
+    return fault_error(
+        "oob",
+        message,
+        operand=operand,
+        space=side.space,
+        address=(low, high),
+        expected=allowed,
+        got=f"{side.rows} runs of {side.run} bytes from {side.address - start:#x}",
+    )

@@ -1,0 +1,67 @@
+"""DMA queues: transfers of one engine in order, spread over rings of the core's DMA engines."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from emulator.dma.transfer import Transfer
+
+__all__ = ["DmaQueue"]
+
+
+class DmaQueue:
+    """One queue set of a core: `num_queues` rings with one number on as many engines.
+
+    `engine` is the sequencer that triggers it, `semaphores` those its transfers may raise, `kind` as the file says:
+    transfers of a "dynamic" queue get their descriptors at the trigger, those of the others have them from load time.
+    """
+
+    __slots__ = (
+        "completed",
+        "core",
+        "engine",
+        "generator_ps",
+        "kind",
+        "name",
+        "nbytes",
+        "num_queues",
+        "pending",
+        "ring",
+        "semaphores",
+    )
+
+    def __init__(
+        self, core: int, name: str, engine: str, ring: int, num_queues: int, semaphores: tuple[int, ...], kind: str
+    ) -> None:
+        self.core, self.name, self.engine, self.ring = core, name, engine, ring
+        self.num_queues, self.semaphores, self.kind = num_queues, semaphores, kind
+        self.pending: deque[Transfer] = deque()
+        self.completed = 0
+        self.nbytes = 0
+        self.generator_ps = 0  # when the descriptor generator has finished what it was given
+
+    def __repr__(self) -> str:
+        return f"<DmaQueue nc{self.core} {self.name}: {len(self.pending)} pending, {self.completed} completed>"
+
+    @property
+    def prebuilt(self) -> bool:
+        """Tell whether descriptors are made at load time."""
+        return self.kind != "dynamic"
+
+    @property
+    def transfers(self) -> tuple[Transfer, ...]:
+        """Return the transfers that are not complete, the next one first."""
+        return tuple(self.pending)
+
+    def in_flight(self, now_ps: int) -> tuple[Transfer, ...]:
+        """Return the transfers whose data is moving."""
+        return tuple(transfer for transfer in self.pending if transfer.started_ps <= now_ps)
+
+    def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:
+        """Return the pending transfers that raise a semaphore of a core."""
+        return tuple(
+            transfer
+            for transfer in self.pending
+            if (transfer.core == core and transfer.semaphore == semaphore)
+            or (transfer.remote is not None and transfer.remote[:2] == (core, semaphore))
+        )

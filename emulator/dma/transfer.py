@@ -1,0 +1,238 @@
+"""One DMA transfer: where its bytes come from, where they go, what it signals, where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from formats.dtypes import Dtype
+from formats.isa import Instruction
+
+__all__ = ["DESCRIPTOR_LIMIT", "Copies", "DmaDescriptor", "Limit", "Part", "Side", "Transfer"]
+
+DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
+
+
+class Limit(NamedTuple):
+    """The variable that one side of a transfer belongs to: nothing outside it may be touched."""
+
+    name: str
+    address: int
+    nbytes: int
+
+
+class Side(NamedTuple):
+    """One end of a copy: `counts` runs of `run` contiguous bytes each, outermost dimension first.
+
+    `address` is a device address for "HBM", partition * 0x40000 + byte for "SBUF"; steps are bytes on the same scale.
+    `limit` names the variable where it is known.
+    """
+
+    space: str
+    core: int
+    address: int
+    dims: tuple[tuple[int, int], ...]
+    run: int
+    dtype: Dtype
+    limit: Limit | None = None
+
+    @property
+    def rows(self) -> int:
+        """Return the number of contiguous runs."""
+        total = 1
+        for _, count in self.dims:
+            total *= count
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes the side holds."""
+        return self.rows * self.run
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the lowest address touched and the one behind the highest."""
+        low = high = self.address
+        for step, count in self.dims:
+            reach = step * (count - 1)
+            low, high = (low, high + reach) if reach >= 0 else (low + reach, high)
+        return low, high + self.run
+
+    def row_address(self, row: int) -> int:
+        """Return the address of one run, counted in the order of the walk (last dimension fastest)."""
+        address = self.address
+        for step, count in reversed(self.dims):
+            row, at = divmod(row, count)
+            address += step * at
+        return address
+
+
+Copies = tuple[tuple[Side, Side], ...]
+
+
+class Part(NamedTuple):
+    """One operation of a transfer: (source, destination) pairs; combined sources share their destination."""
+
+    op: str
+    copies: Copies
+    constant: float | None = None
+
+    @property
+    def destinations(self) -> tuple[Side, ...]:
+        """Return the destinations, each once."""
+        return tuple(dict.fromkeys(destination for _, destination in self.copies))
+
+
+class DmaDescriptor(NamedTuple):
+    """One descriptor in a ring: bytes from `source` to `destination`, or the semaphore write that ends a transfer."""
+
+    transfer: int
+    source: int
+    destination: int
+    nbytes: int
+    kind: str = "data"  # or "semaphore"
+
+
+class Transfer:
+    """One transfer on a queue; `state` goes from "new" over "queued" and "running" to "done".
+
+    `remote` is (core, semaphore, increment) raised on another core, `instruction` the word that triggered it,
+    `prebuilt` tells that its descriptors were made at load time. Times are picoseconds, -1 until known.
+    """
+
+    __slots__ = (
+        "completed_ps",
+        "core",
+        "engine",
+        "generated_ps",
+        "increment",
+        "instruction",
+        "move",
+        "nbytes",
+        "number",
+        "parts",
+        "pc",
+        "planned_ps",
+        "prebuilt",
+        "queue",
+        "remote",
+        "semaphore",
+        "shares",
+        "started_ps",
+        "state",
+        "triggered_ps",
+    )
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        core: int,
+        engine: str,
+        pc: int,
+        parts: tuple[Part, ...],
+        semaphore: int | None = None,
+        increment: int = 0,
+        remote: tuple[int, int, int] | None = None,
+        prebuilt: bool = False,
+        instruction: Instruction | None = None,
+    ) -> None:
+        self.number = -1
+        self.queue, self.core, self.engine, self.pc = queue, core, engine, pc
+        self.parts = parts
+        self.semaphore, self.increment, self.remote = semaphore, increment, remote
+        self.prebuilt, self.instruction = prebuilt, instruction
+        self.nbytes = sum(side.nbytes for part in parts for side in part.destinations)
+        self.move: Callable[[], None] | None = None
+        self.state = "new"
+        self.triggered_ps = self.generated_ps = self.started_ps = self.planned_ps = self.completed_ps = -1
+        self.shares: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def copies(self) -> Copies:
+        """Return the (source, destination) pairs of all parts."""
+        return tuple(pair for part in self.parts for pair in part.copies)
+
+    @property
+    def op(self) -> str:
+        """Return the operation; "mixed" where descriptors differ."""
+        names = {part.op for part in self.parts}
+        return names.pop() if len(names) == 1 else "mixed" if names else "nothing"
+
+    @property
+    def name(self) -> str:
+        """Return queue and number, as views print them."""
+        return f"{self.queue}#{self.number}"
+
+    @property
+    def text(self) -> str:
+        """Return what the transfer does, on one line."""
+        if not self.parts:
+            return "moves nothing"
+        first = self.parts[0].copies
+        more = f" and {len(self.parts) - 1} more" if len(self.parts) > 1 else ""
+        sources = " + ".join(_side_text(source) for source, _ in first)
+        return f"{self.op} {self.nbytes} bytes {sources} -> {_side_text(first[0][1])}{more}"
+
+    @property
+    def reads(self) -> tuple[Side, ...]:
+        """Return every side that is read."""
+        return tuple(source for source, _ in self.copies)
+
+    @property
+    def writes(self) -> tuple[Side, ...]:
+        """Return every side that is written."""
+        return tuple(side for part in self.parts for side in part.destinations)
+
+    @property
+    def writes_hbm(self) -> bool:
+        """Tell whether bytes go to device memory."""
+        return any(side.space == "HBM" for side in self.writes)
+
+    @property
+    def hbm_bytes(self) -> int:
+        """Return the bytes moved to and from device memory."""
+        return sum(side.nbytes for side in (*self.reads, *self.writes) if side.space == "HBM")
+
+    @property
+    def pieces(self) -> int:
+        """Return the number of data descriptors, none longer than 64 KiB."""
+        return sum(s.rows * _pieces(s.run) for s, _ in self.copies)
+
+    def descriptors(self, first: int, last: int) -> Iterator[DmaDescriptor]:
+        """Yield data descriptors `first` to `last` - 1 in ring order."""
+        start = 0
+        for source, destination in self.copies:
+            per_row = _pieces(source.run)
+            count = source.rows * per_row
+            for number in range(max(first - start, 0), min(last - start, count)):
+                row, piece = divmod(number, per_row)
+                done = piece * DESCRIPTOR_LIMIT
+                yield DmaDescriptor(
+                    self.number,
+                    source.row_address(row) + done,
+                    _walk_address(destination, row * source.run + done, source, destination),
+                    min(source.run - done, DESCRIPTOR_LIMIT),
+                )
+            start += count
+
+
+def _walk_address(side: Side, position: int, source: Side, destination: Side) -> int:
+    """Return the address of the byte at `position` of the source's walk; a cast scales it to the destination's."""
+    if source.nbytes != destination.nbytes:
+        position = position // source.dtype.size * destination.dtype.size
+    row, byte = divmod(position, side.run)
+    return side.row_address(row) + byte
+
+
+def _pieces(run: int) -> int:
+    return max(1, -(-run // DESCRIPTOR_LIMIT))
+
+
+def _side_text(side: Side) -> str:
+    where = f"{side.space}[{side.address:#x}]" if side.limit is None else f"{side.limit.name}[{_within(side):#x}]"
+    return where
+
+
+def _within(side: Side) -> int:
+    return side.address - (side.limit.address if side.limit else 0)

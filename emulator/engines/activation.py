@@ -1,0 +1,145 @@
+"""Words of the Scalar engine: func(in * scale + bias), its accumulators, its tables.
+
+A table load has no effect on data: functions are bound by the file's own table, whichever set is loaded.
+Source: isa.md 7 (21), 11, hardware.md 3.5.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emulator import activation_functions, alu
+from emulator.activation_functions import Activation
+from emulator.dtypes import Array, Step, bind_store, chain
+from emulator.engines.control import nothing
+from emulator.engines.operands import (
+    float_input,
+    float_output,
+    immediate_float,
+    per_partition,
+    raw_input,
+    raw_view,
+    require_elements,
+    squeezed,
+)
+from emulator.engines.reduce import bind_fold
+from emulator.engines.registry import executes
+from formats import isa
+from formats.errors import UnsupportedError
+from formats.isa import AccumulatorCommand, ReduceCommand
+
+__all__: list[str] = []
+
+_ONE = np.float32(1.0)
+_Activation = isa.Activate | isa.ActivationExtended
+
+executes(isa.ActTableLoad)(nothing)
+
+
+class _Operands:
+    """Input, scale and bias of an activation, and where its result goes."""
+
+    def __init__(self, word: _Activation, port: Any, *, keep: bool = False) -> None:
+        self.dst = squeezed(port.write("dst"))
+        self.values, self.load = float_input(word, port.read("src"), word.src_dtype, self.dst.shape, "src")
+        self.out, self.store = float_output(self.dst, word.dst_dtype)
+        if keep and self.store is None:      # the results are needed again, packed
+            self.out = np.empty(self.dst.shape, np.float32)
+            self.store = bind_store(self.out, self.dst, word.dst_dtype)
+        self.steps: list[Step | None] = [self.load]
+
+    def scalar(self, word: isa.Instruction, port: Any, name: str, pointer: str) -> Any:
+        """Return scale or bias: fp32, one per partition or one for all."""
+        column = port.pointer(pointer)
+        if column is None:
+            return immediate_float(word, name) if name else np.float32(0.0)
+        values, refresh = per_partition(word, pointer, column, self.dst.ndim)
+        self.steps.append(refresh)
+        return values
+
+    def evaluate(self, function: Activation, scale: Any, bias: Any, immediate: float) -> None:
+        """Append func(values * scale + bias)."""
+        values = self.values
+        if self.load is not None:
+            scratch = values
+        else:
+            scratch = self.out if self.store is not None else np.empty(self.dst.shape, np.float32)
+        if not (isinstance(scale, np.float32) and scale == _ONE):
+            self.steps.append(partial(np.multiply, values, scale, scratch))
+            values = scratch
+        if not (isinstance(bias, np.float32) and bias == 0.0):
+            self.steps.append(partial(np.add, values, bias, scratch))
+            values = scratch
+        self.steps.append(partial(function, values, self.out, immediate))
+
+
+@executes(isa.Activate)
+def activate(word: isa.Activate, port: Any) -> Step:
+    """Return dst = func(src * scale + bias); the function named copy takes neither scale nor bias."""
+    if word.accumulator_command != AccumulatorCommand.IDLE:
+        raise UnsupportedError(f"ACTIVATE with accumulator command {int(word.accumulator_command)} is not modelled: "
+                               "the codes are not public")
+    function = port.activation(int(word.function))
+    if function is activation_functions.COPY:
+        return _copy(word, port, function)
+    it = _Operands(word, port)
+    bias = it.scalar(word, port, "", "bias_pointer")
+    it.evaluate(function, np.float32(word.scale), bias, word.immediate)
+    return chain(*it.steps, it.store)
+
+
+def _copy(word: _Activation, port: Any, function: Activation) -> Step:
+    """Return a copy: bit for bit from gen3 on, through fp32 before (hardware.md 3.5)."""
+    if word.src_dtype == word.dst_dtype and port.generation != "gen2":
+        dst = squeezed(port.write("dst"))
+        bits, load = raw_input(word, port.read("src"), dst.shape, "src")
+        return chain(load, partial(np.copyto, raw_view(dst), bits))
+    it = _Operands(word, port)
+    it.evaluate(function, _ONE, np.float32(0.0), 0.0)
+    return chain(*it.steps, it.store)
+
+
+@executes(isa.ActivationExtended)
+def activation_extended(word: isa.ActivationExtended, port: Any) -> Step:
+    """Return dst = func(src * scale + bias), folding the results into the accumulators when asked.
+
+    Accumulator i belongs to the i-th partition of the tile. The fold takes fp32 results, before the output's rounding.
+    """
+    function = port.activation(int(word.function))
+    command = word.reduce_command
+    if command == ReduceCommand.IDLE and function is activation_functions.COPY:
+        return _copy(word, port, function)
+    it = _Operands(word, port, keep=command in (ReduceCommand.REDUCE, ReduceCommand.RESET_REDUCE))
+    if function is activation_functions.COPY:
+        it.evaluate(function, _ONE, np.float32(0.0), 0.0)
+    else:
+        scale = it.scalar(word, port, "scale", "scale_pointer")
+        it.evaluate(function, scale, it.scalar(word, port, "bias", "bias_pointer"), 0.0)
+    return chain(*it.steps, _accumulate(word, port.accumulators, it.out), it.store)
+
+
+def _accumulate(word: isa.ActivationExtended, accumulators: Array, results: Array) -> Step | None:
+    command, lanes = word.reduce_command, accumulators[:results.shape[0]]
+    if command == ReduceCommand.IDLE:
+        return None
+    if command == ReduceCommand.RESET:
+        return partial(lanes.fill, 0.0)
+    if command not in (ReduceCommand.REDUCE, ReduceCommand.RESET_REDUCE):
+        raise UnsupportedError(f"ACTIVATION_EXTENDED: reduce command {int(command)} is not modelled")
+    op = alu.alu_op(word.reduce_op)
+    total = np.empty((results.shape[0], 1), np.float32)
+    fold = bind_fold(op, results.reshape(results.shape[0], 1, -1), total)
+    if command == ReduceCommand.RESET_REDUCE:
+        return chain(fold, partial(np.copyto, lanes, total[:, 0]))
+    return chain(fold, partial(alu.float32(op), lanes, total[:, 0], lanes))
+
+
+@executes(isa.ActivationReadAccumulator)
+def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Any) -> Step:
+    """Return dst = the accumulator of each partition."""
+    dst = squeezed(port.write("dst"))
+    require_elements(word, "dst", dst, 1)
+    return bind_store(port.accumulators[:dst.shape[0]].reshape(dst.shape, copy=False), dst, word.dst_dtype)

@@ -1,0 +1,114 @@
+"""State of the Tensor engine between words: latched stationary tiles, and LOW products that wait for their HIGH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emulator.dtypes import Array
+from formats.isa import Fp32Pass
+
+__all__ = ["ARRAY", "Latch", "PeState", "Pending", "Span", "keep_high"]
+
+ARRAY = 128                          # rows and columns of processing elements (hardware.md 3.3)
+# What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
+_HIGH_BITS = np.uint32(0xFFFFF000)
+
+Span = tuple[int, int, int, int]
+"""First partition, one past the last, first byte, one past the last, of a place in PSUM."""
+
+
+def keep_high(values: Array, out: Array) -> None:
+    """Write the HIGH half of fp32 `values` into `out`; infinities and NaNs stay as they are."""
+    kept = (values.view(np.uint32) & _HIGH_BITS).view(np.float32)
+    np.copyto(out, np.where(np.isfinite(values), kept, values))
+
+
+class Latch:
+    """One loaded stationary tile: W[k, j] in fp32, or its bits where it was loaded to be transposed.
+
+    `source` is what the loading word read (pattern, element type, size): a LOW and a HIGH load of one source are the
+    two halves of one tile. `form` is (rows, columns, row groups, column groups, transposed); a MATMUL has to share it.
+    """
+
+    __slots__ = ("bits", "dtype", "form", "fp32_pass", "source", "weights")
+
+    def __init__(self) -> None:
+        self.weights = np.full((ARRAY, ARRAY), np.nan, np.float32)
+        self.bits = np.zeros((ARRAY, ARRAY), np.uint32)
+        self.form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.dtype = 0
+        self.fp32_pass = int(Fp32Pass.NONE)
+        self.source: tuple[Any, ...] = ()
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return an independent copy of the contents."""
+        return self.weights.copy(), self.bits.copy(), self.form, self.dtype, self.fp32_pass, self.source
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Take over contents that `snapshot` gave; the arrays stay the same objects, since words are bound to them."""
+        weights, bits, self.form, self.dtype, self.fp32_pass, self.source = state
+        np.copyto(self.weights, weights)
+        np.copyto(self.bits, bits)
+
+
+class Pending(NamedTuple):
+    """A LOW product that has not reached PSUM: `add(weights)` adds weightsᵀ·X to its place, which is `span`."""
+
+    first: bool
+    span: Span
+    add: Callable[[Array], None]
+
+
+class PeState:
+    """Stationary tiles and pending LOW products of one Tensor engine.
+
+    LOW loads go to `low`, all others to `high`, so that both halves of an fp32 tile are at hand; `current` is the last.
+    `pending` maps the operands of a LOW MATMUL to its product, in program order.
+    """
+
+    __slots__ = ("current", "half", "high", "low", "pending", "scratch")
+
+    def __init__(self) -> None:
+        self.low, self.high = Latch(), Latch()
+        self.current = self.high
+        self.pending: dict[tuple[Any, ...], Pending] = {}
+        self.scratch = np.empty((ARRAY, ARRAY), np.float32)
+        self.half = np.empty((ARRAY, ARRAY), np.float32)
+
+    def flush(self, span: Span | None = None) -> None:
+        """Add the LOW half of pending products to PSUM: of all, or of those whose place meets `span`."""
+        chosen = [key for key, entry in self.pending.items() if span is None or _meet(entry.span, span)]
+        if not chosen:
+            return
+        keep_high(self.low.weights, self.scratch)
+        np.subtract(self.low.weights, self.scratch, self.scratch)
+        # The HIGH half of an infinity or a NaN is all of it.
+        np.copyto(self.scratch, 0.0, where=~np.isfinite(self.low.weights))
+        for key in chosen:
+            self.pending.pop(key).add(self.scratch)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return an independent copy of the state, for `restore`."""
+        return self.low.snapshot(), self.high.snapshot(), self.current is self.low, dict(self.pending)
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Return to a state that `snapshot` of the same engine gave."""
+        low, high, current_is_low, pending = state
+        self.low.restore(low)
+        self.high.restore(high)
+        self.current = self.low if current_is_low else self.high
+        self.pending = dict(pending)
+
+    def fingerprint(self) -> bytes:
+        """Return bytes that differ where states do."""
+        latches = (self.low, self.high)
+        facts = (self.current is self.low, [(key, entry.first) for key, entry in self.pending.items()],
+                 [(latch.form, latch.dtype, latch.fp32_pass, latch.source) for latch in latches])
+        return b"".join(latch.weights.tobytes() + latch.bits.tobytes() for latch in latches) + repr(facts).encode()
+
+
+def _meet(a: Span, b: Span) -> bool:
+    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]

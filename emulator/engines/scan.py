@@ -1,0 +1,64 @@
+"""TENSOR_TENSOR_SCAN: a recurrence along the free dimensions, in fp32. Source: hardware.md 5.2."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emulator import alu
+from emulator.dtypes import Array, Step, bind_load, bind_store, chain
+from emulator.engines.operands import elements, immediate_float, pointer_dtype, require_elements, squeezed
+from emulator.engines.registry import executes
+from formats import isa
+
+__all__: list[str] = []
+
+
+def _columns(view: Array, code: int) -> tuple[Array, Step]:
+    """Return the tile as rows of one element per partition, in stream order, and the step that fills them."""
+    values, load = bind_load(squeezed(view), code)
+    counts = values.shape[1:]
+    rows = np.empty((*counts, values.shape[0]), np.float32)
+    return rows.reshape(-1, values.shape[0]), chain(load, partial(np.copyto, np.moveaxis(rows, -1, 0), values))
+
+
+@executes(isa.TensorTensorScan)
+def tensor_tensor_scan(word: isa.TensorTensorScan, port: Any) -> Step:
+    """Return dst[i] = (src[i] op0 dst[i-1]) op1 src1[i], starting from the initial value."""
+    op0, op1 = alu.alu_op(word.op0), alu.alu_op(word.op1)
+    first, second = alu.float32(op0), alu.float32(op1)
+    swap0 = bool(word.reverse0) and op0 not in alu.UNARY
+    swap1 = bool(word.reverse1) and op1 not in alu.UNARY
+    dst = squeezed(port.write("dst"))
+    src, src1 = port.read("src"), port.read("src1")
+    require_elements(word, "src", src, elements(dst))
+    require_elements(word, "src1", src1, elements(dst))
+    a, load_a = _columns(src, word.src_dtype)
+    b, load_b = _columns(src1, word.src1_dtype)
+    partitions = dst.shape[0]
+    initial = np.empty(partitions, np.float32)
+    pointer = port.pointer("initial_pointer")
+    if pointer is None:
+        initial.fill(immediate_float(word, "initial"))
+        load_initial: Step | None = None
+    else:
+        start, refresh = bind_load(pointer, pointer_dtype(word, "initial_pointer"))
+        load_initial = chain(refresh, partial(np.copyto, initial, start.reshape(partitions, copy=False)))
+    rows = np.empty((*dst.shape[1:], partitions), np.float32)
+    places = list(zip(a, b, rows.reshape(-1, partitions), strict=True))
+
+    def recur() -> None:
+        previous = initial
+        for x, y, result in places:
+            if swap0:
+                first(previous, x, result)
+            else:
+                first(x, previous, result)
+            if swap1:
+                second(y, result, result)
+            else:
+                second(result, y, result)
+            previous = result
+    return chain(load_a, load_b, load_initial, recur, bind_store(np.moveaxis(rows, -1, 0), dst, word.dst_dtype))

@@ -1,0 +1,108 @@
+"""Events: one completion each, light until somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["Event", "Notice", "Region", "SemaphoreChange"]
+
+
+class Region(NamedTuple):
+    """Bytes that something reads or writes.
+
+    On chip (`space` "SBUF" or "PSUM"): partitions `first` to first + partitions - 1 of `core`, in each the byte range
+    `byte` to byte + nbytes - 1; `pattern` holds ((step, count), ..., element size), steps in bytes and outermost first,
+    where the bytes in the range are not all touched, else None. In "HBM" `byte` is the device address and `first` and
+    `partitions` are 0 and 1.
+    """
+
+    space: str
+    core: int
+    first: int
+    partitions: int
+    byte: int
+    nbytes: int
+    pattern: tuple[tuple[tuple[int, int], ...], int] | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the region as views print it."""
+        if self.space == "HBM":
+            return f"HBM[{self.byte:#x}:{self.byte + self.nbytes:#x}]"
+        rows = f"{self.first}:{self.first + self.partitions}"
+        columns = f"{self.byte:#x}:{self.byte + self.nbytes:#x}"
+        return f"nc{self.core} {self.space}[{rows}, {columns}]" + (" strided" if self.pattern else "")
+
+
+class SemaphoreChange(NamedTuple):
+    """A semaphore (or event, `kind` "event") that changed."""
+
+    number: int
+    old: int
+    new: int
+    core: int = 0
+    kind: str = "semaphore"
+
+
+class Notice(NamedTuple):
+    """Something odd that does not stop the run: a read of bytes never written, an event set twice."""
+
+    kind: str
+    message: str
+    core: int
+    engine: str
+    pc: int
+    instruction_text: str
+    operand: str
+    time_ps: int
+
+    @property
+    def text(self) -> str:
+        """Return the notice on one line."""
+        return f"{self.message} (nc{self.core} {self.engine} pc {self.pc}: {self.instruction_text})"
+
+
+Regions = tuple[Region, ...]
+
+
+def _none() -> Regions:
+    return ()
+
+
+class Event:
+    """One completion of the device.
+
+    `kind` is "instruction", "dma", "fault", "hang" or "barrier"; `engine` the engine's or the queue's name;
+    `instruction` the word or the DMA transfer. `semaphores` are the changes it made, at completion and, for a consuming
+    wait, at issue. Regions are computed when asked for.
+    """
+
+    __slots__ = ("_reads", "_writes", "core", "engine", "instruction", "issued_ps", "kind", "number", "pc",
+                 "semaphores", "time_ps")
+
+    def __init__(self, number: int, time_ps: int, issued_ps: int, core: int, engine: str, pc: int, instruction: Any,
+                 kind: str, semaphores: tuple[SemaphoreChange, ...] = (), reads: Callable[[], Regions] = _none,
+                 writes: Callable[[], Regions] = _none) -> None:
+        self.number, self.time_ps, self.issued_ps = number, time_ps, issued_ps
+        self.core, self.engine, self.pc = core, engine, pc
+        self.instruction, self.kind, self.semaphores = instruction, kind, semaphores
+        self._reads, self._writes = reads, writes
+
+    @property
+    def reads(self) -> Regions:
+        """Return the bytes read."""
+        return self._reads()
+
+    @property
+    def writes(self) -> Regions:
+        """Return the bytes written."""
+        return self._writes()
+
+    @property
+    def text(self) -> str:
+        """Return the instruction's text."""
+        return str(getattr(self.instruction, "text", self.instruction))
+
+    def __repr__(self) -> str:
+        return f"<Event {self.number} at {self.time_ps} ps: nc{self.core} {self.engine} pc {self.pc} {self.kind}>"

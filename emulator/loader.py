@@ -1,0 +1,263 @@
+"""From a NEFF to what a device executes: variables get addresses, pseudo words become real ones. Source: isa.md 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.addresses import AddressMap, address_map
+from emulator.dma.rings import Segment, share_out
+from emulator.dma.sources import absolute_word, block_parts, direct_copies, send_copies
+from emulator.dma.system import DmaQueue
+from emulator.dma.transfer import Part, Transfer
+from emulator.errors import LoadError
+from emulator.placement import DeviceTensor, Placement, place
+from formats.isa import DmaDirect2d, Instruction, OpcodeCC, PseudoDmaDirect2d, PseudoDmaTrigger, SendReceive, Write
+from formats.neff import ENGINES, DmaBlock, Neff, SourceLocation, Subgraph, TensorInfo
+from formats.neff import Queue as QueueSet
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+
+__all__ = ["DeviceTensor", "LoadedCore", "LoadedModel", "LoadedWord", "load"]
+
+TransferFactory = Callable[[], Transfer]
+
+
+class LoadedWord(NamedTuple):
+    """One word as the engine executes it.
+
+    `pc` is the instruction's index in the NEFF's stream, `slot` its first 64-byte slot there; `transfer` makes the DMA
+    transfer that the word starts when it completes, None for words that start none.
+    """
+
+    word: Instruction
+    pc: int
+    slot: int
+    transfer: TransferFactory | None = None
+
+
+@dataclass(frozen=True)
+class LoadedCore:
+    """What one physical core runs: words per engine, names of activation functions by id, variables."""
+
+    index: int
+    subgraph: Subgraph
+    words: dict[str, list[LoadedWord]]
+    activation: dict[int, str]
+    extended: bool
+    placement: Placement
+    queues: dict[str, DmaQueue]
+
+    def source_of(self, engine: str, pc: int) -> SourceLocation | None:
+        """Return the source line of the instruction at a compiler pc, or None where nothing is known."""
+        offsets = self.subgraph.streams[engine].offsets
+        if not 0 <= pc < len(offsets):
+            return None
+        return self.subgraph.source_of(engine, offsets[pc] // 64)
+
+
+class LoadedModel(NamedTuple):
+    """A NEFF on a device; `tensors` holds inputs, outputs and other variables that all cores share, by name."""
+
+    name: str
+    neff: Neff
+    cores: list[LoadedCore]
+    tensors: dict[str, DeviceTensor]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+def load(neff: Neff, device: Device) -> LoadedModel:
+    """Place a NEFF on a device: allocate and fill memory, resolve addresses, build queues and prebuilt descriptors.
+
+    Raises LoadError naming whatever the file refers to and does not have, UnsupportedError for DMA operations that are
+    not modelled, FormatError where a member is malformed.
+    """
+    target, subgraphs = neff.target, neff.subgraphs
+    if target.generation != device.target.generation:
+        raise LoadError(f"file is for {target.generation} ({target.arch_code}), the device is {device.target.name}")
+    if not subgraphs:
+        raise LoadError("file has no subgraph")
+    if len(subgraphs) > len(device.cores):
+        raise LoadError(f"file needs {len(subgraphs)} cores, the device has {len(device.cores)}")
+    placements, shared = place(neff, device.hbm)
+    addresses = address_map(target.generation)
+    cores = [
+        _CoreLoader(subgraph, placement, device, addresses, len(subgraphs)).load()
+        for subgraph, placement in zip(subgraphs, placements, strict=True)
+    ]
+    for tensor in (*neff.inputs, *neff.outputs):
+        if tensor.name not in shared:
+            raise LoadError(f"{tensor.kind} {tensor.name!r} is no variable of any subgraph")
+    return LoadedModel(neff.header.name or neff.path or "", neff, cores, shared, neff.inputs, neff.outputs)
+
+
+class _CoreLoader:
+    """Translates the streams of one subgraph."""
+
+    def __init__(
+        self, subgraph: Subgraph, placement: Placement, device: Device, addresses: AddressMap, cores: int
+    ) -> None:
+        self.subgraph, self.placement, self.device, self.addresses = subgraph, placement, device, addresses
+        self.core, self.cores = subgraph.index, cores
+        self.extended = subgraph.dialect == "extended"
+        self.queues: dict[str, DmaQueue] = {
+            queue.name: self._queue(queue) for queue in sorted(subgraph.queues.values(), key=lambda q: q.name)
+        }
+
+    def _queue(self, queue: QueueSet) -> DmaQueue:
+        return self.device.dma.add_queue(
+            self.core, queue.name, queue.engine or "", queue.num_queues, queue.all_semaphores, queue.kind
+        )
+
+    def load(self) -> LoadedCore:
+        words = {engine: self._stream(engine) for engine in ENGINES}
+        functions: dict[int, str] = {}
+        for function in self.subgraph.activation_functions:
+            functions.setdefault(function.func_id, function.name)
+        return LoadedCore(self.core, self.subgraph, words, functions, self.extended, self.placement, self.queues)
+
+    def _stream(self, engine: str) -> list[LoadedWord]:
+        if self.subgraph.definition.engines[engine].instructions is None:
+            return []
+        stream = self.subgraph.streams[engine]
+        words = []
+        for pc, (word, offset) in enumerate(zip(stream, stream.offsets, strict=True)):
+            kind = type(word)
+            if kind is OpcodeCC:
+                continue
+            if kind in _TRANSLATED:
+                words.append(self._translate(word, pc, offset // 64, engine))
+            else:
+                words.append(LoadedWord(word, pc, offset // 64))
+        return words
+
+    def _translate(self, word: Instruction, pc: int, slot: int, engine: str) -> LoadedWord:
+        where = f"{self.subgraph.name}/{engine} pc {pc}"
+        if isinstance(word, PseudoDmaTrigger):
+            return self._trigger(word, pc, slot, engine, where)
+        if isinstance(word, SendReceive):
+            return self._send(word, pc, slot, engine, where)
+        loaded = absolute_word(word, self.placement, self.addresses, self.core, where)  # type: ignore[arg-type]
+        queue = self._dynamic_queue(engine, loaded.semaphore, where)
+        copies = direct_copies(word, loaded, self.placement, self.addresses, self.core, where)  # type: ignore[arg-type]
+        op = "copy" if loaded.src_dtype == loaded.dst_dtype else "cast"
+
+        def transfer() -> Transfer:
+            return Transfer(
+                queue=queue.name,
+                core=self.core,
+                engine=engine,
+                pc=pc,
+                parts=(Part(op, copies()),),
+                semaphore=loaded.semaphore,
+                increment=loaded.semaphore_increment,
+                instruction=loaded,
+            )
+
+        return LoadedWord(loaded, pc, slot, transfer)
+
+    def _dynamic_queue(self, engine: str, semaphore: int, where: str) -> DmaQueue:
+        owned = [queue for queue in self.queues.values() if queue.engine == engine and not queue.prebuilt]
+        for queue in owned:
+            if not queue.semaphores or semaphore in queue.semaphores:
+                return queue
+        if owned:
+            raise LoadError(
+                f"{where}: semaphore {semaphore} belongs to no dynamic queue of {engine} "
+                f"({', '.join(queue.name for queue in owned)})"
+            )
+        raise LoadError(f"{where}: {engine} owns no dynamic DMA queue")
+
+    def _send(self, word: SendReceive, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
+        if self.cores < 2:
+            raise LoadError(f"{where}: SEND_RECEIVE needs a second core, the file has one")
+        peer = 1 - self.core
+        name = f"q{engine}SendReceive"
+        queue = self.queues.get(name) or self.device.dma.add_queue(self.core, name, engine, 16, (), "dynamic")
+        self.queues[name] = queue
+        parts = (Part("copy", send_copies(word, self.core, peer, where)),)
+        remote = (peer, word.peer_semaphore, word.semaphore_increment)
+
+        def transfer() -> Transfer:
+            return Transfer(
+                queue=name,
+                core=self.core,
+                engine=engine,
+                pc=pc,
+                parts=parts,
+                semaphore=word.semaphore,
+                increment=word.semaphore_increment,
+                remote=remote,
+                instruction=word,
+            )
+
+        return LoadedWord(word, pc, slot, transfer)
+
+    def _trigger(self, word: PseudoDmaTrigger, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
+        block = self.subgraph.dma_blocks.get((word.queue, word.block_id))
+        if block is None:
+            raise LoadError(f"{where}: no DMA block {word.block_id} of queue {word.queue!r} in any engine's JSON")
+        queue = self.queues.get(word.queue)
+        if queue is None:
+            raise LoadError(f"{where}: queue {word.queue!r} is not in the definition")
+        if block.event is not None:
+            raise LoadError(
+                f"{where}: DMA block {word.block_id} of {word.queue!r} sets event {block.event}; only semaphores "
+                "are modelled"
+            )
+        self._check_remote(block, where)
+        parts = block_parts(block, self.subgraph, self.placement, self.core)
+        remote = (1 - self.core, block.remote_semaphores[0], queue.num_queues) if block.remote_semaphores else None
+        increment = 0 if block.semaphore is None else queue.num_queues
+
+        def transfer(instruction: Instruction = word) -> Transfer:
+            return Transfer(
+                queue=queue.name,
+                core=self.core,
+                engine=engine,
+                pc=pc,
+                parts=parts,
+                semaphore=block.semaphore,
+                increment=increment,
+                remote=remote,
+                prebuilt=True,
+                instruction=instruction,
+            )
+
+        loaded = self._doorbell(word, queue, transfer())
+        return LoadedWord(loaded, pc, slot, partial(transfer, loaded))
+
+    def _check_remote(self, block: DmaBlock, where: str) -> None:
+        if block.remote_semaphores and self.cores < 2:
+            raise LoadError(
+                f"{where}: DMA block {block.block_id} of {block.queue!r} raises semaphores of another core, the file "
+                "has one"
+            )
+        if len(block.remote_semaphores) > 1:
+            raise LoadError(
+                f"{where}: DMA block {block.block_id} of {block.queue!r} raises {len(block.remote_semaphores)} "
+                "semaphores of the other core; one is modelled"
+            )
+
+    def _doorbell(self, word: PseudoDmaTrigger, queue: DmaQueue, transfer: Transfer) -> Write:
+        """Write a block's descriptors into the queue's rings and return the WRITE that rings the first of them.
+
+        The data are that ring's descriptors, the semaphore write included, destination side first. How the runtime
+        rings the other fifteen engines is not public, so the word starts them all.
+        """
+        dma = self.device.dma
+        count = 1
+        for engine, (first, last) in enumerate(share_out(transfer.pieces, dma.costs.rows_per_engine, queue.num_queues)):
+            dma.engines[self.core][engine].rings[queue.ring].prebuilt.append(Segment(transfer, first, last))
+            count += last - first if engine == 0 else 0
+        addresses = [self.addresses.doorbell(self.core, 0, queue.ring, side) for side in ("s2m", "m2s")]
+        write = Write(size0=4, size1=4, address0=addresses[0], address1=addresses[1], data0=count, data1=count)
+        # The header keeps flags, waits and updates of the compiler's word.
+        return Write.from_raw(write.raw[:2] + word.raw[2:12] + write.raw[12:])
+
+
+_TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, SendReceive))

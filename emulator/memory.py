@@ -1,0 +1,225 @@
+"""Physical memories: SBUF and PSUM of a core, HBM of a device, each with a plane of written bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right, insort
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.errors import LoadError
+from emulator.faults import fault_error
+
+__all__ = ["FRESH", "Allocation", "ChipMemory", "DeviceMemory", "Extent", "new_hash"]
+
+Bytes = npt.NDArray[np.uint8]
+Plane = npt.NDArray[np.bool_]
+# What fresh memory holds: NaN in every floating-point type, so that results of bytes never written stand out.
+FRESH = 0xFF
+# Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
+_EXTENT_LIMIT = 1 << 16
+
+ExtentKey = tuple[str, int, int, int, int, Any]
+
+
+class Extent:
+    """The written plane under one region of a core's memory; `full` once every byte of it is known to be written."""
+
+    __slots__ = ("full", "plane")
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.full = not plane.size
+
+    def mark(self) -> None:
+        """Note that every byte is written."""
+        if not self.full:
+            self.plane[...] = True
+            self.full = True
+
+    def missing(self) -> int:
+        """Return how many bytes were never written."""
+        if self.full:
+            return 0
+        if self.plane.all():
+            self.full = True
+            return 0
+        return int(self.plane.size - np.count_nonzero(self.plane))
+
+
+class ChipMemory:
+    """SBUF and PSUM of one core: (128, bytes) arrays, partition-major, beside boolean planes of the same shape."""
+
+    def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
+        self.core, self.partitions, self.psum_bank = core, partitions, psum_bank
+        self.sbuf: Bytes = np.full((partitions, sbuf_bytes), FRESH, np.uint8)
+        self.psum: Bytes = np.full((partitions, psum_bytes), FRESH, np.uint8)
+        self.sbuf_written: Plane = np.zeros((partitions, sbuf_bytes), np.bool_)
+        self.psum_written: Plane = np.zeros((partitions, psum_bytes), np.bool_)
+        self._extents: dict[ExtentKey, Extent] = {}
+
+    def array(self, space: str) -> Bytes:
+        """Return the bytes of "SBUF" or "PSUM"."""
+        return self.sbuf if space == "SBUF" else self.psum
+
+    def written(self, space: str) -> Plane:
+        """Return the written plane of "SBUF" or "PSUM"."""
+        return self.sbuf_written if space == "SBUF" else self.psum_written
+
+    def extent(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: Any = None) -> Extent:
+        """Return the written plane under a region; `pattern` as in `Region`. The region must be in bounds."""
+        key = (space, first, partitions, byte, nbytes, pattern)
+        found = self._extents.get(key)
+        if found is None:
+            plane = self.written(space)
+            if pattern is None:
+                view = plane[first:first + partitions, byte:byte + nbytes]
+            else:
+                dims, run = pattern
+                width = plane.shape[1]
+                view = np.ndarray((partitions, *(count for _, count in dims), run), np.bool_, plane,
+                                  first * width + byte, (width, *(step for step, _ in dims), 1))
+            if len(self._extents) >= _EXTENT_LIMIT:
+                self._extents.clear()
+            found = self._extents[key] = Extent(view)
+        return found
+
+    def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
+        """Note that bytes byte0 to byte1 - 1 of partitions p0 to p1 - 1 are written."""
+        self.extent(space, p0, p1 - p0, byte0, byte1 - byte0).mark()
+
+    def check_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> int:
+        """Return how many of these bytes were never written."""
+        return self.extent(space, p0, p1 - p0, byte0, byte1 - byte0).missing()
+
+    def forget(self) -> None:
+        """Drop what is known about written regions; call it after planes were changed back (time travel)."""
+        for extent in self._extents.values():
+            extent.full = not extent.plane.size
+
+    def digest(self, into: Any) -> None:
+        """Feed contents and written planes to a hash."""
+        for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
+            into.update(part)
+
+
+class Allocation:
+    """A named range of HBM; its bytes exist from the first access on."""
+
+    __slots__ = ("_data", "_written", "address", "name", "nbytes")
+
+    def __init__(self, address: int, nbytes: int, name: str) -> None:
+        self.address, self.nbytes, self.name = address, nbytes, name
+        self._data: Bytes | None = None
+        self._written: Plane | None = None
+
+    @property
+    def touched(self) -> bool:
+        """Tell whether anything ever looked at the bytes."""
+        return self._data is not None
+
+    @property
+    def data(self) -> Bytes:
+        """Return the bytes."""
+        if self._data is None:
+            self._data = np.full(self.nbytes, FRESH, np.uint8)
+        return self._data
+
+    @property
+    def written(self) -> Plane:
+        """Return which bytes were written."""
+        if self._written is None:
+            self._written = np.zeros(self.nbytes, np.bool_)
+        return self._written
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """Store bytes and note them written."""
+        if offset == 0 and data.size == self.nbytes and self._data is None:
+            self._data = data.copy()
+        else:
+            self.data[offset:offset + data.size] = data
+        self.written[offset:offset + data.size] = True
+
+
+class DeviceMemory:
+    """HBM: named allocations by device address; what lies outside every allocation cannot be touched.
+
+    `ranges` are the (base, size) pairs of the stacks; allocations go to `stack`, then to the others in order.
+    """
+
+    def __init__(self, ranges: tuple[tuple[int, int], ...], stack: int = 0, reserve: int = 1 << 20) -> None:
+        self.ranges = (*ranges[stack:], *ranges[:stack])
+        # Address 0 of a stack is never handed out: a null pointer must not name a tensor.
+        self._next = [base + reserve for base, _ in self.ranges]
+        self._starts: list[int] = []
+        self.allocations: dict[int, Allocation] = {}
+
+    def allocate(self, nbytes: int, name: str, align: int = 4096) -> int:
+        """Reserve `nbytes` and return the device address; LoadError where no stack has room."""
+        for index, (base, size) in enumerate(self.ranges):
+            address = -(-self._next[index] // align) * align
+            if address + nbytes <= base + size:
+                self._next[index] = address + max(nbytes, 1)
+                self.allocations[address] = Allocation(address, nbytes, name)
+                insort(self._starts, address)
+                return address
+        raise LoadError(f"{name}: no HBM left for {nbytes} bytes")
+
+    def find(self, address: int) -> Allocation | None:
+        """Return the allocation that holds an address, None where there is none."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        found = self.allocations[self._starts[index]]
+        return found if address < found.address + found.nbytes else None
+
+    def _need(self, address: int, nbytes: int) -> Allocation:
+        found = self.find(address)
+        if found is None or address + nbytes > found.address + found.nbytes:
+            near = (f"{found.name} ends at {found.address + found.nbytes:#x}" if found
+                    else "no allocation holds the address")
+            raise fault_error("oob", f"HBM access out of bounds: {address:#x}, {nbytes} bytes", space="HBM",
+                              address=(address, address + nbytes), expected=near)
+        return found
+
+    def view(self, address: int, nbytes: int) -> Bytes:
+        """Return the bytes at a device address; FaultError of kind "oob" outside of any one allocation."""
+        found = self._need(address, nbytes)
+        start = address - found.address
+        return found.data[start:start + nbytes]
+
+    def views(self, address: int, nbytes: int) -> tuple[Bytes, Plane]:
+        """Return the bytes at a device address and which of them were written."""
+        found = self._need(address, nbytes)
+        start = address - found.address
+        return found.data[start:start + nbytes], found.written[start:start + nbytes]
+
+    def write(self, address: int, data: bytes | Bytes) -> None:
+        """Store bytes and note them written."""
+        array = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
+        found = self._need(address, array.size)
+        found.write(address - found.address, array.reshape(-1))
+
+    def mark_written(self, address: int, nbytes: int) -> None:
+        """Note that bytes are written."""
+        self.views(address, nbytes)[1][...] = True
+
+    def check_written(self, address: int, nbytes: int) -> int:
+        """Return how many bytes were never written."""
+        return int(nbytes - np.count_nonzero(self.views(address, nbytes)[1]))
+
+    def digest(self, into: Any) -> None:
+        """Feed every allocation that was touched to a hash."""
+        for start in self._starts:
+            allocation = self.allocations[start]
+            if allocation.touched:
+                into.update(start.to_bytes(8, "little"))
+                into.update(allocation.data)
+                into.update(allocation.written)
+
+
+def new_hash() -> Any:
+    """Return the hash that states are compared by."""
+    return hashlib.blake2b(digest_size=16)

@@ -1,0 +1,357 @@
+"""One in-order engine: issues a word when its waits hold and the engine is free, completes it a latency later."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from emulator.action import Action, make_action
+from emulator.cost import Cost
+from emulator.errors import FaultError
+from emulator.events import Event, SemaphoreChange
+from emulator.faults import Place, fault_error
+from emulator.semaphores import Events, Semaphores, signed
+from formats import isa
+from formats.errors import FormatError, UnsupportedError
+from formats.isa import UpdateMode, WaitMode
+from formats.isa.instruction import WORD
+from formats.isa.sync import wait_text
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.loader import LoadedWord
+
+__all__ = ["Sequencer", "WaitingOn", "holds"]
+
+IDLE, WAITING, RUNNING, DONE = "idle", "waiting", "running", "done"
+
+_EVENT_SEMAPHORE, _EXTENSION = isa.EventSemaphore.OPCODE, isa.EXTENSION_OPCODE
+_EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
+_INC = int(UpdateMode.SEM_INC)
+_ACTIONS = 2048         # bound words kept per engine; loops and repeated operands find theirs again
+_ACCUMULATORS = 128     # one per partition
+
+
+def holds(mode: int, have: int, need: int) -> bool:
+    """Tell whether a wait of this mode is satisfied; `need` is ignored for events."""
+    if mode == _GE:
+        return have >= need
+    if mode == _EQ:
+        return have == need
+    return have > need if mode == _GT else have != 0
+
+
+class WaitingOn(NamedTuple):
+    """What an engine waits for: `kind` is "semaphore" or "event"."""
+
+    kind: str
+    core: int
+    number: int
+    mode: int
+    value: int
+    since_ps: int
+
+    @property
+    def text(self) -> str:
+        """Return the condition in the profiler's grammar."""
+        return wait_text(self.mode, self.number, self.value)
+
+
+class Flight(NamedTuple):
+    """A word that has issued and not completed."""
+
+    loaded: LoadedWord
+    action: Action
+    issued_ps: int
+    consumed: tuple[SemaphoreChange, ...]
+
+
+class Sequencer:
+    """One engine's stream and where it stands; every public attribute is for looking, the device moves it.
+
+    `words` are loaded words, `position` the index in it of the next to issue; `registers` are 256 unsigned integers.
+    """
+
+    def __init__(self, core: Core, name: str) -> None:
+        self.core, self.device, self.name = core, core.device, name
+        self.words: Sequence[LoadedWord] = ()
+        self.slots: list[int] | None = None
+        self.count = self.position = self.completed = 0
+        self.registers = [0] * core.device.arch.registers.whole
+        self.accumulators = np.zeros(_ACCUMULATORS, np.float32)
+        self.in_flight: deque[Flight] = deque()
+        self.state = IDLE
+        self.waiting_on: WaitingOn | None = None
+        self.free_ps = self.last_done = 0
+        self.busy_ps = 0
+        self.costs: dict[bytes, Cost] = {}
+        self._actions: dict[bytes, Action] = {}
+        self._draining = self._barrier_raised = False
+        self._completing: LoadedWord | None = None
+        self._waiters: list[Callable[[int], None]] | None = None
+
+    def load(self, words: Sequence[LoadedWord]) -> None:
+        """Take over a stream and ask for its first word at time 0."""
+        self.words, self.count, self.position = words, len(words), 0
+        self.state = IDLE if words else DONE
+        if words:
+            self.device.schedule(0, self.issue)
+
+    @property
+    def stream(self) -> Sequence[LoadedWord]:
+        """Return the loaded words."""
+        return self.words
+
+    @property
+    def current(self) -> isa.Instruction | None:
+        """Return the oldest word that has not completed, None at the end."""
+        loaded = self.next_loaded
+        return None if loaded is None else loaded.word
+
+    @property
+    def next_loaded(self) -> LoadedWord | None:
+        """Return the oldest loaded word that has not completed, None at the end."""
+        if self.in_flight:
+            return self.in_flight[0].loaded
+        return self.words[self.position] if self.position < self.count else None
+
+    @property
+    def pc(self) -> int:
+        """Return the compiler pc of the oldest word that has not completed; one past the last at the end."""
+        loaded = self.next_loaded
+        if loaded is not None:
+            return loaded.pc
+        return self.words[-1].pc + 1 if self.words else 0
+
+    @property
+    def done(self) -> bool:
+        """Tell whether every word has completed."""
+        return self.state == DONE
+
+    # --- issue -------------------------------------------------------------------------------------------------------
+
+    def issue(self, now: int) -> None:
+        """Start the next word if its waits hold, else wait; called when the engine is free or has been woken."""
+        position = self.position
+        loaded = self.words[position]
+        raw = loaded.word.raw
+        device = self.device
+        consumed: tuple[SemaphoreChange, ...] = ()
+        try:
+            if raw[4] and not self._ready(raw[4], raw[5], raw[8:12], now):
+                return
+            opcode = raw[0]
+            if opcode == _EVENT_SEMAPHORE and raw[32] and not self._ready(raw[32], raw[33], raw[36:40], now):
+                return
+            action = self._actions.get(raw[:1] + raw[12:])
+            if action is None:
+                action = self._bind(loaded)
+            if action.drain and self.in_flight:
+                self._draining, self.state = True, RUNNING
+                return
+            if action.barrier and not self._meet(loaded.word, now):
+                return
+            if raw[4] == _EVENT or (opcode == _EVENT_SEMAPHORE and raw[32] == _EVENT) or action.barrier:
+                consumed = self._consume(loaded.word, action, now)
+        except (FaultError, FormatError, UnsupportedError) as error:
+            device.fail(error, self.place(loaded))
+            return
+        interval, latency = action.interval, action.latency
+        if device.jitter is not None:
+            interval, latency = device.jitter(interval), device.jitter(latency)
+        done = now + latency
+        if done < self.last_done:
+            done = self.last_done
+        self.last_done = done
+        self.in_flight.append(Flight(loaded, action, now, consumed))
+        self.state, self.waiting_on = RUNNING, None
+        self.position = position = position + 1
+        self.free_ps = now + interval
+        self.busy_ps += interval
+        heappush(device.heap, (done, device.order(), self.complete))
+        if position < self.count and not action.serial:
+            heappush(device.heap, (now + interval, device.order(), self.issue))
+        if device.issue_hooks:
+            for hook in device.issue_hooks:
+                hook(self, loaded, now)
+
+    def _bind(self, loaded: LoadedWord) -> Action:
+        action = make_action(self, loaded.word, loaded.transfer is not None)
+        if len(self._actions) >= _ACTIONS:
+            self._actions.clear()
+        raw = loaded.word.raw
+        self._actions[raw[:1] + raw[12:]] = action
+        return action
+
+    def _ready(self, mode: int, index: int, value: bytes, now: int) -> bool:
+        """Tell whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
+        need = signed(int.from_bytes(value, "little"))
+        where: Semaphores | Events = self.core.semaphores
+        if mode == _EVENT:
+            where = self.core.events
+        elif mode not in (_GE, _EQ, _GT):
+            raise fault_error("operand", f"unsupported wait mode {mode}", operand="wait_mode",
+                              expected="0, 1, 4, 5 or 7", got=str(mode))
+        have = where.values[index]
+        if not holds(mode, have, need):
+            self._block("event" if mode == _EVENT else "semaphore", where, index, mode, need, now)
+            return False
+        # A change needs time to reach the engine. Which change made the condition true is known only where the value
+        # is exactly the one waited for; older ones have long been visible.
+        if have == need or mode in (_EVENT, _EQ):
+            visible = where.changed[index] + self.device.propagation_ps
+            if visible > now:
+                self.state = WAITING
+                kind = "event" if mode == _EVENT else "semaphore"
+                self.waiting_on = WaitingOn(kind, self.core.index, index, mode, need, now)
+                heappush(self.device.heap, (visible, self.device.order(), self.issue))
+                return False
+        return True
+
+    def _block(self, kind: str, where: Semaphores | Events, index: int, mode: int, need: int, now: int) -> None:
+        self.state = WAITING
+        if self.waiting_on is None or self.waiting_on[:5] != (kind, self.core.index, index, mode, need):
+            self.waiting_on = WaitingOn(kind, self.core.index, index, mode, need, now)
+        self._waiters = where.waiters[index]
+        self._waiters.append(self._wake)
+
+    def _wake(self, now: int) -> None:
+        """Come back to `issue` if the change that calls this satisfies the wait."""
+        waiting = self.waiting_on
+        if waiting is None or self._waiters is None:
+            return
+        where = self.core.events if waiting.kind == "event" else self.core.semaphores
+        if holds(waiting.mode, where.values[waiting.number], waiting.value):
+            self._waiters.remove(self._wake)
+            self._waiters = None
+            heappush(self.device.heap, (now + self.device.propagation_ps, self.device.order(), self.issue))
+
+    def _meet(self, word: Any, now: int) -> bool:
+        """Raise the other core's semaphore once, then tell whether the other core has raised ours."""
+        index = word.semaphore
+        if not self._barrier_raised:
+            self._barrier_raised = True
+            self.device.cores[1 - self.core.index].semaphores.add(index, 1, now)
+        return self._ready(_GE, index, b"\1\0\0\0", now)
+
+    def _consume(self, word: Any, action: Action, now: int) -> tuple[SemaphoreChange, ...]:
+        """Clear the events, or take back the raise, that the word waited for; return the changes if watched."""
+        changes = self.device.changes
+        start = len(changes)
+        raw = word.raw
+        if action.barrier:
+            self._barrier_raised = False
+            self.core.semaphores.add(word.semaphore, -1, now)
+        if raw[4] == _EVENT:
+            self.core.events.set(raw[5], 0, now)
+        if raw[0] == _EVENT_SEMAPHORE and raw[32] == _EVENT:
+            self.core.events.set(raw[33], 0, now)
+        made = tuple(changes[start:])
+        del changes[start:]
+        return made
+
+    # --- completion --------------------------------------------------------------------------------------------------
+
+    def complete(self, now: int) -> None:
+        """Carry out the oldest word in flight: effect, written bytes, DMA trigger, updates."""
+        loaded, action, issued, consumed = self.in_flight.popleft()
+        device = self.device
+        raw = loaded.word.raw
+        device.steps += 1
+        self._completing = loaded
+        event = None
+        try:
+            for name, extent in action.reads:
+                if not extent.full and device.checking and (missing := extent.missing()):
+                    device.warn_unwritten(self.place(loaded), name, missing, extent.plane.size)
+            if device.watched:
+                event = self._event(loaded, action, issued, now)
+                for hook in device.effect_hooks:
+                    hook(event)
+            if action.effect is not None:
+                action.effect()
+            for extent in action.writes:
+                if not extent.full:
+                    extent.mark()
+            if loaded.transfer is not None:
+                device.dma.trigger(loaded.transfer(), now)
+            mode = raw[6]
+            if mode == _INC:
+                self.core.semaphores.add(raw[7], 1, now)
+            elif mode:
+                self._update(mode, raw[7], None, now)
+            if raw[0] == _EVENT_SEMAPHORE and raw[34]:
+                self._update(raw[34], raw[35], raw[40:44], now)
+        except (FaultError, FormatError, UnsupportedError) as error:
+            device.changes.clear()
+            device.fail(error, self.place(loaded))
+            return
+        self.completed += 1
+        if not self.in_flight:
+            self._after(action, now)
+        if event is not None:
+            event.semaphores = (*consumed, *device.changes)
+            device.changes.clear()
+            device.emit(event)
+
+    def _after(self, action: Action, now: int) -> None:
+        """Go on where the next word had to wait for the last one in flight; note the end of the stream."""
+        if self.position >= self.count:
+            self.state = DONE
+        elif action.serial or self._draining:
+            self._draining = False
+            heappush(self.device.heap, (now, self.device.order(), self.issue))
+
+    def _update(self, mode: int, index: int, value: bytes | None, now: int) -> None:
+        """Signal what a word signals at completion. The header has no room for a value."""
+        semaphores = self.core.semaphores
+        if mode == _INC:
+            semaphores.add(index, 1, now)
+        elif mode == UpdateMode.SEM_DEC:
+            semaphores.add(index, -1, now)
+        elif mode == UpdateMode.EVENT_SET:
+            if self.core.events.set(index, 1, now) and self._completing is not None:
+                self.device.notice("double set", f"E[{index}] was set already", self.place(self._completing))
+        elif mode == UpdateMode.SEM_ADD_IMM and value is not None:
+            semaphores.add(index, signed(int.from_bytes(value, "little")), now)
+        elif mode == UpdateMode.SEM_WRITE_IMM and value is not None:
+            semaphores.set(index, signed(int.from_bytes(value, "little")), now)
+        else:
+            where = " in a header, which has no value for it" if value is None and mode in (
+                UpdateMode.SEM_ADD_IMM, UpdateMode.SEM_WRITE_IMM) else ""
+            raise fault_error("operand", f"unsupported update mode {mode:#x}{where}", operand="update_mode",
+                              expected="0, 0x11, 0x13, 0x14; in a second slot also 0x15, 0x19", got=f"{mode:#x}")
+
+    def _event(self, loaded: LoadedWord, action: Action, issued: int, now: int) -> Event:
+        return Event(self.device.next_number(), now, issued, self.core.index, self.name, loaded.pc, loaded.word,
+                     "barrier" if action.barrier else "instruction", (), lambda: action.read_regions,
+                     lambda: action.write_regions)
+
+    def branch(self, byte_offset: int) -> None:
+        """Continue at a byte offset from the word that is completing; FaultError where no word begins there."""
+        loaded = self._completing
+        if loaded is None:
+            return
+        if self.slots is None:
+            self.slots = [word.slot for word in self.words]
+        target, odd = divmod(loaded.slot * WORD + byte_offset, WORD)
+        index = bisect_left(self.slots, target)
+        last = self.words[index - 1] if index else None
+        after = 0 if last is None else last.slot + len(last.word.raw) // WORD
+        starts = index < self.count and self.slots[index] == target
+        # A word that the loader dropped (cc) leaves a gap before the next one; the end of the stream is a target too.
+        inside_gap = target >= after and (index < self.count or target == after)
+        if odd or target < 0 or not (starts or inside_gap):
+            raise fault_error("branch", f"branch by {byte_offset} bytes does not meet a word of the stream",
+                              operand="target", expected=f"a word boundary in {self.count} words",
+                              got=f"byte {loaded.slot * WORD + byte_offset:#x}")
+        self.position = index
+
+    def place(self, loaded: LoadedWord) -> Place:
+        """Return where a word stands, with its text and source line."""
+        return Place(self.core.index, self.name, loaded.pc, loaded.word.text, self.core.source_of(self.name, loaded.pc))

@@ -1,0 +1,80 @@
+"""The Python interface: what the commands are made of. `import neurontools` re-exports these names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formats import isa
+from formats.isa import Instruction
+from formats.neff import Neff, open_neff
+from formats.targets import Target
+
+if TYPE_CHECKING:
+    import numpy
+
+    from emulator.runtime import Result
+    from emulator.session import Session
+
+__all__ = ["Instruction", "Neff", "Result", "Session", "assemble", "build", "decode", "open_neff", "run"]
+
+
+def decode(raw: bytes, target: str | Target = "gen3", dialect: str = "extended") -> Instruction:
+    """Return the instruction that `raw` is: 64 bytes, or a multiple of 64 for an extension word.
+
+    A word that is not understood is a value too: it prints its bytes and encodes to them again.  `dialect` is
+    "neuron" for words of files that AWS's compiler wrote.  Raises FormatError for a wrong length.
+    """
+    return isa.decode(raw, target, dialect)
+
+
+def assemble(text: str, target: str | Target = "gen3") -> bytes:
+    """Return the bytes of the instructions in `text`, one a line; the inverse of `Instruction.asm`.
+
+    Raises FormatError that names the line.  For whole programs with directives see `neurontools.assembler`.
+    """
+    return isa.assemble(text, target)
+
+
+def build(kernel: Callable[..., Any], *args: Any, target: str | Target | None = None, lnc: int | None = None) -> Neff:
+    """Trace `kernel` with `args` and return the NEFF built from it; `.save(path)` writes it.
+
+    Arrays give shapes and types, other arguments are passed as they are.  `target` is a chip name (trn3 unless
+    NEURON_PLATFORM_TARGET_OVERRIDE says otherwise), `lnc` the physical cores per logical core.  Raises
+    NkiValidationError for a kernel that breaks a documented limit.
+    """
+    from neurontools.nki.launch import build_neff
+
+    return build_neff(kernel, args, {}, lnc=lnc, target=target)
+
+
+def run(
+    neff: Neff | Path | str | bytes,
+    inputs: Mapping[str, numpy.ndarray[Any, Any]] | None = None,
+    *,
+    seed: int | None = None,
+    checks: Sequence[str] = (),
+    timing: bool = True,
+) -> Result:
+    """Run a NEFF on the emulator and return outputs, fault, findings, device time and counts.
+
+    `inputs` are arrays by tensor name.  `seed` permutes equal times and jitters latencies.  A fault or a hang is a
+    value of the result, not an exception; FormatError and NotFoundError tell of a bad file or bad inputs.
+    """
+    from emulator import runtime
+
+    return runtime.run(neff, dict(inputs or {}), seed=seed, checks=checks, timing=timing)
+
+
+def __getattr__(name: str) -> Any:
+    # These need NumPy, which nobody pays for who only reads files.
+    if name == "Result":
+        from emulator.runtime import Result
+
+        return Result
+    if name == "Session":
+        from emulator.session import Session
+
+        return Session
+    raise AttributeError(f"module 'neurontools.api' has no attribute {name!r}")

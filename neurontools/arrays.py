@@ -1,0 +1,64 @@
+"""Named arrays in .npz files, element types of the hardware included."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formats.errors import FormatError
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["load_arrays", "write_arrays"]
+
+# NumPy stores a type it does not know as raw bytes ("V2"); the name is kept in a member of this suffix.
+TYPE_SUFFIX = "__dtype__"
+
+
+def load_arrays(path: Path) -> dict[str, numpy.ndarray[Any, Any]]:
+    """Return the arrays of an .npz by name.
+
+    bfloat16 and fp8 arrays come back as such when `write_arrays` wrote them; objects are refused, since they are code.
+    """
+    import ml_dtypes  # noqa: F401  its import teaches NumPy the names
+    import numpy as np
+
+    try:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise FormatError("holds one array without a name", path=str(path), expected="an .npz of named arrays")
+        with file:
+            arrays = {name: file[name] for name in file.files}
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        if isinstance(error, FormatError):
+            raise
+        reason = str(error).split("\n")[0]
+        raise FormatError("not an .npz of plain arrays", path=str(path), got=reason) from None
+    types = {name.removesuffix(TYPE_SUFFIX): arrays.pop(name) for name in list(arrays) if name.endswith(TYPE_SUFFIX)}
+    for name, spelled in types.items():
+        try:
+            arrays[name] = arrays[name].view(np.dtype(str(spelled)))
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(
+                "array and its element type do not fit", path=str(path), field=name, got=str(spelled)
+            ) from None
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray[Any, Any]]) -> None:
+    """Write named arrays to an .npz that `load_arrays` and, for NumPy's own types, `numpy.load` read."""
+    import numpy as np
+
+    members: dict[str, Any] = {}
+    for name, value in arrays.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "V" or array.dtype.isbuiltin == 2:
+            members[name] = array.view(f"u{array.dtype.itemsize}")
+            members[name + TYPE_SUFFIX] = np.array(array.dtype.name)
+        else:
+            members[name] = array
+    with path.open("wb") as file:
+        np.savez(file, **members)

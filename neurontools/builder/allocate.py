@@ -1,0 +1,257 @@
+"""Places in SBUF and PSUM for every tile, by the stretch of the program that it lives through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from neurontools.builder.chip import Chip
+from neurontools.builder.errors import AllocationError
+from neurontools.trace import Allocation, Source, Space
+
+__all__ = ["Life", "allocate", "groups_of"]
+
+_ALIGN_LARGE, _ALIGN_SMALL = 64, 8
+_SHOWN = 24
+
+
+class Life(NamedTuple):
+    """A tile and the numbers of the first and last operation that touch it."""
+
+    allocation: Allocation
+    first: int
+    last: int
+    source: Source
+
+
+class _Span(NamedTuple):
+    low: int
+    high: int
+
+
+# Return the first byte for a tile of `size` bytes among the taken spans (ascending), or None.
+Policy = Callable[[int, Sequence[_Span]], "int | None"]
+
+
+class _NextFit:
+    """Go round the memory, so that a byte is used again as late as possible and reuse orders nothing needlessly."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high, self.cursor = low, high, low
+
+    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+        for start, stop in ((self.cursor, self.high), (self.low, self.high)):
+            found = _first_gap(size, taken, start, stop)
+            if found is not None:
+                self.cursor = found + size
+                return found
+        return None
+
+
+class _FirstFit:
+    """Take the lowest place: packs tightly, reuses at once."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+        return _first_gap(size, taken, self.low, self.high)
+
+
+class _Banks:
+    """PSUM: a tile stays inside a bank or starts at one; small tiles go round the banks."""
+
+    def __init__(self, banks: int, bank: int, *, turning: bool) -> None:
+        self.banks, self.bank, self.turning = banks, bank, turning
+        self.next = 0
+        self.cursors = [0] * banks
+
+    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+        need = -(-size // self.bank)
+        for turn in range(self.banks):
+            number = (self.next + turn) % self.banks if self.turning else turn
+            if number + need > self.banks:
+                continue
+            low = number * self.bank
+            if size > self.bank:
+                if any(span.low < low + size and span.high > low for span in taken):
+                    continue
+                found: int | None = low
+            else:
+                found = _first_gap(size, taken, low + self.cursors[number] * self.turning, low + self.bank)
+                if found is None:
+                    found = _first_gap(size, taken, low, low + self.bank)
+                if found is None:
+                    continue
+                self.cursors[number] = found + size - low
+            self.next = number + need
+            return found
+        return None
+
+
+def _first_gap(size: int, taken: Sequence[_Span], low: int, high: int) -> int | None:
+    align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
+    at = -(-low // align) * align
+    for span in taken:
+        if span.low >= at + size:
+            break
+        if span.high > at:
+            at = -(-span.high // align) * align
+    return at if at + size <= high else None
+
+
+def allocate(lives: Iterable[Life], chip: Chip) -> dict[int, tuple[int, int]]:
+    """Return (partition, byte) of every tile by allocation id; tiles with an address keep it.
+
+    Raises AllocationError, listing what lives at the point that does not fit, when no order of placing finds room.
+    """
+    lives = list(lives)
+    places: dict[int, tuple[int, int]] = {}
+    for space in (Space.SBUF, Space.PSUM):
+        mine = [life for life in lives if life.allocation.space is space]
+        for life in mine:
+            if life.allocation.address is not None:
+                _check_fixed(life, chip)
+        failed: Life | None = None
+        for policy in _policies(space, chip):
+            found, failed = _in_order(mine, policy)
+            if failed is None:
+                break
+        else:
+            by_size = sorted(mine, key=lambda life: (-life.allocation.partition_bytes, life.first, life.allocation.id))
+            found, stuck = _offline(by_size, _policies(space, chip)[-1])
+            if stuck is not None:
+                capacity = chip.psum_bytes if space is Space.PSUM else chip.sbuf_end - chip.sbuf_first
+                raise _overflow(failed or stuck, mine, space, capacity)
+        places.update(found)
+    return places
+
+
+def _policies(space: Space, chip: Chip) -> list[Policy]:
+    """Return the ways to place tiles, best first; the last packs tightest."""
+    if space is Space.SBUF:
+        return [_NextFit(chip.sbuf_first, chip.sbuf_end), _FirstFit(chip.sbuf_first, chip.sbuf_end)]
+    banks = chip.psum_bytes // chip.psum_bank
+    return [_Banks(banks, chip.psum_bank, turning=turning) for turning in (True, False)]
+
+
+def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
+    """Place tiles as the program comes to them; return the tile that found no room, if any."""
+    fixed = _fixed(lives)
+    live: list[tuple[_Span, int]] = []  # ascending, with the last operation
+    places: dict[int, tuple[int, int]] = {}
+    for life in sorted(lives, key=lambda one: (one.first, one.allocation.id)):
+        allocation = life.allocation
+        if allocation.address is not None:
+            places[allocation.id] = allocation.address
+            continue
+        live = [pair for pair in live if pair[1] >= life.first]
+        taken = [span for span, _ in live]
+        blocked = [span for span, first, last in fixed if first <= life.last and last >= life.first]
+        if blocked:
+            taken = sorted([*taken, *blocked])
+        size = max(allocation.partition_bytes, 1)
+        at = policy(size, taken)
+        if at is None:
+            return places, life
+        places[allocation.id] = (0, at)
+        live.append((_Span(at, at + size), life.last))
+        live.sort()
+    return places, None
+
+
+def _offline(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
+    """Place tiles in the given order, each against all whose lives meet its own: slower, packs best."""
+    placed: list[tuple[_Span, int, int]] = list(_fixed(lives))
+    places: dict[int, tuple[int, int]] = {}
+    for life in lives:
+        allocation = life.allocation
+        if allocation.address is not None:
+            places[allocation.id] = allocation.address
+            continue
+        size = max(allocation.partition_bytes, 1)
+        at = policy(size, sorted(span for span, first, last in placed if first <= life.last and last >= life.first))
+        if at is None:
+            return places, life
+        places[allocation.id] = (0, at)
+        placed.append((_Span(at, at + size), life.first, life.last))
+    return places, None
+
+
+def _fixed(lives: Sequence[Life]) -> list[tuple[_Span, int, int]]:
+    """Return the bytes that the kernel chose itself, each with the stretch over which any tile holds them."""
+    spans: dict[_Span, tuple[int, int]] = {}
+    for life in lives:
+        address = life.allocation.address
+        if address is not None:
+            span = _Span(address[1], address[1] + max(life.allocation.partition_bytes, 1))
+            first, last = spans.get(span, (life.first, life.last))
+            spans[span] = min(first, life.first), max(last, life.last)
+    return [(span, first, last) for span, (first, last) in spans.items()]
+
+
+def _check_fixed(life: Life, chip: Chip) -> None:
+    allocation = life.allocation
+    assert allocation.address is not None
+    partition, byte = allocation.address
+    limit = chip.psum_bytes if allocation.space is Space.PSUM else chip.sbuf_bytes
+    if (
+        byte < 0
+        or byte + allocation.partition_bytes > limit
+        or partition < 0
+        or partition + allocation.partitions > 128
+    ):
+        raise AllocationError(
+            f"{allocation.name} at address=({partition}, {byte}) with {allocation.partitions} partitions of "
+            f"{allocation.partition_bytes} bytes ({_at(life.source)}) lies outside {allocation.space.value.upper()}: "
+            f"128 partitions of {limit} bytes"
+        )
+
+
+def _overflow(failed: Life, lives: Sequence[Life], space: Space, capacity: int) -> AllocationError:
+    alive = [life for life in lives if life.first <= failed.first <= life.last and life is not failed]
+    alive.sort(key=lambda life: (-life.allocation.partition_bytes, life.allocation.id))
+    total = sum(life.allocation.partition_bytes for life in alive)
+    size = failed.allocation.partition_bytes
+    shown = ", ".join(
+        f"{life.allocation.name} {life.allocation.partition_bytes} ({_at(life.source)})" for life in alive[:_SHOWN]
+    )
+    more = f", and {len(alive) - _SHOWN} more" if len(alive) > _SHOWN else ""
+    return AllocationError(
+        f"{space.value.upper()} is full: {failed.allocation.name} needs {size} bytes per partition "
+        f"({_at(failed.source)}), {total} of {capacity} are taken by {len(alive)} live tensors: {shown}{more}"
+    )
+
+
+def _at(source: Source) -> str:
+    return f"{source[0]}:{source[1]}"
+
+
+def groups_of(lives: Iterable[Life]) -> dict[int, int]:
+    """Return a group number per allocation id: tiles that share bytes while both live, by addresses of the kernel."""
+    fixed = sorted(
+        (
+            (life.allocation.space.value, life.allocation.address[1], life)
+            for life in lives
+            if life.allocation.address is not None
+        ),
+        key=lambda item: item[:2],
+    )
+    parent = {life.allocation.id: life.allocation.id for _, _, life in fixed}
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    active: list[tuple[int, Life]] = []  # (byte behind the tile, tile)
+    space = ""
+    for kind, low, life in fixed:
+        active = [one for one in active if one[0] > low] if kind == space else []
+        space = kind
+        for _, one in active:
+            if one.first <= life.last and life.first <= one.last:
+                parent[root(life.allocation.id)] = root(one.allocation.id)
+        active.append((low + max(life.allocation.partition_bytes, 1), life))
+    return {number: root(number) for number in parent}

@@ -1,0 +1,88 @@
+"""The bytes that a view covers: exact enough to tell tiles of one tensor apart, cheap enough to ask per instruction."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Area", "Shape", "overlap", "shape_of"]
+
+
+class Shape(NamedTuple):
+    """The bytes of a pattern, whatever its address.
+
+    The lowest byte lies `shift` from the first element; `reach` bytes lie from the lowest to behind the highest, in runs
+    of `run`; `steps` are (bytes, count) of the dimensions that jump over bytes, largest first.
+    """
+
+    shift: int
+    reach: int
+    run: int
+    steps: tuple[tuple[int, int], ...]
+
+
+def shape_of(dims: tuple[tuple[int, int], ...], size: int) -> Shape:
+    """Return the shape of a pattern with steps in elements of `size` bytes."""
+    run = size
+    shift = 0
+    jumps = []
+    pairs = [(step * size, count) for step, count in dims if count > 1 and step]
+    pairs.sort(key=lambda pair: abs(pair[0]))
+    for step, count in pairs:
+        if step < 0:
+            shift += step * (count - 1)
+            step = -step
+        if step <= run:
+            run += step * (count - 1)
+        else:
+            jumps.append((step, count))
+    return Shape(shift, run + sum(step * (count - 1) for step, count in jumps), run, tuple(reversed(jumps)))
+
+
+class Area:
+    """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1."""
+
+    __slots__ = ("first", "high", "last", "low", "shape", "step")
+
+    def __init__(self, first: int, last: int, start: int, shape: Shape) -> None:
+        """Take the byte of the first element as `start`."""
+        self.first, self.last, self.shape = first, last, shape
+        self.low = low = start + shape.shift
+        self.high = low + shape.reach
+        # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.
+        self.step = shape.steps[0][0] if len(shape.steps) == 1 else 0
+
+    def __repr__(self) -> str:
+        return f"<Area partitions {self.first}:{self.last} bytes {self.low}:{self.high} {self.shape}>"
+
+    def contains(self, other: Area) -> bool:
+        """Tell whether every byte of `other` is certainly one of this area."""
+        if self.first > other.first or self.last < other.last or self.low > other.low or self.high < other.high:
+            return False
+        if not self.shape.steps:
+            return True
+        return self.low == other.low and self.high == other.high and self.shape == other.shape
+
+
+def overlap(a: Area, b: Area) -> bool:
+    """Tell whether two areas may share a byte; False is certain.
+
+    Patterns are compared modulo each of their steps: where the parts inside one step lie apart, the areas do.
+    """
+    if a.low >= b.high or b.low >= a.high or a.first >= b.last or b.first >= a.last:
+        return False
+    for step, _ in (*a.shape.steps, *b.shape.steps):
+        inner_a, inner_b = _inside(a.shape, step), _inside(b.shape, step)
+        if inner_a <= step and inner_b <= step:
+            distance = (b.low - a.low) % step
+            if distance >= inner_a and step - distance >= inner_b:
+                return False
+    return True
+
+
+def _inside(shape: Shape, modulus: int) -> int:
+    """Return the reach of the part of the pattern that repeats inside `modulus`."""
+    reach = shape.run
+    for step, count in shape.steps:
+        if step % modulus:
+            reach += step * (count - 1)
+    return reach

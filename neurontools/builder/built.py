@@ -1,0 +1,165 @@
+"""From traces to a NEFF: places, words, waits, variables, queues, debug info."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from formats.isa import ENGINES, EXTENSION_OPCODE, Unknown
+from formats.isa.registry import lookup
+from formats.neff.definition import EXTENDED_FEATURE
+from formats.neff.writer import NeffWriter
+from formats.neff.writer_subgraph import SubgraphWriter
+from neurontools.builder.allocate import Life, allocate, groups_of
+from neurontools.builder.chip import Chip, chip_of
+from neurontools.builder.errors import BuildError
+from neurontools.builder.program import Program, hbm_used, views_of
+from neurontools.builder.report import CoreReport, Report
+from neurontools.builder.variables import Variables, shared_names
+from neurontools.trace import SendRecvOp, Source, Space, Trace, View
+
+__all__ = ["BuiltNeff", "build"]
+
+
+class BuiltNeff:
+    """A finished file: its bytes, and a report on how it was made."""
+
+    def __init__(self, data: bytes, report: Report, writer: NeffWriter) -> None:
+        self._data, self.report, self._writer = data, report, writer
+
+    def to_bytes(self) -> bytes:
+        """Return the file; the same traces give the same bytes."""
+        return self._data
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file; it appears whole or not at all."""
+        from formats.neff.packing import write_beside
+
+        write_beside(path, self._data)
+
+
+def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> BuiltNeff:
+    """Build one NEFF from the traces of all program ids of a launch, one subgraph each (one or two).
+
+    Raises AllocationError when the tiles do not fit, BuildError for an operation that no word can express, both with
+    the kernel line.
+    """
+    if len(traces) not in (1, 2):
+        raise BuildError(f"{len(traces)} programs, a logical core has one or two cores")
+    target = traces[0].target
+    chip = chip_of(target)
+    writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
+    names = shared_names(traces)
+    lives = [_lives(trace) for trace in traces]
+    places = [allocate(one, chip) for one in lives]
+    lands = [[op.dst for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces]
+    _check_exchanges(traces, lands)
+    cores = []
+    extended = False
+    for index, trace in enumerate(traces):
+        part = writer.subgraph(index)
+        variables = Variables(trace, names[index], part, table=bool(chip.direct), used=hbm_used(trace))
+        other = 1 - index if len(traces) == 2 else index
+        program = Program(
+            trace, chip, part, variables, places[index], groups_of(lives[index]), places[other], lands[other]
+        )
+        ours = _write(program, part, chip, places[index])
+        extended = extended or ours
+        cores.append(_core_report(program, lives[index], places[index], variables))
+    first = traces[0]
+    inputs = [one for one in first.allocations if one.kind == "input"]
+    for one in inputs:
+        writer.input(names[0][one.id], one.dtype, one.shape)
+    for one in first.outputs:
+        writer.output(names[0][one.id], one.dtype, one.shape)
+    report = Report(name, target.name, extended, tuple(cores))
+    return BuiltNeff(writer.to_bytes(), report, writer)
+
+
+def _lives(trace: Trace) -> list[Life]:
+    """Return every on-chip tile that an operation touches, with its first and last operation."""
+    first: dict[int, tuple[int, Source]] = {}
+    last: dict[int, int] = {}
+    tiles = {}
+    for number, op in enumerate(trace.ops):
+        for view in views_of(op):
+            allocation = view.allocation
+            if allocation.space is not Space.HBM:
+                if allocation.id not in first:
+                    first[allocation.id] = number, op.source
+                    tiles[allocation.id] = allocation
+                last[allocation.id] = number
+    return [Life(tile, first[number][0], last[number], first[number][1]) for number, tile in tiles.items()]
+
+
+def _check_exchanges(traces: Sequence[Trace], lands: Sequence[list[View]]) -> None:
+    if len(traces) == 1 and lands[0]:
+        raise BuildError("a tile is exchanged with another core, and there is one program")
+    if len(traces) == 2 and len(lands[0]) != len(lands[1]):
+        raise BuildError(f"program 0 exchanges {len(lands[0])} tiles, program 1 {len(lands[1])}")
+
+
+def _write(program: Program, part: SubgraphWriter, chip: Chip, places: dict[int, tuple[int, int]]) -> bool:
+    """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
+    streams = program.streams
+    ours = False
+    for engine in ENGINES:
+        slots = streams.slots[engine]
+        part.stream(engine, b"".join(slot.raw for slot in slots))
+        ours = ours or any(_ours(slot.raw) for slot in slots)
+    for name in program.activation.sets:
+        part.activation_set(name, program.activation.sets[name])
+    for engine in ENGINES:
+        part.debug(
+            engine,
+            [
+                (slot.name, slot.source[0], slot.source[1]) if slot.name else None
+                for slot in streams.slots[engine]
+                for _ in range(len(slot.raw) // 64)
+            ],
+        )
+    low = min((byte for _, byte in places.values()), default=chip.sbuf_first)
+    for use in streams.queues.values():
+        facts = use.facts
+        # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
+        scratch = facts.scratch if facts.scratch is not None and low >= sum(facts.scratch) else (None, None)
+        part.queue(
+            facts.name,
+            facts.kind,
+            facts.owner,
+            len(facts.semaphores),
+            facts.semaphores,
+            scratch_offset=scratch[0],
+            scratch_size=scratch[1],
+        )
+    if ours:
+        part.feature(EXTENDED_FEATURE)
+    return ours
+
+
+def _ours(raw: bytearray) -> bool:
+    """Tell whether a word means something in the extended dialect only."""
+    return raw[0] == EXTENSION_OPCODE or lookup(bytes(raw[:64]), extended=False) is Unknown
+
+
+def _core_report(
+    program: Program, lives: Sequence[Life], places: dict[int, tuple[int, int]], variables: Variables
+) -> CoreReport:
+    tops = {Space.SBUF: 0, Space.PSUM: 0}
+    for life in lives:
+        allocation = life.allocation
+        tops[allocation.space] = max(tops[allocation.space], places[allocation.id][1] + allocation.partition_bytes)
+    slots = [slot for engine in ENGINES for slot in program.streams.slots[engine] if slot.name]
+    waits = sum((slot.wait is not None) + (slot.second is not None) for slot in slots)
+    wait_words = sum("-wait-" in slot.name or slot.name == "end" for slot in slots)
+    return CoreReport(
+        program.engine_words,
+        len(slots) - wait_words,
+        waits,
+        wait_words,
+        tops[Space.SBUF],
+        tops[Space.PSUM],
+        dict(variables.bytes),
+        program.transfers,
+        program.transfer_bytes,
+    )

@@ -1,0 +1,254 @@
+"""From one matrix multiplication to LDWEIGHTS and MATMUL words; first and last flags of PSUM groups."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from formats.dtypes import Dtype
+from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
+from neurontools.builder.chip import Chip
+from neurontools.builder.dims import common, elements, merge, split
+from neurontools.builder.encode import Place, limit_of, pad, refuse
+from neurontools.builder.templates import Spot, Template, fill
+from neurontools.trace import Allocation, MatmulOp, View
+
+__all__ = ["FIRST", "LAST", "MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
+
+Mask = npt.NDArray[np.bool_]
+FIRST, LAST = 1, 2
+_SRC, _DST = MatMul.FIELDS["src"].offset, MatMul.FIELDS["dst"].offset
+_MOVING = limit_of(MatMul.FIELDS["src"])  # type: ignore[arg-type]
+ACC_FLAGS = MatMul.FIELDS["acc_flags"].offset
+_BLOCK = 32
+
+
+class Passes(NamedTuple):
+    """Words of one multiplication: `pairs` of LDWEIGHTS and MATMUL in order, `per_piece` of them for each result.
+
+    With one pass the weights serve the pairs behind them too, and need not be loaded again.
+    """
+
+    pairs: list[tuple[bytearray, bytearray]]
+    per_piece: int
+
+    @property
+    def last(self) -> list[bytearray]:
+        """Return the words that complete the sums: the last pass of each piece."""
+        return [matmul for _, matmul in self.pairs[self.per_piece - 1 :: self.per_piece]]
+
+
+class MatmulEncoder:
+    """Encode the multiplications of one program; those of one shape share their work."""
+
+    def __init__(self, chip: Chip, places: dict[int, Place]) -> None:
+        self.chip, self.places = chip, places
+        self._known: dict[Any, tuple[tuple[tuple[Template, Template], ...], int]] = {}
+
+    def encode(self, op: MatmulOp, first: bool) -> Passes:
+        """Return the words of a multiplication; `first` makes it overwrite PSUM, else it adds.
+
+        fp32 takes a LOW and a HIGH pass; a transpose of gen3 moves bits in one. Source: isa.md 7, 11.
+        """
+        views = {"stationary": op.stationary, "moving": op.moving, "dst": op.dst}
+        key = (
+            first,
+            op.is_transpose,
+            op.accumulate,
+            *[(view.dtype, view.partitions, view.dims) for view in views.values()],
+        )
+        known = self._known.get(key)
+        if known is None:
+            pairs, per_piece = _pairs(op, self.chip, first)
+            known = self._known[key] = tuple(pairs), per_piece
+        places = self.places
+        addresses = {name: places[view.allocation.id].of(view) for name, view in views.items()}
+        return Passes([(fill(a, addresses), fill(b, addresses)) for a, b in known[0]], known[1])
+
+
+def backwards(view: View) -> tuple[Spot, tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """Return the pattern that streams the stationary columns backwards, as the array wants. Source: isa.md 7, 11."""
+    dims = merge(view.dims)
+    last = sum(step * (count - 1) for step, count in dims)
+    spot = Spot(LoadWeights.FIELDS["src"].offset, "stationary", last * view.dtype.size)
+    columns = elements(dims)
+    if len(dims) == 1 and dims[0][0] == 1 and view.dtype.size == 2 and columns > _BLOCK and columns % _BLOCK == 0:
+        return spot, (0, (-1, 0, -_BLOCK), (_BLOCK, 1, columns // _BLOCK))
+    return spot, pad(0, tuple((-step, count) for step, count in dims), 3, 0)
+
+
+def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, Template]], int]:
+    stationary, moving, dst = op.stationary, op.moving, op.dst
+    columns = elements(stationary.dims)
+    if stationary.partitions != moving.partitions:
+        raise refuse(op, f"contracts {stationary.partitions} with {moving.partitions} partitions")
+    if dst.partitions != columns:
+        raise refuse(op, f"writes {dst.partitions} partitions from {columns} stationary columns")
+    if len(merge(stationary.dims)) > 3:
+        raise refuse(op, "has a stationary operand of more than three dimensions")
+    shared = common([moving.dims, dst.dims])
+    if shared is None:
+        raise refuse(op, f"moves {elements(moving.dims)} elements into {elements(dst.dims)}")
+    moves_bits = moves_bits_of(op, chip)
+    mode = TransposeMode.ENABLED if moves_bits else TransposeMode.DISABLED
+    default = stationary.dtype if moves_bits else Dtype.FLOAT32
+    dst_dtype = 0 if dst.dtype is default else int(dst.dtype)
+    if stationary.dtype is not Dtype.FLOAT32:
+        halves = [(Fp32Pass.NONE, Fp32Pass.NONE)]
+    elif moves_bits:
+        halves = [(Fp32Pass.LOW, Fp32Pass.LOW_HIGH)]
+    else:
+        # gen2 marks the identity of a transpose as a HIGH pass: ones and zeros have no low half.
+        moving_pass = Fp32Pass.HIGH if op.is_transpose and not chip.transpose_mode else Fp32Pass.LOW_HIGH
+        halves = [(Fp32Pass.LOW, moving_pass), (Fp32Pass.HIGH, moving_pass)]
+    shape: dict[str, Any] = {"transpose_mode": mode, "rows": stationary.partitions, "cols": columns}
+    spot, pattern = backwards(stationary)
+    pairs = []
+    for piece in split(shared, [_MOVING, _MOVING]):
+        spots = (
+            Spot(_SRC, "moving", piece.offsets[0] * moving.dtype.size),
+            Spot(_DST, "dst", piece.offsets[1] * dst.dtype.size),
+        )
+        source, target = (pad(0, dims, _MOVING.dims, 0) for dims in piece.dims)
+        for number, (weight_pass, moving_pass) in enumerate(halves):
+            weights = LoadWeights(src=pattern, dtype=stationary.dtype, fp32_mode=weight_pass, **shape)
+            flags = FIRST if first and number == 0 else 0
+            matmul = MatMul(src=source, dst=target, dtype=moving.dtype, fp32_mode=moving_pass, acc_flags=flags,
+                            dst_dtype=dst_dtype, **shape)  # fmt: skip
+            pairs.append((Template(weights.raw, (spot,)), Template(matmul.raw, spots)))
+    return pairs, len(halves)
+
+
+def moves_bits_of(op: MatmulOp, chip: Chip) -> bool:
+    """Tell whether a multiplication is a transpose that passes bits through, which never adds. Source: isa.md 11."""
+    return op.is_transpose and chip.transpose_mode and op.dst.dtype is op.stationary.dtype and op.accumulate is not True
+
+
+class _Group:
+    """The words of an accumulation group that may still be its last."""
+
+    __slots__ = ("view", "words")
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.words: list[bytearray] = []
+
+
+class PsumLife:
+    """What has been written in each PSUM tile so far: decides between overwriting and adding, and marks last words.
+
+    `accumulate=None` follows the tile's life: bytes that nothing wrote are overwritten, others are added to.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[int, list[View]] = {}
+        self._exact: dict[int, set[tuple[object, ...]]] = {}
+        self._groups: dict[tuple[object, ...], _Group] = {}
+
+    def wrote(self, view: View) -> None:
+        """Remember that the program wrote a view."""
+        key = _key(view)
+        exact = self._exact.setdefault(view.allocation.id, set())
+        if key not in exact:
+            exact.add(key)
+            self._written.setdefault(view.allocation.id, []).append(view)
+
+    def state(self, view: View) -> str:
+        """Return "written", "fresh" or "mixed" for the bytes of a view."""
+        earlier = self._written.get(view.allocation.id)
+        if not earlier:
+            return "fresh"
+        if _key(view) in self._exact[view.allocation.id]:
+            return "written"
+        mask = self.mask(view)
+        return "written" if mask.all() else "mixed" if mask.any() else "fresh"
+
+    def mask(self, view: View) -> Mask:
+        """Return which elements of a view have been written, as (partitions, *counts)."""
+        allocation = view.allocation
+        plane = np.zeros((allocation.partitions, allocation.partition_bytes), dtype=bool)
+        for one in self._written.get(allocation.id, ()):
+            _elements(plane, one)[...] = True
+        return np.asarray(_elements(plane, view).all(axis=-1))
+
+    def group(self, view: View, first: bool, words: list[bytearray]) -> None:
+        """Note the words that complete an accumulation step; a new group marks the old one's words as last."""
+        key = (view.allocation.id, *_key(view))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(view)
+        elif first:
+            _mark(group.words)
+        group.words = words
+
+    def finish(self) -> None:
+        """Mark the last words of all groups."""
+        for group in self._groups.values():
+            _mark(group.words)
+
+
+def _mark(words: list[bytearray]) -> None:
+    for word in words:
+        word[ACC_FLAGS] |= LAST
+
+
+def _key(view: View) -> tuple[object, ...]:
+    return view.dtype.size, view.partition, view.partitions, view.offset, view.dims
+
+
+def _elements(plane: Mask, view: View) -> Mask:
+    """Return the bytes of a view in its allocation's plane as (partitions, *counts, element bytes)."""
+    size = view.dtype.size
+    shape = (view.partitions, *(count for _, count in view.dims), size)
+    strides = (plane.shape[1], *(step * size for step, _ in view.dims), 1)
+    start = plane[view.partition :, view.offset :]
+    return np.lib.stride_tricks.as_strided(start, shape, strides)
+
+
+def unwritten(allocation: Allocation, view: View, mask: Mask) -> list[View]:
+    """Return views of the elements that `mask` says were never written, one per run of the innermost dimension."""
+    found: list[View] = []
+    rows = mask.reshape(view.partitions, -1)
+    for start, stop in _equal_rows(rows):
+        fresh = np.flatnonzero(~rows[start])
+        if not fresh.size:
+            continue
+        for run in np.split(fresh, np.flatnonzero(np.diff(fresh) != 1) + 1):
+            for place in _runs(view, int(run[0]), int(run[-1]) + 1):
+                found.append(
+                    View(
+                        allocation,
+                        view.dtype,
+                        view.partition + start,
+                        stop - start,
+                        view.offset + place[0] * view.dtype.size,
+                        ((place[1], place[2]),),
+                    )
+                )
+    return found
+
+
+def _equal_rows(rows: Mask) -> list[tuple[int, int]]:
+    cuts = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    edges = [0, *(int(cut) for cut in cuts), len(rows)]
+    return list(pairwise(edges))
+
+
+def _runs(view: View, start: int, stop: int) -> list[tuple[int, int, int]]:
+    """Return (first element, step, count) of the stretch `start` to `stop` - 1 of the view's walk."""
+    step, count = view.dims[-1] if view.dims else (1, 1)
+    runs: list[tuple[int, int, int]] = []
+    at = start
+    while at < stop:
+        inner = at % count
+        length = min(count - inner, stop - at)
+        offset, rest = inner * step, at // count
+        for outer_step, outer_count in reversed(view.dims[:-1]):
+            rest, place = divmod(rest, outer_count)
+            offset += place * outer_step
+        runs.append((offset, step, length))
+        at += length
+    return runs

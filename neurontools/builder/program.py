@@ -1,0 +1,354 @@
+"""One core's program: every operation of a trace becomes words with their waits, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from formats.dtypes import Dtype
+from formats.errors import FormatError
+from formats.isa import (
+    ENGINES,
+    PSUM_BASE,
+    PSUM_PARTITION_STRIDE,
+    SBUF_PARTITION_STRIDE,
+    ActTableLoad,
+    CoreBarrier,
+    Memset,
+    PseudoDmaTrigger,
+    SendReceive,
+)
+from formats.neff.transfers import Descriptor
+from formats.neff.writer_subgraph import SubgraphWriter
+from neurontools.builder.activation_sets import ActivationPlan, plan_activation
+from neurontools.builder.areas import Area, Shape, shape_of
+from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT, Chip, QueueFacts
+from neurontools.builder.dims import common, split
+from neurontools.builder.encode import Encoder, Place, limit_of, pad, refuse
+from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
+from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.transfers import TransferEncoder
+from neurontools.builder.variables import Variables
+from neurontools.trace import BarrierOp, ComputeOp, DmaOp, MatmulOp, Op, SendRecvOp, Space, Trace, View
+
+__all__ = ["Program", "functions_of", "hbm_used", "views_of"]
+
+_EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
+
+
+def views_of(op: Op) -> tuple[View, ...]:
+    """Return every view that an operation touches."""
+    if isinstance(op, ComputeOp):
+        return tuple(op.operands.values())
+    if isinstance(op, MatmulOp):
+        return op.stationary, op.moving, op.dst
+    if isinstance(op, DmaOp | SendRecvOp):
+        return op.src, op.dst
+    return ()
+
+
+def functions_of(trace: Trace) -> list[str]:
+    """Return the function of every activation, in program order."""
+    return [str(op.fields["function"]) for op in trace.ops if isinstance(op, ComputeOp) and "function" in op.fields]
+
+
+def hbm_used(trace: Trace) -> frozenset[int]:
+    """Return the ids of the HBM allocations that any operation touches."""
+    return frozenset(
+        view.allocation.id for op in trace.ops for view in views_of(op) if view.allocation.space is Space.HBM
+    )
+
+
+class Program:
+    """Emit a trace into the streams of one core."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        chip: Chip,
+        writer: SubgraphWriter,
+        variables: Variables,
+        places: dict[int, tuple[int, int]],
+        groups: dict[int, int],
+        peer_places: dict[int, tuple[int, int]] | None = None,
+        peer_lands: list[View] | None = None,
+    ) -> None:
+        self.trace, self.chip, self.writer, self.variables, self.places = trace, chip, writer, variables, places
+        self.peer_places, self.peer_lands = peer_places or {}, peer_lands or []
+        self.streams = Streams(chip)
+        self.activation: ActivationPlan = plan_activation(functions_of(trace))
+        self.transfers = self.transfer_bytes = 0
+        self._memory = {Space.SBUF: Memory(), Space.PSUM: Memory()}
+        self._engine_places = {number: self._place(number) for number in places}
+        self._transfers = TransferEncoder(bool(chip.direct))
+        self._encoder = Encoder(self._engine_places, self.activation.codes)
+        self._matmuls = MatmulEncoder(chip, self._engine_places)
+        self._shapes: dict[tuple[Any, int], Shape] = {}
+        self._regions: dict[int, Region] = {}
+        self._group_regions: dict[int, Region] = {}
+        self._groups = groups
+        self._psum = PsumLife()
+        self._loaded: tuple[Any, ...] | None = None
+        self._activations = self._exchanges = self._barriers = 0
+        self._written = frozenset(view.allocation.id for op in trace.ops for view in _written(op))
+        self._sent = self._received = -1
+        self._turn = False
+        self._scalar_idle = bool(chip.direct) and not any(
+            isinstance(op, ComputeOp) and op.engine == "Activation" for op in trace.ops
+        )
+        emitters: dict[type[Any], Callable[[Any, str], None]] = {
+            ComputeOp: self._compute,
+            MatmulOp: self._matmul,
+            DmaOp: self._dma,
+            BarrierOp: self._barrier,
+            SendRecvOp: self._exchange,
+        }
+        for number, op in enumerate(trace.ops):
+            name = getattr(op, "name", None) or f"I-{number}"
+            try:
+                emitters[type(op)](op, name)
+            except FormatError as error:
+                raise refuse(op, str(error)) from None
+        self._psum.finish()
+        self.streams.finish()
+        self.streams.seal()
+
+    def _place(self, number: int) -> Place:
+        partition, byte = self.places[number]
+        if self.trace.allocations[number].space is Space.PSUM:
+            return Place(PSUM_BASE + partition * PSUM_PARTITION_STRIDE + byte, PSUM_PARTITION_STRIDE)
+        return Place(partition * SBUF_PARTITION_STRIDE + byte, SBUF_PARTITION_STRIDE)
+
+    def _access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
+        """Order an access with those before it."""
+        allocation = view.allocation
+        number = allocation.id
+        key = (view.dims, view.dtype.size)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = shape_of(*key)
+        if allocation.space is Space.HBM:
+            if number not in self._written:
+                return  # only ever read: nothing to order
+            region = self._regions.get(number)
+            if region is None:
+                region = self._regions[number] = Region(allocation.nbytes)
+            area = Area(0, 1, view.offset, shape)
+        else:
+            partition, byte = self.places[number]
+            region = self._regions.get(number)
+            if region is None:
+                region = self._claim(view, byte)
+            first = partition + view.partition
+            area = Area(first, first + view.partitions, byte + view.offset, shape)
+        region.access(area, write, actor, unit, needs)
+
+    def _claim(self, view: View, byte: int) -> Region:
+        allocation = view.allocation
+        group = self._groups.get(allocation.id)
+        region = None if group is None else self._group_regions.get(group)
+        if region is None:
+            region = Region(self.chip.psum_bytes if allocation.space is Space.PSUM else self.chip.sbuf_bytes)
+            if group is not None:
+                self._group_regions[group] = region
+        self._regions[allocation.id] = region
+        self._memory[allocation.space].claim(byte, byte + max(allocation.partition_bytes, 1), region)
+        return region
+
+    def _compute(self, op: ComputeOp, name: str) -> None:
+        engine = ENGINE.get(op.engine)
+        if engine is None or op.engine not in op.instruction.ENGINES:
+            raise refuse(op, f"does not run on {op.engine}")
+        if "function" in op.fields:
+            table = self.activation.loads.get(self._activations)
+            if table is not None:
+                self.streams.plain(
+                    op.engine, bytearray(ActTableLoad(table_select=table).raw), f"{name}-table", op.source
+                )
+            self._activations += 1
+        words = self._encoder.encode(op)
+        self._run(op, op.engine, words, name)
+
+    def _run(self, op: ComputeOp, engine: str, words: list[bytearray], name: str) -> None:
+        """Append the words of one operation: the first waits, the last signals."""
+        actor = ENGINE[engine]
+        unit = self.streams.knowledge.count(actor)
+        needs = Needs()
+        written = []
+        for operand, view in op.operands.items():
+            if op.instruction.OPERANDS[operand].role == "write":
+                written.append(view)
+            else:
+                self._access(view, False, actor, unit, needs)
+        for view in written:
+            self._access(view, True, actor, unit, needs)
+            if view.allocation.space is Space.PSUM:
+                self._psum.wrote(view)
+        slot = self.streams.add(engine, words[0], name, op.source, needs)
+        for word in words[1:]:
+            slot = self.streams.plain(engine, word, name, op.source)
+        self.streams.knowledge.unit(actor)
+        slot.unit = unit
+
+    def _matmul(self, op: MatmulOp, name: str) -> None:
+        if op.accumulate is None and not moves_bits_of(op, self.chip):
+            state = self._psum.state(op.dst)
+            if state == "mixed":
+                self._clear(op, name)
+            first = state == "fresh"
+        else:
+            first = not op.accumulate
+        passes = self._matmuls.encode(op, first)
+        actor = ENGINE["PE"]
+        streams = self.streams
+        unit = streams.knowledge.count(actor)
+        weight_needs, needs = Needs(), Needs()
+        self._access(op.stationary, False, actor, unit, weight_needs)
+        self._access(op.moving, False, actor, unit, needs)
+        self._access(op.dst, True, actor, unit, needs)
+        # The array keeps its weights: the same tile, unchanged since, is not loaded again.
+        single = passes.per_piece == 1
+        loaded = (op.stationary, bytes(passes.pairs[0][0]), tuple(sorted(weight_needs.data.items())))
+        again = single and self._loaded == loaded
+        self._loaded = loaded if single else None
+        wanted: Needs | None = needs
+        for weights, matmul in passes.pairs:
+            if not again:
+                streams.add("PE", weights, name, op.source, weight_needs if wanted else None)
+                again = single
+            slot = streams.add("PE", matmul, name, op.source, wanted)
+            wanted = None
+        streams.knowledge.unit(actor)
+        slot.unit = unit
+        self._psum.wrote(op.dst)
+        self._psum.group(op.dst, first, passes.last)
+
+    def _clear(self, op: MatmulOp, name: str) -> None:
+        """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
+        for view in unwritten(op.dst.allocation, op.dst, self._psum.mask(op.dst)):
+            fill = ComputeOp(Memset, "DVE", {"dst": view}, {"value": 0.0}, op.source, name)
+            self._run(fill, "DVE", self._encoder.encode(fill), f"{name}-clear")
+
+    def _queue_facts(self, op: DmaOp, listed: bool) -> QueueFacts:
+        owners = self.chip.listed if listed else self.chip.direct
+        engine = op.engine or self._choose(op)
+        facts = owners.get(engine)
+        if facts is None:
+            raise refuse(op, f"has no queue on {engine}, only on {', '.join(owners)}")
+        return facts
+
+    def _choose(self, op: DmaOp) -> str:
+        """Return the engine whose queue takes a transfer that the kernel leaves open.
+
+        Stores wait for results, so they go where no load stands behind them. Loads go to Sync, and in turn to Scalar while
+        that computes nothing: two descriptor engines start transfers twice as often.
+        """
+        if op.dst.allocation.space is Space.HBM:
+            return "Pool"
+        if self._scalar_idle:
+            self._turn = not self._turn
+            return "SP" if self._turn else "Activation"
+        return "SP"
+
+    def _dma(self, op: DmaOp, name: str) -> None:
+        for view in (op.src, op.dst):
+            if view.allocation.space is Space.PSUM:
+                raise refuse(op, f"touches {view.allocation.name} in PSUM, which DMA does not reach")
+        places = self.places
+        made = self._transfers.encode(op, self.variables.side(op.src, places), self.variables.side(op.dst, places))
+        listed = not isinstance(made[0], bytearray)
+        use = self.streams.queue(self._queue_facts(op, listed))
+        facts = use.facts
+        if listed:
+            words = [bytearray(PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw)]
+            semaphore = use.semaphore(use.transfers)[0]
+            block = cast(list[Descriptor], made)
+            self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
+            use.blocks += 1
+        else:
+            words = cast(list[bytearray], made)
+        # Units of a queue are its transfers; an operation's last stands for all, since they complete in order.
+        unit = use.transfers + len(words) - 1
+        needs = Needs()
+        self._access(op.src, False, use.actor, unit, needs)
+        self._access(op.dst, True, use.actor, unit, needs)
+        for number, word in enumerate(words):
+            if not listed:
+                word[_SEMAPHORE] = use.semaphore(use.transfers)[0]
+            self.streams.add(facts.engine, word, name, op.source, needs if number == 0 else None, use.actor)
+            self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
+            use.transfers += 1
+        self.transfers += len(words)
+        self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _barrier(self, op: BarrierOp, name: str) -> None:
+        """Meet the other core: everything done to shared memory before it stays before, everything after it after."""
+        actor = ENGINE["Pool"]
+        unit = self.streams.knowledge.count(actor)
+        needs = Needs()
+        for allocation in self.trace.allocations:
+            if allocation.space is Space.HBM and allocation.kind != "private" and allocation.id in self._written:
+                whole = View(allocation, Dtype.UINT8, 0, 1, 0, ((1, allocation.nbytes),))
+                self._access(whole, True, actor, unit, needs)
+        self._meet(op, name, needs)
+
+    def _meet(self, op: BarrierOp | SendRecvOp, name: str, needs: Needs) -> None:
+        word = bytearray(CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw)
+        self._barriers += 1
+        unit = self.streams.knowledge.count(ENGINE["Pool"])
+        self.streams.add("Pool", word, name, op.source, needs).unit = unit
+        self.streams.knowledge.unit(ENGINE["Pool"])
+
+    def _exchange(self, op: SendRecvOp, name: str) -> None:
+        """Send a tile and take one: meet first, so that both landing places are free, then each side sends."""
+        if self._sent < 0:
+            self._sent, self._received = self.streams.counter(SENT), self.streams.counter(RECEIVED)
+        landing = self.peer_lands[self._exchanges]
+        self._exchanges += 1
+        if (landing.partitions, landing.dtype, landing.elements) != (op.src.partitions, op.src.dtype, op.src.elements):
+            raise refuse(
+                op,
+                f"sends {op.src.partitions} partitions and {op.src.elements} elements of {op.src.dtype.spelling}, "
+                f"the other core takes {landing.partitions} and {landing.elements} of {landing.dtype.spelling}",
+            )
+        pool = ENGINE["Pool"]
+        needs = Needs()
+        self._access(op.dst, True, pool, self.streams.knowledge.count(pool), needs)
+        self._meet(op, f"{name}-meet", needs)
+        partition, byte = self.peer_places[landing.allocation.id]
+        there = Place(partition * SBUF_PARTITION_STRIDE + byte, SBUF_PARTITION_STRIDE)
+        shared = common([op.src.dims, landing.dims])
+        pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
+        if len(pieces) != 1:
+            raise refuse(op, "has patterns that one word cannot hold")
+        here = self._engine_places[op.src.allocation.id]
+        word = SendReceive(
+            channels=op.src.partitions,
+            dtype=op.src.dtype,
+            semaphore=SENT,
+            peer_semaphore=RECEIVED,
+            src=pad(here.of(op.src), pieces[0].dims[0], _EXCHANGE.dims, 1),
+            peer_pattern=pad(there.of(landing), pieces[0].dims[1], _EXCHANGE.dims, 1),
+        )
+        needs = Needs()
+        self._access(op.src, False, self._sent, self.streams.knowledge.count(self._sent), needs)
+        self.streams.add("Pool", bytearray(word.raw), name, op.source, needs, self._sent)
+        self.streams.knowledge.unit(pool, self._sent)
+        # What arrives is known by its semaphore alone.
+        self._access(op.dst, True, self._received, self.streams.knowledge.count(self._received), Needs())
+        self.streams.knowledge.arrival(self._received)
+
+    @property
+    def engine_words(self) -> dict[str, int]:
+        """Return the number of words per engine."""
+        return {engine: len(self.streams.slots[engine]) for engine in ENGINES}
+
+
+def _written(op: Op) -> tuple[View, ...]:
+    if isinstance(op, DmaOp):
+        return (op.dst,)
+    return ()
+
+
+_SEMAPHORE = 13

@@ -1,0 +1,45 @@
+"""Figures about a build: what was emitted, how it is ordered, what it occupies."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["CoreReport", "Report"]
+
+
+@dataclass(frozen=True)
+class CoreReport:
+    """One core. Bytes are per partition for `sbuf_bytes` and `psum_bytes` (high water marks), else totals.
+
+    `waits` counts conditions, `wait_words` the extra words that carry them, `instructions` the words that do something.
+    """
+
+    words: dict[str, int] = field(default_factory=dict)
+    instructions: int = 0
+    waits: int = 0
+    wait_words: int = 0
+    sbuf_bytes: int = 0
+    psum_bytes: int = 0
+    hbm_bytes: dict[str, int] = field(default_factory=dict)
+    transfers: int = 0
+    transfer_bytes: int = 0
+
+    @property
+    def waits_per_instruction(self) -> float:
+        """Return conditions per instruction; a program that waits everywhere is correct and useless."""
+        return self.waits / self.instructions if self.instructions else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the builder did, per core."""
+
+    name: str
+    target: str
+    extended: bool
+    cores: tuple[CoreReport, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        return asdict(self)

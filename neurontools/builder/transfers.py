@@ -1,0 +1,201 @@
+"""From one copy to DMA words: direct 2-D words where the pattern fits, else a trigger with a list of descriptors."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from formats.dtypes import Dtype
+from formats.isa import SBUF_PARTITION_STRIDE, DmaAddress, DmaPattern, PseudoDmaDirect2d
+from formats.neff.transfers import Descriptor
+from neurontools.builder.dims import Dims, Limit, common, elements, split
+from neurontools.builder.encode import refuse
+from neurontools.trace import DmaOp, Space, View
+
+__all__ = ["Side", "TransferEncoder", "Walk", "descriptors", "variable_code", "walk"]
+
+_SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
+_pack = struct.Struct("<II").pack_into
+_MOST_RUN = (1 << 16) - 1
+_MOST_COUNT = (1 << 16) - 1
+_STEPS = -(1 << 31), (1 << 31) - 1
+_DIRECT = Limit(2, _MOST_COUNT, *_STEPS)
+_DESCRIPTOR = Limit(3, (1 << 31) - 1, *_STEPS)
+# A few direct words start sooner than one list: more than these, and the list is shorter.
+_MOST_DIRECT = 4
+_MOST_DESCRIPTORS = 1 << 14
+
+
+class Side(NamedTuple):
+    """One end: byte of the first element in its variable, the variable as words encode it and as descriptors name it."""
+
+    offset: int
+    code: int
+    variable: str
+
+
+def variable_code(form: str, index: int) -> int:
+    """Return the upper half of a DMA address: form and index of a variable or table entry."""
+    word = PseudoDmaDirect2d(src=DmaAddress(form, index, 0)).raw
+    return int.from_bytes(word[_SRC + 4 : _SRC + 8], "little")
+
+
+class Walk(NamedTuple):
+    """Both ends walked together: runs of `run` elements, dimensions outermost first, steps in bytes."""
+
+    run: int
+    src: Dims
+    dst: Dims
+
+
+class _Direct(NamedTuple):
+    """A direct word without addresses, and how far behind the start of each side it begins."""
+
+    raw: bytes
+    src_delta: int
+    dst_delta: int
+
+
+class TransferEncoder:
+    """Encode the copies of one program; copies of one shape share their work."""
+
+    def __init__(self, direct: bool) -> None:
+        self.direct = direct
+        self._known: dict[Any, tuple[Walk, list[_Direct] | None]] = {}
+
+    def encode(self, op: DmaOp, src: Side, dst: Side) -> list[bytearray] | list[Descriptor]:
+        """Return direct words, without semaphore, or the descriptors of a listed transfer.
+
+        Raises BuildError, with the kernel line, for views that no transfer can pair.
+        """
+        key = (op.transpose, *_shape(op.src), *_shape(op.dst))
+        known = self._known.get(key)
+        if known is None:
+            way = walk(op)
+            known = self._known[key] = way, _direct_templates(op, way) if self.direct else None
+        way, direct = known
+        if direct is None:
+            return descriptors(op, way, src, dst)
+        words = []
+        for template in direct:
+            word = bytearray(template.raw)
+            _pack(word, _SRC, src.offset + template.src_delta, src.code)
+            _pack(word, _DST, dst.offset + template.dst_delta, dst.code)
+            words.append(word)
+        return words
+
+
+def _shape(view: View) -> tuple[object, ...]:
+    return view.allocation.space, view.dtype, view.partitions, view.dims
+
+
+def _dims(view: View) -> Dims:
+    """Return all dimensions of a view with steps in bytes, partitions outermost."""
+    size = view.dtype.size
+    inner = tuple((step * size, count) for step, count in view.dims)
+    if view.allocation.space is Space.HBM:
+        return inner
+    return ((SBUF_PARTITION_STRIDE, view.partitions), *inner)
+
+
+def walk(op: DmaOp) -> Walk:
+    """Return how a copy goes through both of its views.
+
+    A transpose walks its source with the dimensions the other way round. Raises BuildError where the elements of both
+    sides cannot be paired.
+    """
+    src, dst = _dims(op.src), _dims(op.dst)
+    if op.transpose:
+        src = tuple(pair for pair in src if pair[1] != 1)
+        if len(src) > 2:
+            raise refuse(op, f"transposes {len(src)} dimensions, two can be swapped")
+        src = src[::-1]
+    both = common([src, dst])
+    if both is None:
+        if elements(src) != elements(dst):
+            raise refuse(op, f"copies {elements(src)} elements to {elements(dst)}")
+        raise refuse(op, "pairs views whose dimensions do not nest; copy it in parts")
+    src, dst = both
+    run = 1
+    src_size, dst_size = op.src.dtype.size, op.dst.dtype.size
+    if src[-1] == (1, 1) and dst[-1] == (1, 1):
+        return Walk(1, (), ())
+    if src[-1][0] == src_size and dst[-1][0] == dst_size:
+        run = src[-1][1]
+        src, dst = src[:-1], dst[:-1]
+    largest = _MOST_RUN // max(src_size, dst_size)
+    if run > largest:
+        part = next((size for size in range(largest, 0, -1) if run % size == 0), 1)
+        src, dst = (*src, (part * src_size, run // part)), (*dst, (part * dst_size, run // part))
+        run = part
+    return Walk(run, src, dst)
+
+
+def _direct_templates(op: DmaOp, way: Walk) -> list[_Direct] | None:
+    """Return the direct words of a copy, without addresses; None where too many would be needed."""
+    if op.transpose:
+        return None
+    both = (way.src or ((1, 1),), way.dst or ((1, 1),))
+    pieces = split(both, [_DIRECT, _DIRECT])
+    if len(pieces) > _MOST_DIRECT:
+        return None
+    words = []
+    for piece in pieces:
+        word = PseudoDmaDirect2d(
+            src_pattern=_pattern(piece.dims[0]),
+            src_element_size=way.run * op.src.dtype.size,
+            src_dtype=op.src.dtype,
+            dst_pattern=_pattern(piece.dims[1]),
+            dst_element_size=way.run * op.dst.dtype.size,
+            dst_dtype=op.dst.dtype,
+        )
+        words.append(_Direct(word.raw, piece.offsets[0], piece.offsets[1]))
+    return words
+
+
+def _pattern(dims: Dims) -> DmaPattern:
+    """Return two dimensions, innermost first; what is missing has count 1 and step 1, as in real files."""
+    (step, count), (outer_step, outer_count) = dims[-1], dims[-2] if len(dims) > 1 else (1, 1)
+    return DmaPattern((step, outer_step), (count, outer_count))
+
+
+def descriptors(op: DmaOp, way: Walk, src: Side, dst: Side) -> list[Descriptor]:
+    """Return the descriptors of a copy: at most three dimensions and a run each."""
+    both = (way.src or ((1, 1),), way.dst or ((1, 1),))
+    pieces = split(both, [_DESCRIPTOR, _DESCRIPTOR])
+    if len(pieces) > _MOST_DESCRIPTORS:
+        raise refuse(op, f"needs {len(pieces)} descriptors, at most {_MOST_DESCRIPTORS} are written")
+    kind = "transpose" if op.transpose else "copy" if op.src.dtype is op.dst.dtype else "cast"
+    out = []
+    for piece in pieces:
+        sizes = [[count for _, count in reversed(dims)] for dims in piece.dims]
+        steps = [[step for step, _ in reversed(dims)] for dims in piece.dims]
+        out.append(
+            Descriptor(
+                src.variable,
+                src.offset + piece.offsets[0],
+                (way.run * op.src.dtype.size, *sizes[0]),
+                (1, *steps[0]),
+                dst.variable,
+                dst.offset + piece.offsets[1],
+                (way.run * op.dst.dtype.size, *sizes[1]),
+                (1, *steps[1]),
+                kind,
+                _dtype_name(op.src.dtype),
+                _dtype_name(op.dst.dtype),
+            )
+        )
+    return out
+
+
+# Spellings of the engine JSON that are not NumPy's. Source: formats.md 3.6.
+_JSON_NAMES = {
+    Dtype.FLOAT8E3: "float8e3",
+    Dtype.FLOAT8E4: "float8e4",
+    Dtype.FLOAT8E5: "float8e5",
+    Dtype.FLOAT32R: "float32r",
+}
+
+
+def _dtype_name(dtype: Dtype) -> str:
+    return _JSON_NAMES.get(dtype) or dtype.numpy_name

@@ -1,0 +1,131 @@
+"""Tensors in device memory: which variable of the NEFF each allocation becomes, and how DMA words address it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from formats.isa import SBUF_PARTITION_STRIDE
+from formats.neff.writer_subgraph import SubgraphWriter
+from neurontools.builder.errors import BuildError
+from neurontools.builder.transfers import Side, variable_code
+from neurontools.trace import Allocation, Space, Trace, View
+
+__all__ = ["STATE_BUFFER", "Variables", "shared_names"]
+
+STATE_BUFFER = "SB"
+_TABLE = "DGETable0"
+_ALIGNMENT = 64
+_ADDRESSABLE = 1 << 32
+
+
+class _Place(NamedTuple):
+    name: str
+    code: int
+
+
+def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
+    """Return, per trace, the variable name of every HBM allocation.
+
+    Inputs and shared tensors are the same memory on both cores: matched by order, named as the first core names them.
+    """
+    result: list[dict[int, str]] = []
+    for trace in traces:
+        names: dict[int, str] = {}
+        used = {STATE_BUFFER, _TABLE}
+        for kind in ("common", "own"):
+            counterparts = iter(_common(traces[0]))
+            for allocation in _common(trace) if kind == "common" else _own(trace):
+                first = next(counterparts, None) if kind == "common" else None
+                if kind == "common" and (first is None or first.nbytes != allocation.nbytes):
+                    raise BuildError(
+                        f"program {trace.program_id} shares {allocation.name} ({allocation.nbytes} bytes), "
+                        f"program 0 shares {'nothing' if first is None else first.name} in its place"
+                    )
+                wanted = result[0][first.id] if result and first is not None else allocation.name or "tensor"
+                name, number = wanted, 1
+                while name in used:
+                    name, number = f"{wanted}_{number}", number + 1
+                used.add(name)
+                names[allocation.id] = name
+        result.append(names)
+    return result
+
+
+def _common(trace: Trace) -> list[Allocation]:
+    """Return inputs, then outputs and shared tensors in order of allocation."""
+    outputs = {one.id for one in trace.outputs}
+    inputs = [one for one in trace.allocations if one.kind == "input"]
+    return inputs + [
+        one
+        for one in trace.allocations
+        if one.space is Space.HBM and one.kind != "input" and (one.id in outputs or one.kind in ("output", "shared"))
+    ]
+
+
+def _own(trace: Trace) -> list[Allocation]:
+    common = {one.id for one in _common(trace)}
+    return [one for one in trace.allocations if one.space is Space.HBM and one.id not in common]
+
+
+class Variables:
+    """The variables of one subgraph, written into it as they are made."""
+
+    def __init__(
+        self, trace: Trace, names: dict[int, str], writer: SubgraphWriter, *, table: bool, used: frozenset[int]
+    ) -> None:
+        self.bytes: dict[str, int] = {}
+        self._places: dict[int, _Place] = {}
+        self._state = variable_code("variable", writer.variable(STATE_BUFFER, "state-buffer"))
+        outputs = {one.id for one in trace.outputs}
+        entries: list[int] = []
+        scratch = 0
+        for allocation in (*_common(trace), *_own(trace)):
+            name, size = names[allocation.id], max(allocation.nbytes, 1)
+            launch = allocation.kind == "input" or allocation.id in outputs
+            if not launch and allocation.id not in used:
+                continue
+            if size > _ADDRESSABLE:
+                raise BuildError(f"{name} has {size} bytes, a DMA word addresses {_ADDRESSABLE}")
+            if launch:
+                kind = "input" if allocation.kind == "input" else "output"
+                number = writer.variable(name, kind, size)
+                writer.tensor(name, allocation.dtype, allocation.shape, kind)
+                if table:
+                    entries.append(number)
+            elif allocation.data is not None:
+                kind = "file"
+                number = writer.constant(name, _payload(allocation))
+                writer.tensor(name, allocation.dtype, allocation.shape, "constant")
+            elif allocation.kind in ("shared", "output"):
+                kind = "tmp-buf"
+                number = writer.variable(name, kind, size)
+            else:
+                kind = "virtual"
+                number = writer.variable(name, kind, size, alignment=_ALIGNMENT, backing_offset=scratch)
+                scratch += -(-size // _ALIGNMENT) * _ALIGNMENT
+            listed = launch and table
+            code = variable_code("table" if listed else "variable", len(entries) - 1 if listed else number)
+            self._places[allocation.id] = _Place(name, code)
+            self.bytes[kind] = self.bytes.get(kind, 0) + size
+        if table and entries:
+            writer.variable(_TABLE, "dge-table", entries=entries)
+
+    def side(self, view: View, places: dict[int, tuple[int, int]]) -> Side:
+        """Return one end of a transfer; `places` are (partition, byte) of the tiles."""
+        allocation = view.allocation
+        if allocation.space is Space.HBM:
+            place = self._places[allocation.id]
+            return Side(view.offset, place.code, place.name)
+        partition, byte = places[allocation.id]
+        offset = (partition + view.partition) * SBUF_PARTITION_STRIDE + byte + view.offset
+        return Side(offset, self._state, STATE_BUFFER)
+
+
+def _payload(allocation: Allocation) -> bytes:
+    """Return the constant's values as raw bytes of the allocation's size."""
+    assert allocation.data is not None
+    content = allocation.data.tobytes()
+    if len(content) != allocation.nbytes:
+        raise BuildError(f"constant {allocation.name} holds {len(content)} bytes, its tensor {allocation.nbytes}")
+    return content

@@ -1,0 +1,120 @@
+"""The command line: a lazy table of commands, and the one place where errors become exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from neurontools import __version__
+from neurontools.commands.lazy import Entry, LazyGroup
+from neurontools.errors_to_exit import classify, is_usage_error
+from neurontools.exits import ExitStatus
+from neurontools.output import current_report, envelope, note
+
+__all__ = ["LAZY", "app", "main", "neuron_dump"]
+
+LAZY: dict[str, Entry] = {
+    "run": Entry("neurontools.commands.run", "Run a script with NKI kernels, or a NEFF, on the emulator."),
+    "neff": Entry("neurontools.commands.neff", "Look into a NEFF, check it, take it apart and put it together."),
+    "disasm": Entry("neurontools.commands.disasm", "List the instructions of a NEFF or of a raw instruction stream."),
+    "asm": Entry("neurontools.commands.asm", "Assemble a .s file into a NEFF or into raw instruction words."),
+}
+
+
+class Root(LazyGroup):
+    """The top of the tree; it also sees to it that a closed pipe ends quietly."""
+
+    TABLE = LAZY
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, with its output flushed while a broken pipe can still be told from success."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The interpreter would flush again at exit, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitStatus.BROKEN_PIPE) from None
+        return value
+
+
+app = typer.Typer(
+    cls=Root,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Inspect, run and step AWS Neuron executables and NKI kernels without Neuron hardware.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"neurontools {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command line and return its exit status; no error leaves this function."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        status = typer.main.get_command(app).main(args=list(arguments), prog_name="neurontools", standalone_mode=False)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the funnel: what is not known here is our bug, and is said to be
+        return _fail(error, arguments)
+    return status if isinstance(status, int) else ExitStatus.OK
+
+
+def _fail(error: Exception, arguments: list[str]) -> int:
+    failure = classify(error)
+    if failure.status is ExitStatus.BUG and os.environ.get("NEURONTOOLS_DEBUG"):
+        raise error
+    mine = current_report()
+    if (mine is not None and mine.as_json) or (mine is None and "--json" in arguments):
+        command, inputs, warnings = _context(error) if mine is None else (mine.command, mine.inputs, mine.warnings)
+        document = envelope(
+            command,
+            inputs,
+            int(failure.status),
+            warnings,
+            error={"kind": failure.kind, "message": failure.message, **_place(error)},
+        )
+        print(json.dumps(document, indent=2, default=str))
+    else:
+        asked_nothing = failure.message.startswith("Usage:")  # a group without a command: the message is its help
+        note(failure.message if asked_nothing else f"neurontools: {failure.message}")
+        if is_usage_error(error) and not asked_nothing and getattr(error, "ctx", None) is not None:
+            note(f"Try '{error.ctx.command_path} --help'.")  # type: ignore[attr-defined]
+    return failure.status
+
+
+def _context(error: Exception) -> tuple[str, dict[str, object], list[str]]:
+    """Return the command that refused its arguments before it had a report."""
+    ctx = getattr(error, "ctx", None)
+    words = ctx.command_path.split()[1:] if ctx is not None else []
+    return " ".join(words) or "neurontools", {}, []
+
+
+def _place(error: Exception) -> dict[str, object]:
+    """Return the fields of an error that programs ask for."""
+    names = ("path", "offset", "field", "expected", "got")
+    return {name: value for name in names if (value := getattr(error, name, None)) is not None}
+
+
+def neuron_dump() -> int:
+    """Say that the dump collector of the Neuron runtime has no replacement here yet."""
+    note("neuron-dump: not built yet: this version of neurontools cannot collect a dump")
+    return ExitStatus.UNSUPPORTED

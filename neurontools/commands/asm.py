@@ -1,0 +1,74 @@
+"""`neurontools asm`: text to words, alone or in a NEFF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neurontools.commands.lazy import command_app
+from neurontools.commands.options import Json, TargetName
+from neurontools.output import report, write_whole
+
+
+def asm(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A program in text.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write; the program's name with .neff (or .bin) when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write the words of the one engine alone, as a .bin file does too.")
+    ] = False,
+    target: TargetName = None,
+    json: Json = False,
+) -> None:
+    """Assemble a .s file into a NEFF or into raw instruction words.
+
+    Words are written in the grammar that `neurontools disasm` prints.  Directives declare the rest: .target, .name,
+    .dialect, .input, .output, .constant, .var, .queue, .dma, .engine, and labels; docs/assembler.md describes them.
+    """
+    from neurontools.assembler import parse_program
+    from neurontools.files import need_folder, read_text
+    from neurontools.render.table import count
+
+    raw = raw or (output is not None and output.suffix == ".bin")
+    output = output or file.with_suffix(".bin" if raw else ".neff")
+    with report("asm", json, file=file, output=output, target=target, raw=raw) as out:
+        program = parse_program(read_text(file), str(file), target)
+        if raw:
+            if len(program.words) != 1:
+                raise typer.BadParameter(
+                    f"a raw stream holds one engine; this program has {len(program.words)}", param_hint="--raw"
+                )
+            data = program.stream(next(iter(program.words)))
+        else:
+            from neurontools.assemble_neff import to_neff
+
+            data = to_neff(program)
+        need_folder(output.parent)
+        with write_whole(output) as beside:
+            beside.write_bytes(data)
+        words = {engine: len(items) for engine, items in program.words.items()}
+        out.result = {
+            "output": str(output),
+            "target": program.target.name,
+            "dialect": program.dialect,
+            "words": words,
+            "size": len(data),
+        }
+        listed = ", ".join(f"{engine} {number}" for engine, number in words.items()) or "no instructions"
+        out.lines = lambda: [
+            f"{output}: {count(sum(words.values()), 'instruction')} for {program.target.name} ({listed}), "
+            f"{len(data):,} bytes"
+        ]
+
+
+app = command_app(asm)

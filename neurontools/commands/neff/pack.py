@@ -1,0 +1,40 @@
+"""`neurontools neff pack`: the inverse of unpack, byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neurontools.commands.lazy import command_app
+from neurontools.commands.options import Json
+from neurontools.files import need_folder
+from neurontools.output import report, write_whole
+
+
+def pack(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder that `neff unpack` made.", show_default=False)
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The NEFF to write.", show_default=False)
+    ],
+    json: Json = False,
+) -> None:
+    """Put an unpacked folder together into a NEFF.
+
+    Sizes and hash are made anew; a folder whose members were not changed gives the original file, byte for byte.
+    """
+    from formats import neff
+
+    with report("neff pack", json, folder=folder, output=output) as out:
+        need_folder(folder)
+        need_folder(output.parent)
+        with write_whole(output) as beside:
+            made = neff.pack(folder, beside)
+        out.result = {"output": str(output), "size": made.size, "method": made.method}
+        out.lines = lambda: [f"{output}: {made.size:,} bytes, {made.method}"]
+
+
+app = command_app(pack)

@@ -1,0 +1,119 @@
+"""`neurontools run`: a script with kernels, an assembler program or a NEFF, on the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neurontools.commands.lazy import command_app
+from neurontools.commands.options import ErrorExitCode, Json, Quiet, TargetName
+from neurontools.exits import ExitStatus
+from neurontools.files import need_folder
+from neurontools.output import report
+
+
+def run(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
+    ] = None,
+    target: TargetName = None,
+    lnc: Annotated[
+        int | None,
+        typer.Option(
+            "--lnc",
+            metavar="N",
+            min=1,
+            max=2,
+            help="Physical cores per logical core, for kernels launched without [n].",
+            show_default=False,
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE", help="Inputs of a NEFF by name (.npz).", show_default=False),
+    ] = None,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--outputs",
+            metavar="FILE",
+            help="Write the outputs by name (.npz); of a script, those of the last launch.",
+            show_default=False,
+        ),
+    ] = None,
+    save_neff: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-neff",
+            metavar="FILE",
+            help="Write the NEFF that ran; a script's second launch goes to FILE-2, and so on.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            help="Permute equal times and jitter latencies, to shake out races.",
+            show_default=False,
+        ),
+    ] = None,
+    timing: Annotated[
+        bool, typer.Option("--timing/--no-timing", help="Model the time of every instruction and transfer.")
+    ] = True,
+    nki: Annotated[
+        str,
+        typer.Option(
+            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
+        ),
+    ] = "auto",
+    quiet: Quiet = False,
+    error_exitcode: ErrorExitCode = None,
+    json: Json = False,
+) -> None:
+    """Run a script with NKI kernels, or a NEFF, on the emulator.
+
+    A script runs as __main__ with the arguments after `--`; `import nki` gives this toolkit's package, and the
+    script's own exit status passes through.  A NEFF takes its inputs from --inputs and reports outputs, time and
+    faults.  The exit status is 5 when an execution faulted or hung.
+    """
+    if nki not in ("auto", "neurontools", "installed"):
+        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    with report(
+        "run",
+        json,
+        quiet=quiet,
+        file=file,
+        arguments=arguments or None,
+        target=target,
+        lnc=lnc,
+        seed=seed,
+        inputs=inputs,
+        outputs=outputs,
+    ) as out:
+        from neurontools import running
+
+        for path in (outputs, save_neff):
+            if path is not None:
+                need_folder(path.parent)
+        wanted = running.Request(file, arguments or [], target, lnc, inputs, outputs, save_neff, seed, timing, nki)
+        if file.suffix == ".py":
+            if inputs is not None:
+                raise typer.BadParameter("a script makes its own inputs; --inputs is for a NEFF", param_hint="--inputs")
+            running.run_kernels(wanted, out)
+        else:
+            if arguments:
+                raise typer.BadParameter("only a script takes arguments", param_hint="ARGS")
+            running.run_file(wanted, out)
+        if out.status is ExitStatus.FAULT:
+            out.exit_code = error_exitcode
+
+
+app = command_app(run)

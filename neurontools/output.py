@@ -1,0 +1,156 @@
+"""What commands write: one report to standard output, notes to standard error, files whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from neurontools.exits import ExitStatus
+
+__all__ = ["Report", "current_report", "envelope", "folder_whole", "note", "report", "write_whole"]
+
+SHOWN_WARNINGS = 5
+
+_current: Report | None = None
+
+
+class Report:
+    """Collect what one command found, until it is printed as text or as one JSON document.
+
+    `result` is plain data for JSON; `lines` gives the text and is called only when text is wanted.
+    """
+
+    def __init__(self, command: str, as_json: bool, inputs: dict[str, object], quiet: bool = False) -> None:
+        self.command = command
+        self.as_json = as_json
+        self.quiet = quiet
+        self.inputs = inputs
+        self.result: object = None
+        self.lines: Callable[[], Iterable[str]] = tuple
+        self.warnings: list[str] = []
+        self.status = ExitStatus.OK
+        self.exit_code: int | None = None
+
+    def warn(self, *texts: str) -> None:
+        """Keep warnings for the report, and show the first ones at once unless the report is JSON."""
+        self.warnings += texts
+        if self.as_json or self.quiet:
+            return
+        for text in texts[:SHOWN_WARNINGS]:
+            note(f"warning: {text}")
+        if len(texts) > SHOWN_WARNINGS:
+            note(f"warning: and {len(texts) - SHOWN_WARNINGS} more; --json lists them")
+
+
+@contextmanager
+def report(command: str, as_json: bool = False, *, quiet: bool = False, **inputs: object) -> Iterator[Report]:
+    """Give a command its report, and print it when the command is through.
+
+    Errors pass: the command line's one funnel prints them, in the same envelope when JSON was asked for.
+    """
+    global _current
+    mine = Report(command, as_json, {k: _plain(v) for k, v in inputs.items() if v is not None}, quiet)
+    _current = mine
+    yield mine
+    code = int(mine.status) if mine.exit_code is None else mine.exit_code
+    if as_json:
+        document = envelope(command, mine.inputs, code, mine.warnings, result=mine.result)
+        print(json.dumps(document, indent=2, default=_plain, allow_nan=False))
+    elif not quiet:
+        for line in mine.lines():
+            print(line)
+    sys.stdout.flush()
+    _current = None
+    if code:
+        raise typer.Exit(code)
+
+
+def current_report() -> Report | None:
+    """Return the report of the command that runs now, and forget it."""
+    global _current
+    mine, _current = _current, None
+    return mine
+
+
+def envelope(
+    command: str, inputs: dict[str, object], code: int, warnings: list[str], **content: object
+) -> dict[str, Any]:
+    """Return the JSON document of a command: `content` is its `result`, or its `error`."""
+    from neurontools import __version__
+
+    return {
+        "schema": f"neurontools.{command.replace(' ', '.')}/1",
+        "tool": {"name": "neurontools", "version": __version__},
+        "inputs": inputs,
+        "exit": code,
+        **content,
+        "warnings": warnings,
+    }
+
+
+def note(text: str) -> None:
+    """Print a line for the person at the terminal, never mixed with the data on standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to, and rename it to `path` when all went well."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        yield beside
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_whole(path: Path) -> Iterator[Path]:
+    """Give a new folder beside `path` to fill, and rename it to `path` when all went well.
+
+    A folder that holds something is never replaced.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise typer.BadParameter(f"{path} exists already and is not an empty folder", param_hint="FOLDER")
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield beside
+        beside.chmod(0o777 & ~_umask())
+        if path.exists():
+            path.rmdir()
+        beside.rename(path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _plain(value: object) -> object:
+    """Return a value that JSON can carry: paths and enums by name, bytes as hex, arrays as lists."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, Path):
+        return [_plain(item) for item in value]
+    return str(value)

@@ -1,0 +1,59 @@
+"""What `neurontools run` asks of kernels that a script launches, and what those launches left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["Launch", "RunOptions", "current", "using"]
+
+
+class Launch(NamedTuple):
+    """One kernel launch: the built file and what running it gave."""
+
+    kernel: str
+    neff: bytes
+    result: Any
+
+
+@dataclass
+class RunOptions:
+    """Settings of the emulator for every launch, and a place to note each launch.
+
+    `lnc` is used for kernels launched without `kernel[n]`; `on_launch` is called after each run, before faults are
+    raised.
+    """
+
+    seed: int | None = None
+    timing: bool = True
+    lnc: int | None = None
+    on_launch: Callable[[Launch], None] | None = None
+    launches: list[Launch] = field(default_factory=list)
+
+    def note(self, kernel: str, neff: bytes, result: Any) -> None:
+        """Keep one launch."""
+        launch = Launch(kernel, neff, result)
+        self.launches.append(launch)
+        if self.on_launch is not None:
+            self.on_launch(launch)
+
+
+_current: RunOptions | None = None
+
+
+def current() -> RunOptions | None:
+    """Return the options of the running command, None outside `neurontools run`."""
+    return _current
+
+
+@contextmanager
+def using(options: RunOptions) -> Iterator[RunOptions]:
+    """Put options into force for a while."""
+    global _current
+    before, _current = _current, options
+    try:
+        yield options
+    finally:
+        _current = before

@@ -1,0 +1,39 @@
+"""What every test of a command asks: the JSON fits its schema, and damage is one line with status 3."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Cli, Ended
+from tests.cli.schema import problems
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+
+
+def checked_json(ended: Ended, command: str) -> Any:
+    """Return the result of a command run with --json, its document checked against the schema."""
+    document = ended.json
+    schema = json.loads((SCHEMAS / f"{command.replace(' ', '.')}.json").read_text())
+    assert problems(document, schema) == []
+    assert document["exit"] == ended.status
+    return document.get("result")
+
+
+def refuses_bad_files(cli: Cli, command: str, folder: Path, *more: object) -> None:
+    """Check a reading command against files that are missing, folders, empty, or no NEFF."""
+    words = command.split()
+    missing = cli(*words, folder / "missing.neff", *more)
+    assert missing.status == 4 and "missing.neff: no such file" in missing.error_line
+    assert cli(*words, folder, *more).status == 3
+    for name, content in (("empty", b""), ("noise", b"\x5a" * 5000), ("cut", bytes(1024))):
+        path = folder / f"{name}.neff"
+        path.write_bytes(content)
+        ended = cli(*words, path, *more)
+        assert ended.status == 3, ended
+        assert f"{name}.neff" in ended.error_line and ended.out == ""
+        failed = cli(*words, path, *more, "--json")
+        assert failed.status == 3 and failed.err == ""
+        assert failed.json["error"]["kind"] == "format"
+        checked_json(failed, command)

@@ -1,0 +1,49 @@
+"""A command line inside the test process: arguments in; status, output and notes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from neurontools.cli import main
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return the one JSON document on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def error_line(self) -> str:
+        """Return the one line a failed command says."""
+        lines = [line for line in self.err.splitlines() if not line.startswith("Try '")]
+        assert len(lines) == 1, f"one line expected, got: {self.err!r}"
+        assert lines[0].startswith("neurontools: ")
+        return lines[0].removeprefix("neurontools: ")
+
+
+Cli = Callable[..., Ended]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Return a function that runs one command line."""
+
+    def run(*arguments: object) -> Ended:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Ended(int(status), out, err)
+
+    return run

@@ -1,0 +1,28 @@
+"""`neurontools neff queues`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.check import checked_json, refuses_bad_files
+from tests.cli.conftest import Cli
+
+
+def test_queues_with_their_transfers(cli: Cli, program_file: Path) -> None:
+    rows = [line.split() for line in cli("neff", "queues", program_file).out.splitlines()[1:]]
+    assert rows == [["qIn", "data", "sp", "16", "8-23", "1", "0"], ["qOut", "data", "act", "16", "24-39", "1", "0"]]
+
+
+def test_json(cli: Cli, program_file: Path) -> None:
+    result = checked_json(cli("neff", "queues", program_file, "--json"), "neff queues")
+    assert [(q["name"], q["blocks"], q["semaphores"][0]) for q in result["queues"]] == [("qIn", 1, 8), ("qOut", 1, 24)]
+
+
+def test_words_are_counted_in_a_real_file(cli: Cli, corpus: Path) -> None:
+    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    result = checked_json(cli("neff", "queues", path, "--json"), "neff queues")
+    assert {q["name"]: q["words"] for q in result["queues"]} == {"qPoolDynamic": 4, "qSPDynamicHW": 1}
+
+
+def test_bad_files(cli: Cli, tmp_path: Path) -> None:
+    refuses_bad_files(cli, "neff queues", tmp_path)

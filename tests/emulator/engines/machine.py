@@ -1,0 +1,89 @@
+"""A bench for executors: the memories of one core, a port per word, and words written as plain calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from emulator import activation_functions
+from emulator.access import Resolver
+from emulator.arch import arch_of
+from emulator.dtypes import numpy_dtype
+from emulator.engines import PeState, bind
+from emulator.memory import ChipMemory
+from formats import isa
+from formats.dtypes import Dtype
+from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
+
+NAMES = {int(f): f.name.lower() for f in isa.ActivationFunction}
+
+
+class Bench:
+    """One core's memories and engine state; doubles as the port of the word under test."""
+
+    def __init__(self, target: str = "trn2") -> None:
+        self.arch = arch_of(target)
+        self.generation = self.arch.generation
+        self.memory = ChipMemory(0, 128, 0x9000, 1 << 14, 1 << 11)
+        self.resolver = Resolver(self.memory, self.arch)
+        self.pe = PeState()
+        self.accumulators = np.zeros(128, np.float32)
+        self.registers = [0] * 256
+        self.device: dict[int, int] = {}
+        self.branched: list[int] = []
+        self.engine = "DVE"
+        self.extended = True
+        self.core = self
+
+    # the port
+    def read(self, name: str) -> np.ndarray:
+        return self._operand(name).view
+
+    write = read
+
+    def pointer(self, name: str) -> np.ndarray | None:
+        found = self._operand(name)
+        return None if found is None else found.view
+
+    def _operand(self, name: str):
+        return self.resolver.resolve(self.word, name, self.engine)
+
+    def activation(self, function_id: int):
+        return activation_functions.bind(NAMES[function_id])
+
+    def branch(self, byte_offset: int) -> None:
+        self.branched.append(byte_offset)
+
+    def write_device(self, address: int, size: int, value: int) -> None:
+        self.device[address] = value & ((1 << 8 * size) - 1)
+
+    def read_device(self, address: int, size: int) -> int:
+        return self.device[address] & ((1 << 8 * size) - 1)
+
+    # the bench
+    def bind(self, word: isa.Instruction, engine: str | None = None):
+        self.word, self.engine = word, engine or type(word).ENGINES[0]
+        return bind(word, self)
+
+    def run(self, word: isa.Instruction, engine: str | None = None) -> None:
+        self.bind(word, engine)()
+
+    def put(self, address: int, values: np.ndarray, dtype: Dtype) -> None:
+        """Store a (partitions, elements) array at an engine address."""
+        self.at(address, values.shape, dtype)[...] = np.asarray(values).astype(numpy_dtype(dtype))
+
+    def at(self, address: int, shape: tuple[int, int], dtype: Dtype) -> np.ndarray:
+        """Return (partitions, elements) at an engine address as a view."""
+        stride = SBUF_PARTITION_STRIDE if address < PSUM_BASE else PSUM_PARTITION_STRIDE
+        memory = self.memory.sbuf if address < PSUM_BASE else self.memory.psum
+        first, byte = divmod(address % PSUM_BASE, stride)
+        rows = memory[first:first + shape[0], byte:byte + shape[1] * numpy_dtype(dtype).itemsize]
+        return rows.view(numpy_dtype(dtype))
+
+
+def flat(address: int, count: int, dims: int = 3, step: int = 1) -> AccessPattern:
+    """Return a pattern of one dimension."""
+    return AccessPattern(address, (step,) + (1,) * (dims - 1), (count,) + (1,) * (dims - 1))
+
+
+A, B, C, P = 0x0000, 0x2000, 0x4000, 0x8000      # places in SBUF, far enough apart for the tiles of the tests
+PSUM = PSUM_BASE

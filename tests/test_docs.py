@@ -1,0 +1,84 @@
+"""Documentation is complete: commands, schemas, tests, exit statuses, the Python interface, links."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import neurontools
+from neurontools.cli import LAZY
+from neurontools.commands.lazy import LazyGroup
+from neurontools.commands.neff import LAZY as NEFF
+from neurontools.exits import ExitStatus
+from neurontools.man import commands
+
+ALL = {name: command for name, command in commands() if name}
+LEAVES = sorted(name for name, command in ALL.items() if not isinstance(command, LazyGroup))
+SUMMARIES = {**{n: e.summary for n, e in LAZY.items()}, **{f"neff {n}": e.summary for n, e in NEFF.items()}}
+
+
+def test_the_tables_know_every_command() -> None:
+    assert set(SUMMARIES) == set(ALL)
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_command_has_one_summary_everywhere(name: str, root: Path) -> None:
+    assert ALL[name].help.strip().split("\n")[0] == SUMMARIES[name]
+    text = (root / "docs" / "commands.md").read_text()
+    section = re.search(rf"^## neurontools {name}\n\n(.*)$", text, re.MULTILINE)
+    assert section is not None, f"docs/commands.md has no section on {name}"
+    assert section[1] == SUMMARIES[name]
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_command_has_example_schema_and_test(name: str, root: Path) -> None:
+    section = (root / "docs" / "commands.md").read_text().split(f"## neurontools {name}\n")[1].split("\n## ")[0]
+    assert f"    neurontools {name} " in section, "no example"
+    schema = json.loads((root / "docs" / "schemas" / f"{name.replace(' ', '.')}.json").read_text())
+    assert schema["properties"]["schema"]["const"] == f"neurontools.{name.replace(' ', '.')}/1"
+    assert (root / "tests" / "cli" / f"test_{name.replace(' ', '_')}.py").exists()
+
+
+def test_documentation_knows_no_other_commands(root: Path) -> None:
+    sections = re.findall(r"^## neurontools (.*)$", (root / "docs" / "commands.md").read_text(), re.MULTILINE)
+    assert sorted(sections) == sorted(ALL)
+    schemas = {path.stem.replace(".", " ") for path in (root / "docs" / "schemas").iterdir()}
+    assert schemas == set(LEAVES)
+
+
+def test_exit_statuses_are_documented(root: Path) -> None:
+    rows = re.findall(r"^\| ([\d, ]+) \| ", (root / "docs" / "commands.md").read_text(), re.MULTILINE)
+    assert sorted(int(n) for row in rows for n in row.split(",")) == sorted(ExitStatus)
+
+
+def test_readme_names_every_command(root: Path) -> None:
+    text = (root / "README.md").read_text()
+    for name in LAZY:
+        assert f"neurontools {name}" in text
+
+
+def test_readme_has_the_two_set_up_commands(root: Path) -> None:
+    lines = [line for line in (root / "README.md").read_text().splitlines() if line.startswith("    python3 -m venv")]
+    assert len(lines) == 2
+    assert re.search(r"neurontools run (examples/\w+\.py)$", lines[0]) and lines[1].endswith("pytest -n 2")
+    example = lines[0].split()[-1]
+    assert (root / example).exists()
+
+
+def test_python_interface_is_documented(root: Path) -> None:
+    text = (root / "docs" / "api.md").read_text()
+    for name in neurontools.__all__:
+        if name != "__version__":
+            assert re.search(rf"`{name}\b", text), f"docs/api.md does not mention {name}"
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/architecture.md", "docs/api.md"]
+)
+def test_links_lead_somewhere(page: str, root: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (root / page).read_text()):
+        if not target.startswith("http"):
+            assert (root / page).parent.joinpath(target).exists(), f"{page}: {target}"
