@@ -2,8 +2,8 @@
 
     python benchmarks/matmul.py [SIZE] [REPEATS]
 
-The file is built once and run several times; the best run counts, and NumPy's best of the same number of runs in the same
-process is the measure. One BLAS thread for both.
+The file is built once and run several times; the best run counts, and NumPy's best of the same number of runs in the
+same process is the measure. One BLAS thread for both.
 """
 
 import os

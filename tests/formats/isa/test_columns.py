@@ -60,3 +60,10 @@ def test_columns_of_one_class_and_of_the_header() -> None:
     for read, bad in ((isa.columns, data[:-1]), (isa.columns_by_class, data[:-1]), (isa.columns, isa.Select().raw)):
         with pytest.raises(FormatError):
             read(bad)
+
+
+def test_words_with_codes_of_ours_are_unknown_columns_in_the_neuron_dialect() -> None:
+    data = b"".join(isa.Activate(function=code).raw for code in (7, 0xC7, 130)) + isa.Memset(value=1.0).raw
+    found = isa.columns_by_class(data)
+    assert {cls: table["index"].tolist() for cls, table in found.items()} == {isa.Activate: [0, 2], isa.Unknown: [1, 3]}
+    assert isa.columns_by_class(data, dialect="extended")[isa.Activate]["function"].tolist() == [7, 0xC7, 130]

@@ -133,3 +133,28 @@ def test_replace_changes_one_field_and_refuses_strangers() -> None:
         isa.MatMul(no_such_field=1)
     with pytest.raises(FormatError, match="another opcode"):
         isa.MatMul(opcode=1)
+
+
+@pytest.mark.parametrize("changes", [
+    {"wait_mode": "EVENT_SET", "wait_index": 4, "wait_value": 9}, {"wait_index": 4}, {"wait_value": 1},
+    {"update_index": 7}, {"wait2_mode": "EVENT_SET", "wait2_value": 9}, {"wait2_index": 4},
+    {"update2_mode": "SEM_INC", "update2_value": 1}, {"update2_index": 3}, {"update2_value": 5},
+    {"update2_mode": 0x44, "update2_value": 5}, {"wait2_mode": 6, "wait2_value": 5},
+])
+def test_what_synchronisation_text_leaves_out_is_in_braces(changes: dict[str, object]) -> None:
+    word = isa.EventSemaphore(**changes)
+    assert isa.assemble(word.asm) == word.raw
+    # Only a mode without a name prints its value; everything else here has no place in the text.
+    assert ("{" in word.asm) != (6 in changes.values() or 0x44 in changes.values())
+
+
+def test_flags_that_contradict_each_other_are_kept() -> None:
+    word = isa.TensorScalar(immediate0_pointer=0x4000, immediate0_is_integer=1)
+    assert "imm=0x4000,0" in word.text and word.asm.endswith("{immediate0_is_integer=0x1}")
+    assert isa.assemble(word.asm) == word.raw
+
+
+def test_a_float_replaces_an_integer_immediate() -> None:
+    word = isa.TensorScalar(immediate0=isa.Bits(5))
+    assert word.immediate0_is_integer == 1 and word.immediate0 == isa.Bits(5)
+    assert word.replace(immediate0=5.0) == isa.TensorScalar(immediate0=5.0)
