@@ -6,6 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from emulator.addresses import address_map
 from emulator.arch import arch_of
 from emulator.core import Core
 from emulator.cost import CostModel
+from emulator.dma.queues import DmaQueue
 from emulator.dma.system import DmaSystem
 from emulator.dtypes import numpy_dtype
 from emulator.errors import FaultError, InputError, LoadError
@@ -24,13 +26,13 @@ from emulator.events import Event, Notice, SemaphoreChange
 from emulator.faults import Fault, Place
 from emulator.hang import Hang, explain
 from emulator.memory import DeviceMemory, new_hash
+from emulator.sequencer import Sequencer
 from emulator.windows import read_device, write_device
 from formats.dtypes import Dtype
 from formats.errors import NeuronError, UnsupportedError
 from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:
-    from emulator.dma.queues import DmaQueue
     from emulator.loader import LoadedModel
     from formats.neff import Neff
 
@@ -166,6 +168,35 @@ class Device:
         finally:
             self._stepping = False
         return self._pending.popleft() if self._pending else None
+
+    def ahead(self) -> tuple[int, Sequencer | DmaQueue] | None:
+        """Let words issue until a completion is due next; return its time and whose it is, without completing it.
+
+        None where `step` gives something else first: an event that is ready, a fault at issue, the end, a hang.
+        """
+        self._arm(stepping=True)
+        try:
+            while self.heap and not self._pending and not self._ended:
+                time_ps, _, callback = self.heap[0]
+                if getattr(callback, "__func__", None) is Sequencer.complete:
+                    return time_ps, callback.__self__  # type: ignore[attr-defined]
+                if isinstance(callback, partial) and callback.args and isinstance(callback.args[0], DmaQueue):
+                    return time_ps, callback.args[0]
+                self._advance()
+            if not self.heap and not self._pending and not self._ended:
+                self._settle()
+        finally:
+            self._stepping = False
+        return None
+
+    def take_pending(self) -> Event | None:
+        """Return an event that is ready and was not returned by `step` (an observer raised), None where there is none."""
+        return self._pending.popleft() if self._pending else None
+
+    @property
+    def unreported(self) -> bool:
+        """Tell whether `step` would return an event without moving on."""
+        return bool(self._pending)
 
     def run(self, until: int | Callable[[Event], object] | None = None) -> str:
         """Run to the end, to a time in picoseconds, or until a function of the event returns true.

@@ -30,7 +30,7 @@ Target = tuple[Key, str, int | None, str]   # what is signalled, by whom, by how
 class Signal(NamedTuple):
     """Something that signals what an engine waits for.
 
-    `engine` is the engine whose word signals or, for a DMA transfer, the queue; `owner` the engine whose stream it is in.
+    `engine` is the engine whose word signals or, for a DMA transfer, the queue; `owner` the engine of the stream.
     `amount` is what it adds, None where it writes. `state` is "done", "running", "blocked" (that word waits itself) or
     "queued" (behind the word at `behind`).
     """

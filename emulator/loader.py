@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.addresses import AddressMap, address_map
+from emulator.dma.blocks import block_parts
+from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.rings import Segment, share_out
-from emulator.dma.sources import absolute_word, block_parts, direct_copies, send_copies
 from emulator.dma.system import DmaQueue
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
@@ -103,6 +104,7 @@ class _CoreLoader:
     ) -> None:
         self.subgraph, self.placement, self.device, self.addresses = subgraph, placement, device, addresses
         self.core, self.cores = subgraph.index, cores
+        self.direct = DirectContext(placement, addresses, subgraph.index)
         self.extended = subgraph.dialect == "extended"
         self.queues: dict[str, DmaQueue] = {
             queue.name: self._queue(queue) for queue in sorted(subgraph.queues.values(), key=lambda q: q.name)
@@ -141,10 +143,9 @@ class _CoreLoader:
             return self._trigger(word, pc, slot, engine, where)
         if isinstance(word, SendReceive):
             return self._send(word, pc, slot, engine, where)
-        loaded = absolute_word(word, self.placement, self.addresses, self.core, where)  # type: ignore[arg-type]
+        loaded, copies, casts = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         queue = self._dynamic_queue(engine, loaded.semaphore, where)
-        copies = direct_copies(word, loaded, self.placement, self.addresses, self.core, where)  # type: ignore[arg-type]
-        op = "copy" if loaded.src_dtype == loaded.dst_dtype else "cast"
+        op = "cast" if casts else "copy"
 
         def transfer() -> Transfer:
             return Transfer(

@@ -26,12 +26,12 @@ __all__ = ["Result", "Stats", "check_inputs", "run"]
 
 Array = npt.NDArray[Any]
 Progress = Callable[["Device"], None]
-_PROGRESS_EVERY = 2048  # completions between two calls of the progress hook
+_REPORT_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What an execution did; busy times are picoseconds per (core, engine)."""
+    """What an execution did: words by (core, engine), DMA bytes as they arrive, `seconds` of this machine's time."""
 
     instructions: int = 0
     transfers: int = 0
@@ -79,21 +79,28 @@ def run(
     timing: bool = True,
     lnc: int | None = None,
     progress: Progress | None = None,
+    observers: Sequence[Any] = (),
+    max_steps: int | None = None,
+    limit_ps: int | None = None,
 ) -> Result:
     """Load a NEFF, execute it once with the given inputs and return what came out.
 
     `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
     types. `seed` shakes the schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
-    `progress` is called with the device every few thousand completions. Faults and hangs are values of the result;
-    raises InputError for wrong inputs, LoadError, UnsupportedError or FormatError where the file cannot be loaded.
+    `progress` is called with the device a few times a second; `observers` see every event, and what they keep in
+    `findings` is returned; `max_steps` and `limit_ps` end what does not end by itself. Faults and hangs are values of
+    the result; raises InputError for wrong inputs, LoadError, UnsupportedError or FormatError where the file cannot be
+    loaded.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
-    if lnc is not None and lnc != len(opened.subgraphs):
-        raise InputError(f"file is for {len(opened.subgraphs)} core(s), not for {lnc}")
+    cores = len(opened.subgraphs)
+    if lnc is not None and lnc != cores:
+        raise InputError(f"file is for {cores} core(s), not for {lnc}")
     if checks:
-        raise InputError(f"unknown check {checks[0]!r}")
+        raise InputError(f"no check {checks[0]!r} here; pass its observer")
     arrays = check_inputs(opened, inputs or {})
-    device = Device(opened.target, cores=len(opened.subgraphs), timing=timing, seed=seed)
+    device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps)
+    device.observers.extend(observers)
     device.load(opened)
     device.set_inputs(arrays)
     started = perf_counter()
@@ -101,7 +108,8 @@ def run(
         device.run()
     else:
         _run_with(device, progress)
-    return _result(device, perf_counter() - started)
+    findings = tuple(finding for observer in observers for finding in getattr(observer, "findings", ()))
+    return _result(device, perf_counter() - started, findings)
 
 
 def check_inputs(neff: Neff, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -130,33 +138,36 @@ def _check_input(tensor: TensorInfo, value: Any) -> Array:
 
 
 def _run_with(device: Device, progress: Progress) -> None:
-    """Step the device to its end and report on the way."""
-    count = 0
-    while device.step() is not None:
-        count += 1
-        if count % _PROGRESS_EVERY == 0:
-            progress(device)
+    """Run in slices of emulated time that take about a third of a second each, and report after every one."""
+    span = 1
+    started = perf_counter()
+    while device.run(until=device.now_ps + span) == "until":
+        spent = perf_counter() - started
+        if spent < _REPORT_SECONDS / 2:
+            span *= 2
+            continue
+        if spent > _REPORT_SECONDS * 2:
+            span = max(1, span // 2)
+        progress(device)
+        started = perf_counter()
     progress(device)
 
 
-def _result(device: Device, seconds: float) -> Result:
+def _result(device: Device, seconds: float, findings: tuple[Any, ...]) -> Result:
     outputs = device.outputs()
+    by_core: tuple[dict[str, Array], ...] = ()
+    if device.model is not None:
+        # Cores of one logical core share their outputs; each fills its part.
+        by_core = tuple(
+            {name: array for name, array in outputs.items() if name in core.placement.by_name}
+            for core in device.model.cores
+        )
     words = {(core.index, name): engine.completed for core in device.cores for name, engine in core.engines.items()}
-    queues = device.dma.queues
     stats = Stats(
-        sum(words.values()),
-        sum(queue.completed for queue in queues),
-        sum(queue.nbytes for queue in queues),
-        seconds,
-        words,
+        instructions=sum(words.values()),
+        transfers=sum(queue.completed for queue in device.queues),
+        dma_bytes=sum(queue.nbytes for queue in device.queues),
+        seconds=seconds,
+        words=words,
     )
-    return Result(
-        outputs,
-        tuple(dict(outputs) for _ in device.cores),
-        device.fault,
-        device.hang,
-        (),
-        tuple(device.warnings),
-        device.now_ps,
-        stats,
-    )
+    return Result(outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats)

@@ -6,7 +6,7 @@
 # round. The store waits behind them. The emulator stops when nothing can move, and says who waits for whom.
 .target trn2
 .name deadlock
-.input  x float32 [128, 64]
+.constant x float32 [128, 64] 1.0
 .output y float32 [128, 64]
 .queue  qIn  sp   8
 .queue  qOut pool 24

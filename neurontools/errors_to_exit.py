@@ -30,8 +30,8 @@ def classify(error: BaseException) -> Failure:
     if isinstance(error, FormatError):
         return Failure(ExitStatus.BAD_INPUT, "format", _line(error))
     if isinstance(error, NeuronError) and isinstance(error, ValueError):
-        # A kernel that breaks a documented limit: the message names argument, limit and line.
-        return Failure(ExitStatus.BAD_INPUT, "limit", _line(error))
+        # A kernel that breaks a documented limit, an input array of another shape: the message says which.
+        return Failure(ExitStatus.BAD_INPUT, "input", _line(error))
     if isinstance(error, NeuronError):
         # Errors of the emulator: an execution that cannot go on.
         return Failure(ExitStatus.FAULT, getattr(error, "kind", None) or "fault", _line(error))

@@ -14,6 +14,7 @@ from neurontools.commands.lazy import LazyGroup
 from neurontools.commands.neff import LAZY as NEFF
 from neurontools.exits import ExitStatus
 from neurontools.man import commands
+from tests import screens
 
 ALL = {name: command for name, command in commands() if name}
 LEAVES = sorted(name for name, command in ALL.items() if not isinstance(command, LazyGroup))
@@ -82,3 +83,8 @@ def test_links_lead_somewhere(page: str, root: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", (root / page).read_text()):
         if not target.startswith("http"):
             assert (root / page).parent.joinpath(target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("page", screens.PAGES)
+def test_screens_are_real(page: str, root: Path) -> None:
+    assert screens.renewed(page) == (root / page).read_text(), "run `python -m tests.screens`"

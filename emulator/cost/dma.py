@@ -27,9 +27,9 @@ _V23, _V24, _V34, _ALL = _V2 + _V3, _V2 + _V4, _V3 + _V4, _V2 + _V3 + _V4
 FIGURES: tuple[Figure, ...] = (
     Figure("start",             _V3,  700.0, "ns", "observed", "hardware.md 4.3: trigger to queue activity 614-768"),
     Figure("start",             _V24, 700.0, "ns", "inferred", "hardware.md 4.3 for trn2; nothing published here"),
-    Figure("first_read",        _V3,  242.0, "ns", "observed", "hardware.md 8.2: B-1, load: queue active to first data"),
+    Figure("first_read",        _V3,  242.0, "ns", "observed", "hardware.md 8.2: B-1, load: queue to first data"),
     Figure("first_read",        _V24, 242.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
-    Figure("first_write",       _V3,  131.0, "ns", "observed", "hardware.md 8.2: B-1, store: queue active to first data"),
+    Figure("first_write",       _V3,  131.0, "ns", "observed", "hardware.md 8.2: B-1, store: queue to first data"),
     Figure("first_write",       _V24, 131.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
     # 600 ns per transfer are documented for hardware descriptor generation (4.4); the curve of 4.2 needs 820.
     Figure("generate",          _V3,  820.0, "ns", "observed", "hardware.md 4.2: fitted to the 11 points of B-4"),
@@ -121,6 +121,7 @@ def dma_costs(target: str) -> DmaCosts:
         return round(found[name] * 1000)
 
     return DmaCosts(
-        ps("start"), ps("first_read"), ps("first_write"), ps("generate"), ps("prebuilt"), ps("descriptor"), 1000 / found["read_rate"],
+        ps("start"), ps("first_read"), ps("first_write"),
+        ps("generate"), ps("prebuilt"), ps("descriptor"), 1000 / found["read_rate"],
         1000 / found["write_rate"], 1000 / found["hbm_rate"], ps("completion"), ps("semaphore_spacing"),
         int(found["rows_per_engine"]), found["transpose_share"], found["compute_share"])

@@ -47,6 +47,8 @@ class _Bound:
     def __init__(self, device: Device, transfer: Transfer, side: Side, operand: str) -> None:
         self.side = side
         if side.space == "SBUF":
+            if side.core >= len(device.cores):
+                raise _out_of_bounds(transfer, side, operand, *side.span, f"cores 0 to {len(device.cores) - 1}")
             core = device.cores[side.core]
             self.memory: Bytes = core.sbuf
             self.plane: Plane = core.sbuf_written

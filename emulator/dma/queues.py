@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from emulator.dma.transfer import Transfer
+from emulator.dma.transfer import Shares, Transfer
 
 __all__ = ["DmaQueue"]
 
@@ -21,11 +21,13 @@ class DmaQueue:
         "core",
         "engine",
         "generator_ps",
+        "handed",
         "kind",
         "name",
         "nbytes",
         "num_queues",
         "pending",
+        "retired",
         "ring",
         "semaphores",
     )
@@ -38,6 +40,9 @@ class DmaQueue:
         self.pending: deque[Transfer] = deque()
         self.completed = 0
         self.nbytes = 0
+        # How often transfers of each shape were handed to the rings and completed; rings count their descriptors by it.
+        self.handed: dict[Shares, int] = {}
+        self.retired: dict[Shares, int] = {}
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
 
     def __repr__(self) -> str:

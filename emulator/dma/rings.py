@@ -1,16 +1,20 @@
 """DMA engines and their rings of descriptors, as far as a debugger looks at them.
 
+Nothing here is kept up to date while a program runs: a ring is read off its queue when somebody looks.
 Source: formats.md 8.1, hardware.md 4.1.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS
-from emulator.dma.transfer import DmaDescriptor, Transfer
+from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
+
+if TYPE_CHECKING:
+    from emulator.dma.queues import DmaQueue
 
 __all__ = ["DmaEngine", "Ring", "Segment", "share_out"]
 
@@ -31,19 +35,36 @@ class Segment(NamedTuple):
 
 
 class Ring:
-    """A ring of descriptors; `head` and `tail` are positions in it, `outstanding` what lies between them.
-
-    Descriptors are made when somebody looks: a transfer is kept as a range of its rows.
-    """
+    """A ring of descriptors; `head` and `tail` are positions in it, `outstanding` counts what lies between them."""
 
     def __init__(self, core: int, engine: int, index: int) -> None:
         self.core, self.engine, self.index = core, engine, index
-        self.queue: str | None = None
+        self.owner: DmaQueue | None = None
         self.size = RING_SIZE
-        self.handed_over = 0
-        self.completed = 0
-        self._segments: deque[Segment] = deque()
         self.prebuilt: list[Segment] = []  # written at load time, in trigger order, by blocks of a static queue
+
+    @property
+    def queue(self) -> str | None:
+        """Return the name of the queue that the ring belongs to."""
+        return None if self.owner is None else self.owner.name
+
+    @property
+    def handed_over(self) -> int:
+        """Return the descriptors that the engine was ever given."""
+        return 0 if self.owner is None else self._count(self.owner.handed)
+
+    @property
+    def completed(self) -> int:
+        """Return the descriptors that have completed."""
+        return 0 if self.owner is None else self._count(self.owner.retired)
+
+    def _count(self, counts: Mapping[Shares, int]) -> int:
+        engine = self.engine
+        return sum(
+            times * (shares[engine][1] - shares[engine][0] + 1)
+            for shares, times in counts.items()
+            if engine < len(shares)
+        )
 
     @property
     def head(self) -> int:
@@ -61,43 +82,42 @@ class Ring:
         return self.handed_over - self.completed
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Return the parts of transfers that are in the ring, the next one first."""
+        pending = () if self.owner is None else self.owner.pending
+        return tuple(Segment(t, *t.shares[self.engine]) for t in pending if self.engine < len(t.shares))
+
+    @property
     def descriptors(self) -> tuple[DmaDescriptor, ...]:
         """Return the outstanding descriptors, the next one first."""
-        return tuple(self._walk(self._segments))
+        return tuple(_walk(self.segments))
 
     @property
     def prebuilt_descriptors(self) -> tuple[DmaDescriptor, ...]:
         """Return the descriptors that the loader wrote into the ring."""
-        return tuple(self._walk(self.prebuilt))
+        return tuple(_walk(self.prebuilt))
 
-    @staticmethod
-    def _walk(segments: deque[Segment] | list[Segment]) -> Iterator[DmaDescriptor]:
-        for segment in segments:
-            yield from segment.transfer.descriptors(segment.first, segment.last)
-            yield DmaDescriptor(segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
 
-    def push(self, segment: Segment) -> None:
-        """Hand descriptors over: the tail moves."""
-        self._segments.append(segment)
-        self.handed_over += segment.size
-
-    def pop(self) -> None:
-        """Complete the oldest segment: the head moves."""
-        self.completed += self._segments.popleft().size
+def _walk(segments: Iterable[Segment]) -> Iterator[DmaDescriptor]:
+    for segment in segments:
+        yield from segment.transfer.descriptors(segment.first, segment.last)
+        yield DmaDescriptor(segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
 
 
 class DmaEngine:
     """One DMA engine of a core; `free_ps` is when all it was given has moved, `busy_ps` how long it moved data."""
+
+    __slots__ = ("busy_ps", "core", "free_ps", "index", "rings")
 
     def __init__(self, core: int, index: int) -> None:
         self.core, self.index = core, index
         self.rings = tuple(Ring(core, index, ring) for ring in range(DMA_RINGS))
         self.free_ps = 0
         self.busy_ps = 0
-        self.nbytes = 0
 
 
-def share_out(pieces: int, per_engine: int, engines: int = DMA_ENGINES) -> tuple[tuple[int, int], ...]:
+@cache
+def share_out(pieces: int, per_engine: int, engines: int = DMA_ENGINES) -> Shares:
     """Return which descriptors each engine takes, as (first, last): at least `per_engine` each, in order."""
     each = max(per_engine, -(-pieces // engines))
     return tuple((first, min(first + each, pieces)) for first in range(0, pieces, each))

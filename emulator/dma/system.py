@@ -6,15 +6,15 @@ shares the same bandwidth in another order. Source: hardware.md 4.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
-from emulator.cost.dma import UNIT, dma_costs
 from emulator.dma.binding import bind, place_of
 from emulator.dma.queues import DmaQueue
 from emulator.dma.regions import regions_of
-from emulator.dma.rings import DmaEngine, Ring, Segment, share_out
-from emulator.dma.transfer import Transfer
+from emulator.dma.rings import DmaEngine, Ring, share_out
+from emulator.dma.transfer import Shares, Transfer
 from emulator.errors import FaultError, LoadError
 from emulator.events import Event
 from formats.errors import FormatError, UnsupportedError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DmaQueue", "DmaSystem"]
 
+_NEVER = 1 << 62
+
 
 class DmaSystem:
     """All DMA engines, rings and queues of one device; `engines[core][engine].rings[ring]`."""
@@ -31,10 +33,11 @@ class DmaSystem:
     def __init__(self, device: Device) -> None:
         self._device = device
         self.addresses = address_map(device.target.generation)
-        self.costs = dma_costs(device.target.name) if device.timing else UNIT
+        self.costs = device.costs.dma
         self.engines: list[list[DmaEngine]] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
+        self._durations: dict[tuple[Shares, int, bool, str], tuple[int, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self.triggered = 0
 
@@ -69,7 +72,7 @@ class DmaSystem:
             raise LoadError(f"queue {name!r} is number {ring + 1} on core {core}; DMA engines have {DMA_RINGS} rings")
         queue = DmaQueue(core, name, engine, ring, num_queues, semaphores, kind)
         for dma_engine in self._engines_of(core)[:num_queues]:
-            dma_engine.rings[ring].queue = name
+            dma_engine.rings[ring].owner = queue
         self.queues.append(queue)
         self._by_name[core, name] = queue
         return queue
@@ -104,40 +107,51 @@ class DmaSystem:
         transfer.generated_ps = begin
         writes = transfer.writes_hbm
         ready = begin + costs.start_ps + costs.first_byte_ps(writes)
-        pieces = transfer.pieces
-        transfer.shares = share_out(pieces, costs.rows_per_engine, queue.num_queues)
-        share = self._share(transfer)
-        ring = queue.ring
-        each = transfer.nbytes / pieces if pieces else 0
-        started, end = None, ready
-        for engine, (first, last) in zip(self.engines[transfer.core], transfer.shares, strict=False):
-            count = last - first
-            nbytes = int(count * each)
-            at = max(ready, engine.free_ps)
-            engine.free_ps = done = at + costs.data_ps(count, nbytes, writes, share)
-            engine.busy_ps += done - at
-            engine.nbytes += nbytes
-            engine.rings[ring].push(Segment(transfer, first, last))
-            started = at if started is None or at < started else started
-            end = max(end, done)
+        transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
+        queue.handed[shares] = queue.handed.get(shares, 0) + 1
+        started = end = ready
+        earliest = _NEVER
+        times = self._times(transfer, shares, writes)
+        for engine, duration in zip(self.engines[transfer.core], times, strict=False):
+            free = engine.free_ps
+            at = ready if free < ready else free
+            engine.free_ps = done = at + duration
+            engine.busy_ps += duration
+            if at < earliest:
+                started = earliest = at
+            if done > end:
+                end = done
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
         if hbm_bytes:
             self._hbm_free[stack] = max(self._hbm_free[stack], ready) + int(hbm_bytes * costs.hbm_ps_per_byte)
             end = max(end, self._hbm_free[stack])
-        transfer.started_ps = ready if started is None else started
-        planned = end + costs.completion_ps(len(transfer.shares))
+        transfer.started_ps = started
+        planned = end + costs.completion_ps(len(shares))
         # In order inside a queue, whatever the engines did.
         transfer.planned_ps = max(planned, queue.pending[-1].planned_ps) if queue.pending else planned
 
-    def _share(self, transfer: Transfer) -> float:
+    def _times(self, transfer: Transfer, shares: Shares, writes: bool) -> tuple[int, ...]:
+        """Return how long each engine is busy with its part of a transfer."""
         op = transfer.op
+        key = (shares, transfer.nbytes, writes, op)
+        times = self._durations.get(key)
+        if times is None:
+            share = self._share(op)
+            each = transfer.nbytes / shares[-1][1] if shares else 0
+            times = self._durations[key] = tuple(
+                self.costs.data_ps(last - first, int((last - first) * each), writes, share) for first, last in shares
+            )
+        return times
+
+    def _share(self, op: str) -> float:
         if op in ("copy", "cast"):
             return 1.0
         return self.costs.transpose_share if op == "transpose" else self.costs.compute_share
 
     def _schedule(self, queue: DmaQueue, time_ps: int) -> None:
-        self._device.schedule(time_ps, lambda now_ps: self._complete(queue, now_ps))
+        # A partial, not a lambda: `Device.ahead` reads the queue off it.
+        self._device.schedule(time_ps, partial(self._complete, queue))
 
     def _complete(self, queue: DmaQueue, now_ps: int) -> None:
         """Move the bytes of the queue's oldest transfer, then raise its semaphores."""
@@ -172,8 +186,7 @@ class DmaSystem:
         queue.pending.popleft()
         queue.completed += 1
         queue.nbytes += transfer.nbytes
-        for engine, _ in zip(self.engines[transfer.core], transfer.shares, strict=False):
-            engine.rings[queue.ring].pop()
+        queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1
         transfer.state, transfer.completed_ps = "done", now_ps
 
     def _event(self, transfer: Transfer, now_ps: int) -> Event:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
 
-__all__ = ["DESCRIPTOR_LIMIT", "Copies", "DmaDescriptor", "Limit", "Part", "Side", "Transfer"]
+__all__ = ["DESCRIPTOR_LIMIT", "Copies", "DmaDescriptor", "Limit", "Part", "Shares", "Side", "Transfer", "check_sizes"]
 
 DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
+
+
+# Which descriptors of a transfer each engine takes, as (first, last).
+Shares = tuple[tuple[int, int], ...]
 
 
 class Limit(NamedTuple):
@@ -83,6 +88,17 @@ class Part(NamedTuple):
         return tuple(dict.fromkeys(destination for _, destination in self.copies))
 
 
+def check_sizes(source: Side, target: Side, where: str) -> None:
+    """Raise LoadError where two sides do not hold the same number of whole elements."""
+    if not source.nbytes or not target.nbytes:
+        raise LoadError(f"{where} has no bytes to move")
+    have, want = source.nbytes // source.dtype.size, target.nbytes // target.dtype.size
+    if source.run % source.dtype.size or target.run % target.dtype.size:
+        raise LoadError(f"{where}: a run of {source.run} or {target.run} bytes is no whole number of elements")
+    if have != want:
+        raise LoadError(f"{where}: source has {have} elements and destination {want}")
+
+
 class DmaDescriptor(NamedTuple):
     """One descriptor in a ring: bytes from `source` to `destination`, or the semaphore write that ends a transfer."""
 
@@ -146,7 +162,7 @@ class Transfer:
         self.move: Callable[[], None] | None = None
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.started_ps = self.planned_ps = self.completed_ps = -1
-        self.shares: tuple[tuple[int, int], ...] = ()
+        self.shares: Shares = ()
 
     @property
     def copies(self) -> Copies:

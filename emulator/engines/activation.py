@@ -27,6 +27,7 @@ from emulator.engines.operands import (
 )
 from emulator.engines.reduce import bind_fold
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
 from formats.isa import AccumulatorCommand, ReduceCommand
@@ -47,7 +48,7 @@ class _Operands:
         self.values, self.load = float_input(word, port.read("src"), word.src_dtype, self.dst.shape, "src")
         self.out, self.store = float_output(self.dst, word.dst_dtype)
         if keep and self.store is None:      # the results are needed again, packed
-            self.out = np.empty(self.dst.shape, np.float32)
+            self.out = scratch(self.dst.shape, np.float32)
             self.store = bind_store(self.out, self.dst, word.dst_dtype)
         self.steps: list[Step | None] = [self.load]
 
@@ -64,15 +65,15 @@ class _Operands:
         """Append func(values * scale + bias)."""
         values = self.values
         if self.load is not None:
-            scratch = values
+            room = values
         else:
-            scratch = self.out if self.store is not None else np.empty(self.dst.shape, np.float32)
+            room = self.out if self.store is not None else scratch(self.dst.shape, np.float32)
         if not (isinstance(scale, np.float32) and scale == _ONE):
-            self.steps.append(partial(np.multiply, values, scale, scratch))
-            values = scratch
+            self.steps.append(partial(np.multiply, values, scale, room))
+            values = room
         if not (isinstance(bias, np.float32) and bias == 0.0):
-            self.steps.append(partial(np.add, values, bias, scratch))
-            values = scratch
+            self.steps.append(partial(np.add, values, bias, room))
+            values = room
         self.steps.append(partial(function, values, self.out, immediate))
 
 
@@ -130,7 +131,7 @@ def _accumulate(word: isa.ActivationExtended, accumulators: Array, results: Arra
     if command not in (ReduceCommand.REDUCE, ReduceCommand.RESET_REDUCE):
         raise UnsupportedError(f"ACTIVATION_EXTENDED: reduce command {int(command)} is not modelled")
     op = alu.alu_op(word.reduce_op)
-    total = np.empty((results.shape[0], 1), np.float32)
+    total = scratch((results.shape[0], 1), np.float32)
     fold = bind_fold(op, results.reshape(results.shape[0], 1, -1), total)
     if command == ReduceCommand.RESET_REDUCE:
         return chain(fold, partial(np.copyto, lanes, total[:, 0]))

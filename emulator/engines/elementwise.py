@@ -26,6 +26,7 @@ from emulator.engines.operands import (
     squeezed,
 )
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -58,13 +59,13 @@ class _Wide:
         self.word, self.shape = word, shape
         self.dtype: Any = np.int64 if signed else np.uint64
         self.steps: list[Step | None] = []
-        self.out = np.empty(shape, self.dtype)
+        self.out = scratch(shape, self.dtype)
 
     def tile(self, view: Array, code: int, name: str, zero_extend: bool = False) -> Array:
         """Return the tile's integers, sign-extended as their type says unless `zero_extend`."""
         bits, step = raw_input(self.word, view, self.shape, name)
         typed = bits if zero_extend else bits.view(numpy_dtype(code))
-        target = np.empty(self.shape, self.dtype)
+        target = scratch(self.shape, self.dtype)
         self.steps += [step, partial(np.copyto, target, typed, casting="unsafe")]
         return target
 
@@ -120,7 +121,7 @@ def tensor_scalar(word: isa.TensorScalar, port: Any) -> Step:
     out, store = float_output(dst, word.dst_dtype)
     signed = word.src_dtype != Dtype.UINT32
     # The intermediate stays out of the output, which may hold a pointer operand.
-    middle = np.empty(dst.shape, np.float32) if len(ops) > 1 else out
+    middle = scratch(dst.shape, np.float32) if len(ops) > 1 else out
     steps: list[Step | None] = [load]
     for number, (op, name, reverse) in enumerate(ops):
         operand, refresh = _scalar_operand(word, port, name, dst.ndim, signed)
@@ -160,13 +161,13 @@ def _scalar_bits(word: isa.TensorScalar, port: Any, ops: list[tuple[AluOp, str, 
     if narrow:
         values, load = raw_input(word, src, dst.shape, "src")
         out: Array = raw_view(dst)
-        middle = np.empty(dst.shape, out.dtype)
+        middle = scratch(dst.shape, out.dtype)
         steps: list[Step | None] = [load]
         store: Step | None = None
     else:
         wide = _Wide(word, dst.shape, signed=False)
         values = wide.tile(src, word.src_dtype, "src", zero_extend=ops[0][0] is AluOp.RIGHT_SHIFT)
-        steps, out, middle, store = wide.steps, wide.out, np.empty(dst.shape, np.uint64), wide.store(dst)
+        steps, out, middle, store = wide.steps, wide.out, scratch(dst.shape, np.uint64), wide.store(dst)
     unsigned: Any = out.dtype.type
     mask = (1 << 8 * out.dtype.itemsize) - 1
     for number, ((op, _, reverse), (operand, refresh)) in enumerate(zip(ops, operands, strict=True)):
@@ -197,7 +198,7 @@ def _scalar_integers(word: isa.TensorScalar, ops: list[tuple[AluOp, str, bool]],
 
 
 def _wrap(values: Array, dtype: Any) -> Step:
-    narrow = np.empty(values.shape, dtype)
+    narrow = scratch(values.shape, dtype)
     return chain(partial(np.copyto, narrow, values, casting="unsafe"), partial(np.copyto, values, narrow))
 
 
@@ -210,7 +211,7 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Any) -> Step:
     b, load_b = float_input(word, port.read("src1"), word.src1_dtype, dst.shape, "src1")
     operand, refresh = _scalar_operand(word, port, "immediate0", dst.ndim, word.src_dtype != Dtype.UINT32)
     out, store = float_output(dst, word.dst_dtype)
-    middle = np.empty(dst.shape, np.float32)
+    middle = scratch(dst.shape, np.float32)
     return chain(load_a, load_b, refresh, _apply(op0, alu.float32(op0), a, operand, middle, bool(word.reverse0)),
                  _apply(op1, alu.float32(op1), middle, b, out, bool(word.reverse1)), store)
 

@@ -21,6 +21,7 @@ from emulator.engines.operands import (
     squeezed,
 )
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
 
@@ -77,12 +78,12 @@ def vector_transpose(word: isa.VectorTranspose, port: Any) -> Step:
     if src.dtype.itemsize != dst.dtype.itemsize:
         raise UnsupportedError("VECTOR_TRANSPOSE between element types of different size is not modelled")
     source = raw_view(src)
-    packed = np.empty(src.shape, source.dtype)
+    packed = scratch(src.shape, source.dtype)
     turned = packed.reshape(word.channels, word.columns).T
     target = raw_view(dst)
     if dst.ndim == 2:
         return chain(partial(np.copyto, packed, source), partial(np.copyto, target, turned))
-    flat = np.empty(turned.shape, source.dtype)
+    flat = scratch(turned.shape, source.dtype)
     return chain(partial(np.copyto, packed, source), partial(np.copyto, flat, turned),
                  partial(np.copyto, target, flat.reshape(dst.shape)))
 
@@ -112,8 +113,8 @@ def select(word: isa.Select, port: Any) -> Step:
             other, load_other = float_input(word, tile, word.on_false_dtype, shape, "on_false_tile")
         else:
             other, load_other = np.full((), _number(word), np.float32), None
-    result = np.empty(shape, out.dtype)
-    mask = np.empty(shape, np.bool_)
+    result = scratch(shape, out.dtype)
+    mask = scratch(shape, np.bool_)
     return chain(load_test, load, load_other, partial(np.not_equal, test, 0, mask), partial(np.copyto, result, other),
                  partial(np.copyto, result, chosen, where=mask), partial(np.copyto, out, result), store)
 
@@ -142,7 +143,7 @@ def stream_shuffle(word: isa.StreamShuffle, port: Any) -> Step:
         sources.append(origin)
     bits, load = raw_input(word, src, (src.shape[0], *dst.shape[1:]), "src")
     out = raw_view(dst)
-    moved = np.empty((len(sources), *dst.shape[1:]), bits.dtype)
+    moved = scratch((len(sources), *dst.shape[1:]), bits.dtype)
     gather = partial(np.take, bits, np.array(sources, np.intp), 0, moved, "clip")
     if targets == list(range(len(targets))):
         return chain(load, gather, partial(np.copyto, out[:len(targets)], moved))

@@ -16,6 +16,7 @@ import numpy as np
 from emulator.dtypes import Array, Step, bind_load, bind_store, element_type, is_plain_float32, numpy_dtype
 from emulator.errors import FaultError
 from emulator.faults import fault_error
+from emulator.scratch import scratch
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 from formats.isa import Bits, Instruction
@@ -68,7 +69,7 @@ def reshaped(view: Array, shape: tuple[int, ...]) -> Array | None:
 
 def packed(view: Array, shape: tuple[int, ...]) -> tuple[Array, Step]:
     """Return a packed array of `shape` and the step that copies the view into it, bits unchanged."""
-    target = np.empty(view.shape, view.dtype)
+    target = scratch(view.shape, view.dtype)
     return target.reshape(shape), partial(np.copyto, target, view)
 
 
@@ -90,7 +91,7 @@ def float_output(view: Array, code: int) -> tuple[Array, Step | None]:
     """Return where to compute fp32 results and the step that stores them, None where they are computed in place."""
     if is_plain_float32(code):
         return view, None
-    values = np.empty(view.shape, np.float32)
+    values = scratch(view.shape, np.float32)
     return values, bind_store(values, view, code)
 
 
@@ -151,5 +152,5 @@ def scalar_bits(value: Any, code: int) -> Any:
 
 def bind_once(view: Array, dtype: np.dtype[Any]) -> tuple[Array, Step]:
     """Return an array of another integer type and the step that converts the view into it."""
-    target = np.empty(view.shape, dtype)
+    target = scratch(view.shape, dtype)
     return target, partial(np.copyto, target, view, casting="unsafe")

@@ -16,6 +16,7 @@ from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_t
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
 from emulator.engines.pe_state import ARRAY, Pending, PeState, Span, keep_high
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -57,15 +58,14 @@ def load_weights(word: isa.LoadWeights, port: Any) -> Step:
     latch = state.low if mode == Fp32Pass.LOW and not transposed else state.high
     buffer = latch.bits if transposed else latch.weights
     backwards = (slice(None), *(slice(None, None, -1) for _ in src.shape[1:]))
-    target = buffer[:word.rows, :word.cols].reshape(src.shape, copy=False)[backwards]
-    fill: Step
-    if transposed:
-        fill = partial(np.copyto, target, raw_view(src), casting="unsafe")
-    elif word.dtype in (Dtype.FLOAT16, Dtype.TFLOAT32):
-        values, load = bind_load(src, word.dtype)
-        fill = chain(load, partial(np.copyto, target, values))
-    else:
-        fill = partial(np.copyto, target, src, casting="unsafe")
+    place = buffer[:word.rows, :word.cols]
+    held = scratch(place.shape, src.dtype) if word.dtype in (Dtype.FLOAT16, Dtype.TFLOAT32) and not transposed else None
+    source_view = raw_view(src) if transposed else src
+    target = (place if held is None else held).reshape(src.shape, copy=False)[backwards]
+    fill: Step = partial(np.copyto, target, source_view, casting="unsafe")
+    if held is not None:      # turned round first, widened in one piece after
+        values, load = bind_load(held, word.dtype)
+        fill = chain(fill, load, partial(np.copyto, place, values))
     completes = mode == Fp32Pass.HIGH and not transposed
 
     def latch_tile() -> None:
@@ -91,7 +91,7 @@ class _Product:
         self.dst, self.code = dst, int(word.dst_dtype) or int(Dtype.FLOAT32)
         flat = reshaped(dst, (cols, size))
         self.place = flat if flat is not None and is_plain_float32(self.code) else None
-        self.product = np.empty((cols, size), np.float32)
+        self.product = scratch((cols, size), np.float32)
         self.shape = (rows, cols)
         self.span = _span(word.dst, dst)
         if self.place is None:
@@ -127,11 +127,11 @@ def _moving(word: isa.MatMul, src: Array, shape: tuple[int, int]) -> tuple[Array
     values, load = bind_load(squeezed(src), word.dtype)
     flat = reshaped(values, shape)
     if flat is None:
-        held = np.empty(values.shape, np.float32)
+        held = scratch(values.shape, np.float32)
         flat, load = held.reshape(shape), partial(np.copyto, held, values)
     if word.fp32_mode in _SINGLE_PASS:
         return flat, load
-    half = np.empty(shape, np.float32)
+    half = scratch(shape, np.float32)
     split = partial(keep_high, flat, half)
     if word.fp32_mode == Fp32Pass.HIGH:
         return half, chain(load, split)
@@ -210,7 +210,7 @@ def _transpose(word: isa.MatMul, port: Any) -> Step:
     turned = state.high.bits[:size, :word.cols].T
     itemsize = dst.dtype.itemsize
     flat = reshaped(target, (word.cols, size))
-    held = np.empty((word.cols, size), target.dtype) if flat is None else flat
+    held = scratch((word.cols, size), target.dtype) if flat is None else flat
 
     def turn() -> None:
         latch = state.current

@@ -16,6 +16,7 @@ from emulator import alu
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type
 from emulator.engines.operands import packed, raw_view, require_elements, reshaped, squeezed
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
 from formats.isa import AluOp, ReduceDims
@@ -47,16 +48,16 @@ def _bind_sequential(ufunc: np.ufunc, values: Array, out: Array) -> Step:
     partitions, kept, folded = values.shape
     if partitions * kept == 1:
         # A single chain: along the first axis NumPy would fall back to its pairwise sum.
-        running = np.empty(folded, np.float32)
+        running = scratch((folded,), np.float32)
         line = values.reshape(folded, copy=False)
         return chain(partial(ufunc.accumulate, line, 0, None, running),
                      partial(np.copyto, out.reshape(1, copy=False), running[-1:]))
     # Folding the first axis of a packed array adds whole rows one after the other.
-    rows = np.empty((folded, partitions, kept), np.float32)
+    rows = scratch((folded, partitions, kept), np.float32)
     turned = rows.transpose(1, 2, 0)
     steps: list[Step] = [partial(np.copyto, turned[p:p + _BLOCK], values[p:p + _BLOCK])
                          for p in range(0, partitions, _BLOCK)]
-    total = np.empty(partitions * kept, np.float32)
+    total = scratch((partitions * kept,), np.float32)
     steps += [partial(ufunc.reduce, rows.reshape(folded, -1), 0, None, total),
               partial(np.copyto, out, total.reshape(partitions, kept))]
     return chain(*steps)
@@ -92,8 +93,8 @@ def tensor_reduce(word: isa.TensorReduce, port: Any) -> Step:
     if op in _BITS:
         if word.negate or element_type(word.src_dtype).is_float or element_type(word.dst_dtype).is_float:
             raise UnsupportedError("TENSOR_REDUCE: bit-pattern operators work on integers and cannot negate")
-        bits = np.empty(src.shape, raw_view(src).dtype)
-        fold = np.empty((partitions, kept), bits.dtype)
+        bits = scratch(src.shape, raw_view(src).dtype)
+        fold = scratch((partitions, kept), bits.dtype)
         return chain(partial(np.copyto, bits, raw_view(src)),
                      partial(_BITS[op].reduce, bits.reshape(shape), 2, None, fold),
                      partial(np.copyto, raw_view(dst), fold.reshape(dst.shape), casting="unsafe"))
@@ -101,7 +102,7 @@ def tensor_reduce(word: isa.TensorReduce, port: Any) -> Step:
     grouped = reshaped(values, shape)
     if grouped is None:
         grouped, load = packed(values, shape)
-    total = np.empty((partitions, kept), np.float32)
+    total = scratch((partitions, kept), np.float32)
     negate = partial(np.negative, total, total) if word.negate else None
     return chain(load, bind_fold(op, grouped, total), negate,
                  bind_store(total.reshape(dst.shape), dst, word.dst_dtype))

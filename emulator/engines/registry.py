@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from emulator.dtypes import Step
+from emulator.scratch import arena_of, taking_from
 from formats import isa
 from formats.errors import UnsupportedError
 
@@ -56,9 +57,16 @@ def bind(word: isa.Instruction, port: Any) -> Step:
     if executor is None:
         reason = ELSEWHERE.get(type(word))
         raise UnsupportedError(f"{word.name} has no executor" + (f": {reason}" if reason else ""))
-    step = executor(word, port)
-    # Overflow, division by zero and NaN are results here, not warnings of the host.
-    return step if isinstance(word, _WITHOUT_ARITHMETIC) else np.errstate(all="ignore")(step)
+    with taking_from(arena_of(port.core)):
+        step = executor(word, port)
+    if isinstance(word, _WITHOUT_ARITHMETIC):
+        return step
+
+    def quietly() -> None:
+        # Overflow, division by zero and NaN are results here, not warnings of the host.
+        with np.errstate(all="ignore"):
+            step()
+    return quietly
 
 
 _WITHOUT_ARITHMETIC = (isa.Copy, isa.Drain, isa.EventSemaphore, isa.EventSemaphoreRangeClear, isa.Nop, isa.Notify,

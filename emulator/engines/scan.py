@@ -11,6 +11,7 @@ from emulator import alu
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain
 from emulator.engines.operands import elements, immediate_float, pointer_dtype, require_elements, squeezed
 from emulator.engines.registry import executes
+from emulator.scratch import scratch
 from formats import isa
 
 __all__: list[str] = []
@@ -20,8 +21,24 @@ def _columns(view: Array, code: int) -> tuple[Array, Step]:
     """Return the tile as rows of one element per partition, in stream order, and the step that fills them."""
     values, load = bind_load(squeezed(view), code)
     counts = values.shape[1:]
-    rows = np.empty((*counts, values.shape[0]), np.float32)
+    rows = scratch((*counts, values.shape[0]), np.float32)
     return rows.reshape(-1, values.shape[0]), chain(load, partial(np.copyto, np.moveaxis(rows, -1, 0), values))
+
+
+# Words of one size share their buffers, and so the thousands of little views over them.
+_KNOWN: dict[tuple[Any, ...], list[tuple[Array, Array, Array]]] = {}
+_KEPT = 32
+
+
+def _rows(*arrays: Array) -> list[tuple[Array, Array, Array]]:
+    """Return the rows of three packed arrays, side by side."""
+    key = (arrays[0].shape, *(array.ctypes.data for array in arrays))
+    found = _KNOWN.get(key)
+    if found is None:
+        if len(_KNOWN) >= _KEPT:
+            _KNOWN.clear()
+        found = _KNOWN[key] = list(zip(*arrays, strict=True))
+    return found
 
 
 @executes(isa.TensorTensorScan)
@@ -38,16 +55,16 @@ def tensor_tensor_scan(word: isa.TensorTensorScan, port: Any) -> Step:
     a, load_a = _columns(src, word.src_dtype)
     b, load_b = _columns(src1, word.src1_dtype)
     partitions = dst.shape[0]
-    initial = np.empty(partitions, np.float32)
     pointer = port.pointer("initial_pointer")
+    load_initial: Step | None = None
     if pointer is None:
-        initial.fill(immediate_float(word, "initial"))
-        load_initial: Step | None = None
+        initial = np.full(partitions, immediate_float(word, "initial"))
     else:
+        initial = scratch((partitions,), np.float32)
         start, refresh = bind_load(pointer, pointer_dtype(word, "initial_pointer"))
         load_initial = chain(refresh, partial(np.copyto, initial, start.reshape(partitions, copy=False)))
-    rows = np.empty((*dst.shape[1:], partitions), np.float32)
-    places = list(zip(a, b, rows.reshape(-1, partitions), strict=True))
+    rows = scratch((*dst.shape[1:], partitions), np.float32)
+    places = _rows(a, b, rows.reshape(-1, partitions))
 
     def recur() -> None:
         previous = initial

@@ -27,7 +27,7 @@ _MOST_DESCRIPTORS = 1 << 14
 
 
 class Side(NamedTuple):
-    """One end: byte of the first element in its variable, the variable as words encode it and as descriptors name it."""
+    """One end: byte of the first element in its variable, and the variable as words and as descriptors name it."""
 
     offset: int
     code: int

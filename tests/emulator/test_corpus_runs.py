@@ -26,8 +26,8 @@ def _file(corpus: Path, *parts: str) -> Path:
 def excess(value: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
     """Return how far fp16 values are beyond half an ulp of the exact product x @ y.
 
-    The unit is what one rounding of an fp32 sum can be off, 2**-24 of the sum of magnitudes; below 4 the values are fp32
-    products rounded to fp16.
+    The unit is what one rounding of an fp32 sum can be off, 2**-24 of the sum of magnitudes; below 4 the values are
+    fp32 products rounded to fp16.
     """
     wide = x.astype(np.float64), y.astype(np.float64)
     exact, magnitude = wide[0] @ wide[1], np.abs(wide[0]) @ np.abs(wide[1])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from emulator import activation_functions
-from emulator.access import Resolver
 from emulator.arch import arch_of
 from emulator.dtypes import numpy_dtype
 from emulator.engines import PeState, bind
-from emulator.memory import ChipMemory
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
@@ -20,15 +18,15 @@ NAMES = {int(f): f.name.lower() for f in isa.ActivationFunction}
 class Bench:
     """One core's memories and engine state; doubles as the port of the word under test."""
 
-    def __init__(self, target: str = "trn2") -> None:
-        self.arch = arch_of(target)
-        self.generation = self.arch.generation
-        self.memory = ChipMemory(0, 128, 0x9000, 1 << 14, 1 << 11)
-        self.resolver = Resolver(self.memory, self.arch)
+    def __init__(self, target: str = "trn2", sbuf_bytes: int = 0x9000) -> None:
+        self.generation = arch_of(target).generation
+        self.sbuf = np.full((128, sbuf_bytes), 0xFF, np.uint8)
+        self.psum = np.full((128, 1 << 14), 0xFF, np.uint8)
         self.pe = PeState()
         self.accumulators = np.zeros(128, np.float32)
         self.registers = [0] * 256
         self.device: dict[int, int] = {}
+        self.semaphores = list(range(256))
         self.branched: list[int] = []
         self.engine = "DVE"
         self.extended = True
@@ -36,16 +34,31 @@ class Bench:
 
     # the port
     def read(self, name: str) -> np.ndarray:
-        return self._operand(name).view
+        field = type(self.word).OPERANDS[name]
+        pattern = field.read(self.word.raw)
+        if not isinstance(pattern, AccessPattern):
+            pattern = AccessPattern(pattern, (1,), (1,))
+        code = field.dtype if isinstance(field.dtype, Dtype) else int(getattr(self.word, field.dtype))
+        if code == 0:      # the output of a MATMUL
+            code = int(self.word.dtype) if self.word.transpose_mode else Dtype.FLOAT32
+        dtype, memory, first, byte = numpy_dtype(code), *self._place(pattern.address)
+        width = memory.shape[1]
+        strides = (width, *(step * dtype.itemsize for step in reversed(pattern.steps)))
+        return np.ndarray((int(getattr(self.word, field.partitions)), *reversed(pattern.counts)), dtype, memory,
+                          first * width + byte, strides)
 
     write = read
 
     def pointer(self, name: str) -> np.ndarray | None:
-        found = self._operand(name)
-        return None if found is None else found.view
+        return self.read(name) if type(self.word).OPERANDS[name].enabled(self.word.raw) else None
 
-    def _operand(self, name: str):
-        return self.resolver.resolve(self.word, name, self.engine)
+    def _place(self, address: int) -> tuple[np.ndarray, int, int]:
+        if address < PSUM_BASE:
+            return self.sbuf, *divmod(address, SBUF_PARTITION_STRIDE)
+        return self.psum, *divmod(address - PSUM_BASE, PSUM_PARTITION_STRIDE)
+
+    def set_semaphore(self, index: int, value: int) -> None:
+        self.semaphores[index] = value
 
     def activation(self, function_id: int):
         return activation_functions.bind(NAMES[function_id])
@@ -73,9 +86,7 @@ class Bench:
 
     def at(self, address: int, shape: tuple[int, int], dtype: Dtype) -> np.ndarray:
         """Return (partitions, elements) at an engine address as a view."""
-        stride = SBUF_PARTITION_STRIDE if address < PSUM_BASE else PSUM_PARTITION_STRIDE
-        memory = self.memory.sbuf if address < PSUM_BASE else self.memory.psum
-        first, byte = divmod(address % PSUM_BASE, stride)
+        memory, first, byte = self._place(address)
         rows = memory[first:first + shape[0], byte:byte + shape[1] * numpy_dtype(dtype).itemsize]
         return rows.view(numpy_dtype(dtype))
 

@@ -79,3 +79,11 @@ def test_words_nobody_knows_stop_when_executed(word: isa.Instruction) -> None:
                                   isa.OpcodeCC(), isa.ActTableLoad()], ids=lambda w: w.name)
 def test_words_without_effect(word: isa.Instruction) -> None:
     assert Bench().bind(word)() is None
+
+
+def test_range_clear() -> None:
+    bench = Bench()
+    bench.run(isa.EventSemaphoreRangeClear(first=3, last=53))
+    assert bench.semaphores == [0, 1, 2] + [0] * 51 + list(range(54, 256))
+    with pytest.raises(UnsupportedError, match="mode 2 is not known"):
+        bench.bind(isa.EventSemaphoreRangeClear(mode=2))

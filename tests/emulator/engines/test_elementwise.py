@@ -206,3 +206,17 @@ def test_a_bound_word_can_run_again_on_new_data() -> None:
         bench.put(A, np.full((128, 64), value), F16)
         step()
         assert (bench.at(C, (128, 64), BF16).astype(np.float32) == value + 1).all()
+
+
+def test_words_bound_together_share_their_scratch_and_nothing_else() -> None:
+    bench, a, b = Bench(), tile(16), tile(40)
+    bench.put(A, a, F16)
+    bench.put(B, b, F16)
+    small = bench.bind(scalar_word(16, src_dtype=F16, dst_dtype=BF16, op0=AluOp.ADD, immediate0=1.0))
+    large = bench.bind(scalar_word(40, src=flat(B, 40), dst=flat(P, 40), src_dtype=F16, op0=AluOp.ADD, immediate0=2.0,
+                                   op1=AluOp.MULTIPLY, immediate1=3.0))
+    for step in (small, large, small):
+        step()
+    first, second = (v.astype(np.float16).astype(np.float32) for v in (a, b))
+    assert np.array_equal(bench.at(C, (128, 16), BF16).view(np.uint16), (first + 1).astype(bench.at(C, (1, 1), BF16).dtype).view(np.uint16))
+    assert np.array_equal(bench.at(P, (128, 40), F32), (second + 2) * 3)

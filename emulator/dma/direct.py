@@ -1,0 +1,134 @@
+"""From direct DMA words to the loaded form and the copies of a transfer. Source: isa.md 8, 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from emulator.addresses import AddressMap
+from emulator.dma.transfer import Copies, Side, check_sizes
+from emulator.errors import LoadError
+from emulator.placement import DeviceTensor, Placement
+from formats.dtypes import Dtype
+from formats.isa import DmaDirect2d, SendReceive
+from formats.isa.operand import SBUF_PARTITION_STRIDE, AccessPattern, DmaAddress, DmaPattern
+
+__all__ = ["DirectContext", "send_copies", "translate_direct"]
+
+# Where a core's window ends for DMA: SBUF, PSUM and registers (formats.md 7.1).
+_WINDOW = 0x4000000
+
+
+class DirectContext(NamedTuple):
+    """What direct DMA words of one core refer to."""
+
+    placement: Placement
+    addresses: AddressMap
+    core: int
+
+
+def translate_direct(
+    word: DmaDirect2d, context: DirectContext, where: str
+) -> tuple[DmaDirect2d, Callable[[], Copies], bool]:
+    """Return the loaded form of a direct DMA, a function that gives its copies when triggered, and whether it casts.
+
+    Variables become device addresses, table references stay and are looked up at the call; nothing else of the word
+    changes. Raises LoadError naming a variable or table entry that does not exist, or sides that do not fit together.
+    """
+    raw = bytearray(word.raw)
+    raw[0] = DmaDirect2d.OPCODE
+    pairs = (
+        ("src", word.src, word.src_pattern, word.src_element_size, word.src_dtype),
+        ("dst", word.dst, word.dst_pattern, word.dst_element_size, word.dst_dtype),
+    )
+    sides: list[Side] = []
+    tables: list[int | None] = []
+    for name, address, pattern, run, dtype in pairs:
+        side, table = _side(address, pattern, run, _dtype(dtype, where), context, f"{where}: {name}")
+        sides.append(side)
+        tables.append(table)
+        if address.form == "variable":
+            base = context.addresses.sbuf(context.core) if side.space == "SBUF" else 0
+            DmaDirect2d.FIELDS[name].write(raw, DmaAddress("absolute", 0, base + side.address))
+    source, target = sides
+    check_sizes(source, target, where)
+    loaded = DmaDirect2d.from_raw(bytes(raw))
+    casts = source.dtype != target.dtype
+    if tables == [None, None]:
+        fixed: Copies = ((source, target),)
+        return loaded, lambda: fixed, casts
+
+    def resolve() -> Copies:
+        return ((_through(source, tables[0], context.placement), _through(target, tables[1], context.placement)),)
+
+    return loaded, resolve, casts
+
+
+def _side(
+    address: DmaAddress, pattern: DmaPattern, run: int, dtype: Dtype, context: DirectContext, where: str
+) -> tuple[Side, int | None]:
+    """Return one side, and the table entry that its address counts from, if it counts from one."""
+    (inner_step, outer_step), (inner, outer) = pattern
+    dims: tuple[tuple[int, int], ...] = () if outer == 1 else ((outer_step, outer),)
+    if inner != 1:
+        dims = (*dims, (inner_step, inner))
+    placement, core = context.placement, context.core
+    if address.form == "table":
+        _table_entry(placement, address.index, where)
+        return Side("HBM", core, address.offset, dims, run, dtype), address.index
+    if address.form == "variable":
+        if address.index in placement.state_buffers:
+            return Side("SBUF", core, address.offset, dims, run, dtype), None
+        tensor = placement.by_id.get(address.index)
+        if tensor is None:
+            raise LoadError(f"{where} names variable {address.index}, which the definition does not have")
+        return Side("HBM", core, tensor.address + address.offset, dims, run, dtype, tensor.limit), None
+    for owner, base in enumerate(context.addresses.cores):
+        # An address in a window that is no SBUF fails the bounds check of the transfer.
+        if base <= address.offset < base + _WINDOW:
+            return Side("SBUF", owner, address.offset - base, dims, run, dtype), None
+    return Side("HBM", core, address.offset, dims, run, dtype), None
+
+
+def _table_entry(placement: Placement, index: int, where: str) -> DeviceTensor:
+    if placement.table is None:
+        raise LoadError(f"{where} refers to a table, and the definition has none")
+    if index >= len(placement.table.entries):
+        raise LoadError(
+            f"{where} refers to entry {index} of {placement.table.name!r}, which has {len(placement.table.entries)}"
+        )
+    return placement.table.entries[index]
+
+
+def _through(side: Side, index: int | None, placement: Placement) -> Side:
+    if index is None:
+        return side
+    tensor = _table_entry(placement, index, "DMA word")
+    return side._replace(address=tensor.address + side.address, limit=tensor.limit)
+
+
+def _dtype(code: int, where: str) -> Dtype:
+    try:
+        return Dtype(code)
+    except ValueError:
+        raise LoadError(f"{where} has the unknown element type {code:#x}") from None
+
+
+def send_copies(word: SendReceive, core: int, peer: int, where: str) -> Copies:
+    """Return the copy from this core's SBUF to the other core's."""
+    dtype = _dtype(word.dtype, where)
+    if not dtype.size or dtype == Dtype.UNKNOWN:
+        raise LoadError(f"{where}: the element type is not named")
+    source = _pattern_side(word.src, word.channels, dtype, core)
+    target = _pattern_side(word.peer_pattern, word.channels, dtype, peer)
+    check_sizes(source, target, where)
+    return ((source, target),)
+
+
+def _pattern_side(pattern: AccessPattern, channels: int, dtype: Dtype, core: int) -> Side:
+    """Return a tile as a side: partitions first, then the dimensions, contiguous ones folded into the run."""
+    dims = [(step * dtype.size, count) for step, count in zip(pattern.steps, pattern.counts, strict=True) if count != 1]
+    run = dtype.size
+    while dims and dims[0][0] == run:
+        run *= dims.pop(0)[1]
+    return Side("SBUF", core, pattern.address, ((SBUF_PARTITION_STRIDE, channels), *reversed(dims)), run, dtype)

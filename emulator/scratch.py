@@ -1,0 +1,89 @@
+"""Intermediate arrays of executors, shared by all words of a core.
+
+A word's effect runs from start to end before another begins, so what it needs in between can lie in the same buffers as
+what every other word needs: memory stays small however long the program is, and the buffers stay in the cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Arena", "arena_of", "scratch", "taking_from"]
+
+_LINE = 64              # bytes of a cache line
+_SMALLEST = 1 << 12     # bytes of a new buffer, at least
+# Buffers that begin at the same offset of a page disturb each other in the first-level cache: each starts lines later.
+_STAGGER = 5 * _LINE
+_STAGGERED = 11
+
+
+class Arena:
+    """Numbered buffers; the n-th array a word asks for lies in the n-th buffer.
+
+    A buffer that is too small is replaced; words bound earlier keep the one they have.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: list[npt.NDArray[np.uint8]] = []
+        self._next = 0
+
+    def restart(self) -> None:
+        """Begin the arrays of another word."""
+        self._next = 0
+
+    def take(self, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+        """Return an array with contents that other words may change whenever the word does not run."""
+        nbytes = prod(shape) * np.dtype(dtype).itemsize
+        number = self._next
+        self._next = number + 1
+        if number == len(self._buffers):
+            self._buffers.append(_buffer(max(nbytes, _SMALLEST), number))
+        elif self._buffers[number].size < nbytes:
+            self._buffers[number] = _buffer(max(nbytes, 2 * self._buffers[number].size), number)
+        array: npt.NDArray[Any] = self._buffers[number][:nbytes].view(dtype).reshape(shape)
+        return array
+
+
+def _buffer(nbytes: int, number: int) -> npt.NDArray[np.uint8]:
+    shift = number % _STAGGERED * _STAGGER
+    whole = np.empty(nbytes + shift + _LINE, np.uint8)
+    start = -whole.ctypes.data % _LINE + shift
+    return whole[start:start + nbytes]
+
+
+_ARENAS: WeakKeyDictionary[Any, Arena] = WeakKeyDictionary()
+_local = threading.local()
+
+
+def arena_of(owner: Any) -> Arena:
+    """Return the arena of a core."""
+    found = _ARENAS.get(owner)
+    if found is None:
+        found = _ARENAS[owner] = Arena()
+    return found
+
+
+@contextmanager
+def taking_from(arena: Arena) -> Iterator[None]:
+    """Let `scratch` take from an arena, from its first buffer on."""
+    before = getattr(_local, "arena", None)
+    arena.restart()
+    _local.arena = arena
+    try:
+        yield
+    finally:
+        _local.arena = before
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+    """Return an intermediate array of the word being bound; outside of binding, an array of its own."""
+    arena: Arena | None = getattr(_local, "arena", None)
+    return np.empty(shape, dtype) if arena is None else arena.take(shape, dtype)

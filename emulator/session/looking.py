@@ -1,0 +1,84 @@
+"""The `info` views: engines, queues, semaphores, memory, straight from the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emulator.sequencer import WaitingOn
+from emulator.session.results import EngineRow, MemoryRow, QueueRow, SemaphoreRow
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+    from emulator.session.program import Program
+
+__all__ = ["engines", "memory", "queues", "semaphores", "waits"]
+
+
+def waits(device: Device) -> Iterator[tuple[str, int, WaitingOn]]:
+    """Yield (engine, pc, what it waits for) of every engine that waits."""
+    for core in device.cores:
+        for name, engine in core.engines.items():
+            if engine.state == "waiting" and engine.waiting_on is not None:
+                waiting = engine.words[engine.position] if engine.position < engine.count else None
+                yield name, waiting.pc if waiting is not None else engine.pc, engine.waiting_on
+
+
+def engines(device: Device, program: Program, focus: tuple[int, str]) -> tuple[EngineRow, ...]:
+    """Return every engine of every core."""
+    rows = []
+    for core in device.cores:
+        for name, engine in core.engines.items():
+            loaded = engine.next_loaded
+            waiting = engine.waiting_on if engine.state == "waiting" else None
+            rows.append(EngineRow(
+                core.index, name, engine.state, engine.pc, engine.count, engine.completed, len(engine.in_flight),
+                None if waiting is None else f"{waiting.text}, is {_value(device, waiting)}",
+                None if waiting is None else waiting.since_ps,
+                None if loaded is None else program.text(core.index, name, loaded.pc),
+                None if loaded is None else program.source(core.index, name, loaded.pc), (core.index, name) == focus))
+    return tuple(rows)
+
+
+def _value(device: Device, waiting: WaitingOn) -> int:
+    core = device.cores[waiting.core]
+    return (core.events if waiting.kind == "event" else core.semaphores)[waiting.index]
+
+
+def queues(device: Device) -> tuple[QueueRow, ...]:
+    """Return every DMA queue."""
+    return tuple(
+        QueueRow(q.core, q.name, q.engine, q.kind, q.ring, q.num_queues, tuple(q.semaphores), len(q.pending),
+                 len(q.in_flight(device.now_ps)), q.completed, q.nbytes, q.pending[0].text if q.pending else None)
+        for q in device.queues)
+
+
+def semaphores(device: Device, everything: bool = False) -> tuple[SemaphoreRow, ...]:
+    """Return semaphores and events that are not zero or are waited for, or all of them."""
+    waiters: dict[tuple[int, str, int], list[str]] = {}
+    for name, pc, waiting in waits(device):
+        waiters.setdefault((waiting.core, waiting.kind, waiting.index), []).append(f"{name} pc {pc} {waiting.text}")
+    rows = []
+    for core in device.cores:
+        for kind, values in (("semaphore", core.semaphores.values), ("event", core.events.values)):
+            for number, value in enumerate(values):
+                who = waiters.get((core.index, kind, number), [])
+                if everything or value or who:
+                    rows.append(SemaphoreRow(core.index, kind, number, value, tuple(who)))
+    return tuple(rows)
+
+
+def memory(device: Device) -> tuple[MemoryRow, ...]:
+    """Return the memories of every core, then the allocations in HBM by address."""
+    rows = []
+    for core in device.cores:
+        for space in ("SBUF", "PSUM"):
+            plane = core.memory.written(space)
+            rows.append(MemoryRow(space, core.index, "", 0, plane.size, int(np.count_nonzero(plane))))
+    for address in sorted(device.hbm.allocations):
+        item = device.hbm.allocations[address]
+        written = int(np.count_nonzero(item.written)) if item.touched else 0
+        rows.append(MemoryRow("HBM", None, item.name, address, item.nbytes, written))
+    return tuple(rows)

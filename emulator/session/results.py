@@ -1,0 +1,266 @@
+"""What debugger commands return. Times are picoseconds, addresses and sizes bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy.typing as npt
+
+from emulator.events import Region, SemaphoreChange
+from formats.neff import SourceLocation
+
+if TYPE_CHECKING:
+    from emulator.faults import Fault
+    from emulator.hang import Hang
+
+__all__ = [
+    "Ahead",
+    "Breakpoint",
+    "Disassembly",
+    "DisassemblyRow",
+    "EngineRow",
+    "Examined",
+    "Listing",
+    "MemoryRow",
+    "QueueRow",
+    "SemaphoreRow",
+    "SourceRow",
+    "State",
+    "Step",
+    "Stop",
+    "TensorRow",
+    "TensorValue",
+]
+
+Array = npt.NDArray[Any]
+Place = tuple[int, str, int]  # core, engine, pc
+
+
+class Step(NamedTuple):
+    """One completion: of an instruction, of a DMA transfer (`engine` is the queue), or a fault or hang.
+
+    `text` is the word as the file has it, `starts` the DMA transfer that it set going.
+    """
+
+    number: int
+    time_ps: int
+    issued_ps: int
+    core: int
+    engine: str
+    pc: int
+    kind: str
+    text: str
+    source: SourceLocation | None
+    semaphores: tuple[SemaphoreChange, ...]
+    writes: tuple[Region, ...]
+    starts: str | None = None
+
+
+class Ahead(NamedTuple):
+    """What completes next; nothing of its effect has happened. `engine` is the queue where `kind` is "dma"."""
+
+    core: int
+    engine: str
+    pc: int
+    kind: str
+    text: str
+    source: SourceLocation | None
+    time_ps: int
+
+
+class Stop(NamedTuple):
+    """How a command that moves the device ended.
+
+    `reason` is "step", "line", "until", "breakpoint", "engine done", "interrupted", "fault", "hang" or "finished";
+    `completions` counts what completed, `steps` holds the completions to show, the last one at least.
+    """
+
+    reason: str
+    time_ps: int
+    completions: int
+    steps: tuple[Step, ...]
+    breakpoints: tuple[int, ...]
+    ahead: Ahead | None
+    fault: Fault | None = None
+    hang: Hang | None = None
+
+
+@dataclass
+class Breakpoint:
+    """Where `continue` stops before the effect of an instruction or transfer.
+
+    `kind` is "pc", "line", "opcode", "engine" or "queue"; `places` are (core, engine, pc), `owners` the (core, engine
+    or queue) of which every completion counts. `where` is what was resolved, `text` what was asked for.
+    """
+
+    number: int
+    text: str
+    kind: str
+    where: str
+    places: frozenset[Place]
+    owners: frozenset[tuple[int, str]]
+    temporary: bool = False
+    enabled: bool = True
+    hits: int = 0
+
+    def matches(self, core: int, engine: str, pc: int, kind: str) -> bool:
+        """Tell whether something that completes is meant; `kind` is "instruction" or "dma"."""
+        if (core, engine) in self.owners:
+            return (kind == "dma") == (self.kind == "queue")
+        return kind != "dma" and (core, engine, pc) in self.places
+
+
+class EngineRow(NamedTuple):
+    """One engine: `pc` and `text` of the oldest word that has not completed, what it waits for and since when."""
+
+    core: int
+    engine: str
+    state: str
+    pc: int
+    words: int
+    completed: int
+    in_flight: int
+    waits_for: str | None
+    since_ps: int | None
+    text: str | None
+    source: SourceLocation | None
+    focus: bool
+
+
+class QueueRow(NamedTuple):
+    """One DMA queue: transfers waiting, moving and completed, bytes moved, and the transfer that completes next."""
+
+    core: int
+    name: str
+    engine: str
+    kind: str
+    ring: int
+    rings: int
+    semaphores: tuple[int, ...]
+    pending: int
+    moving: int
+    completed: int
+    nbytes: int
+    next: str | None
+
+
+class SemaphoreRow(NamedTuple):
+    """A semaphore or event that is not zero or is waited for; `waiters` are "Activation pc 3 S[6]>=1"."""
+
+    core: int
+    kind: str
+    number: int
+    value: int
+    waiters: tuple[str, ...]
+
+
+class MemoryRow(NamedTuple):
+    """A memory of a core or an allocation in HBM: its size, and how many bytes of it have been written."""
+
+    space: str
+    core: int | None
+    name: str
+    address: int
+    nbytes: int
+    written: int
+
+
+class TensorRow(NamedTuple):
+    """A tensor by name: in HBM (`address` is the device's), or a tile (`address` is the engine's)."""
+
+    name: str
+    space: str
+    core: int | None
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    address: int
+    nbytes: int
+
+
+class TensorValue(NamedTuple):
+    """Elements of a tensor as they are now; `unwritten` counts the selected elements that nothing wrote."""
+
+    name: str
+    index: str
+    space: str
+    array: Array
+    unwritten: int
+
+
+class Examined(NamedTuple):
+    """Memory as values: `address` is a device address in HBM, a byte of `partition` in SBUF and PSUM.
+
+    `values` have the element type `dtype`, `base` is "x", "d" or "f"; `written` tells, per value, whether all its bytes
+    were written.
+    """
+
+    space: str
+    core: int | None
+    name: str
+    partition: int | None
+    address: int
+    dtype: str
+    base: str
+    values: Array
+    written: Array
+
+    @property
+    def end(self) -> int:
+        """Return the address behind the last value."""
+        return self.address + int(self.values.nbytes)
+
+
+class SourceRow(NamedTuple):
+    """One line of a source file; `engines` stand at it: their oldest word that has not completed is from here."""
+
+    number: int
+    text: str
+    engines: tuple[str, ...]
+    breakpoints: tuple[int, ...]
+
+
+class Listing(NamedTuple):
+    """Lines of a source file."""
+
+    file: str
+    rows: tuple[SourceRow, ...]
+
+
+class DisassemblyRow(NamedTuple):
+    """One word: `state` is "done", "flying" (issued, not completed), "next" or "" (not yet reached).
+
+    `satisfied` tells whether its waits hold now, None where it has none.
+    """
+
+    pc: int
+    text: str
+    source: SourceLocation | None
+    state: str
+    satisfied: bool | None
+    breakpoints: tuple[int, ...]
+
+
+class Disassembly(NamedTuple):
+    """Words of one engine's stream."""
+
+    core: int
+    engine: str
+    words: int
+    rows: tuple[DisassemblyRow, ...]
+
+
+class State(NamedTuple):
+    """Where the session stands; `outcome` is "running", "finished", "fault" or "hang"."""
+
+    name: str
+    target: str
+    cores: int
+    outcome: str
+    time_ps: int
+    events: int
+    focus: tuple[int, str]
+    ahead: Ahead | None
+    breakpoints: int
+    warnings: int

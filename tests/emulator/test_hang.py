@@ -1,0 +1,119 @@
+"""Deadlocks: found at once, and explained."""
+
+from __future__ import annotations
+
+from emulator.hang import Hang
+from formats import isa
+from formats.nrt.status import NrtStatus
+from tests.emulator.dma_programs import direct, gen3
+from tests.emulator.streams import device_with, events_of
+
+
+def nop(text: str = "") -> str:
+    return f"NOP {text} cycle=0"
+
+
+def hang_of(*cores: dict[str, list[isa.Instruction | str]], **options: object) -> Hang:
+    device = device_with(*cores, **options)
+    assert device.run() == "hang"
+    assert device.hang is not None and device.hang.status is NrtStatus.NRT_TIMEOUT
+    return device.hang
+
+
+def test_the_report_of_a_cycle() -> None:
+    hang = hang_of({
+        "PE": [nop("S[5]++@complete"), nop("S[6]>=1 S[5]++@complete")],
+        "DVE": [nop("S[5]>=1"), nop("S[4]>=1"), nop("S[6]++@complete"), nop("S[6]++@complete")],
+        "Activation": [nop("S[5]>=2 S[4]++@complete")],
+        "SP": [nop()],
+    }, timing=False)
+    assert hang.text() == """\
+deadlock at 2 ps: nothing is in flight, 3 engines wait
+  nc0 PE pc 1: NOP S[6]>=1 S[5]++@complete cycle=0
+    waits for S[6]>=1 since 1 ps; S[6] is 0
+    +1 from nc0 DVE pc 2 (queued behind pc 1): NOP S[6]++@complete cycle=0
+    +1 from nc0 DVE pc 3 (queued behind pc 1): NOP S[6]++@complete cycle=0
+  nc0 Activation pc 0: NOP S[5]>=2 S[4]++@complete cycle=0
+    waits for S[5]>=2 since 0 ps; S[5] is 1
+    +1 from nc0 PE pc 1 (blocked): NOP S[6]>=1 S[5]++@complete cycle=0
+    1 signalled already
+  nc0 DVE pc 1: NOP S[4]>=1 cycle=0
+    waits for S[4]>=1 since 2 ps; S[4] is 0
+    +1 from nc0 Activation pc 0 (blocked): NOP S[5]>=2 S[4]++@complete cycle=0
+  cycle: nc0 PE waits for nc0 DVE waits for nc0 Activation waits for nc0 PE"""
+
+
+def test_a_wait_that_nothing_signals() -> None:
+    hang = hang_of({"PE": [nop("S[9]>=1")]})
+    (wait,) = hang.waits
+    assert (wait.engine, wait.pc, wait.number, wait.need, wait.present, wait.could_signal) == ("PE", 0, 9, 1, 0, ())
+    assert "    nothing in the program signals it" in hang.text() and hang.cycles == ()
+
+
+def test_too_few_signals() -> None:
+    hang = hang_of({"PE": [nop("S[9]>=3")], "SP": [nop("S[9]++@complete")] * 2})
+    assert [signal.state for signal in hang.waits[0].could_signal] == ["done", "done"]
+    assert "    2 signalled already; nothing more will" in hang.text()
+
+
+def test_overshoot_is_named() -> None:
+    hang = hang_of({"PE": ["EVENT_SEMAPHORE S[9]==1 setter=0"], "SP": ["EVENT_SEMAPHORE setter=0 S[9]+=2@complete"]})
+    assert hang.waits[0].overshoot
+    assert "    overshoot: S[9] went past 1; only something that lowers or writes it can help" in hang.text()
+    assert not hang_of({"PE": [nop("S[9]>=3")], "SP": [nop("S[9]++@complete")]}).waits[0].overshoot
+
+
+def test_a_missing_event() -> None:
+    hang = hang_of({"PE": [nop("E[4]==1-"), nop("E[4]==1-")], "DVE": [nop("E[4]+@complete")]})
+    (wait,) = hang.waits
+    assert (wait.kind, wait.condition, wait.present) == ("event", "E[4]==1-", 0)
+    assert [(signal.engine, signal.state) for signal in wait.could_signal] == [("DVE", "done")]
+
+
+def test_the_second_wait_is_the_one_reported() -> None:
+    hang = hang_of({"PE": ["EVENT_SEMAPHORE S[8]>=1 setter=0 S[9]>=1"], "SP": [nop("S[8]++@complete")]})
+    assert hang.waits[0].condition == "S[9]>=1"
+
+
+def test_an_engine_that_waits_for_itself() -> None:
+    hang = hang_of({"PE": [nop("S[5]>=1"), nop("S[5]++@complete")]})
+    assert hang.cycles == (((0, "PE"),),)
+    assert hang.waits[0].could_signal[0].state == "queued" and hang.waits[0].could_signal[0].behind == 0
+
+
+def test_a_barrier_that_one_core_never_reaches() -> None:
+    barrier = isa.CoreBarrier(semaphore=9, barrier_id=1)
+    hang = hang_of({"PE": [barrier]}, {"PE": [nop("S[4]>=1"), barrier]})
+    first, second = hang.waits
+    assert (first.core, first.condition, second.core) == (0, "S[9]>=1", 1)
+    assert [(s.core, s.engine, s.state) for s in first.could_signal] == [(1, "PE", "queued")]
+
+
+def test_a_dma_transfer_behind_a_blocked_trigger() -> None:
+    load = direct(("table", 0, 0), ("variable", 0, 0x4000), 256, 128, 256, 0x40000, wait_mode=5, wait_index=50, wait_value=1)
+    neff = gen3({"SP": [load], "Pool": [isa.Nop(wait_mode=5, wait_index=8, wait_value=16)]}, inputs={"x": ("float32", (128, 64))})
+    from emulator.device import Device
+    device = Device(neff.target)
+    device.load(neff)
+    assert device.run() == "hang" and device.hang is not None
+    pool = next(wait for wait in device.hang.waits if wait.engine == "Pool")
+    (signal,) = pool.could_signal
+    assert (signal.engine, signal.owner, signal.pc, signal.state, signal.amount) == ("qSPDynamicHW", "SP", 2, "blocked", 16)
+
+
+def test_limits_end_a_run_that_does_not_end() -> None:
+    forever = isa.CompareBranch(compare=isa.BranchCompare.ALWAYS, target=0)
+    device = device_with({"SP": [forever]}, max_steps=100)
+    assert device.run() == "hang" and device.hang is not None
+    assert device.hang.reason == "step limit" and device.steps == 100
+    assert device.hang.running[0].startswith("nc0 SP pc 0: COMPARE_BRANCH")
+    device = device_with({"SP": [forever]}, limit_ps=1_000_000)
+    assert device.run() == "hang" and device.hang is not None
+    assert device.hang.reason == "time limit" and device.now_ps <= 1_000_000
+
+
+def test_a_hang_is_the_last_event() -> None:
+    device = device_with({"PE": [nop(), nop("S[9]>=1")]})
+    events = events_of(device)
+    assert [event.kind for event in events] == ["instruction", "hang"]
+    assert events[-1].instruction is device.hang and device.step() is None

@@ -1,0 +1,91 @@
+"""Physical memories and their written planes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.errors import FaultError, LoadError
+from emulator.memory import FRESH, ChipMemory, DeviceMemory
+
+
+@pytest.fixture
+def chip() -> ChipMemory:
+    return ChipMemory(0, 128, 1024, 256, 64)
+
+
+def test_fresh_memory_is_poison_and_unwritten(chip: ChipMemory) -> None:
+    assert (chip.sbuf == FRESH).all() and (chip.psum == FRESH).all()
+    assert np.isnan(chip.sbuf.view(np.float32)).all()
+    assert not chip.sbuf_written.any()
+    assert chip.check_written("SBUF", 0, 128, 0, 1024) == 128 * 1024
+
+
+def test_marking_is_per_byte(chip: ChipMemory) -> None:
+    chip.mark_written("PSUM", 3, 5, 10, 20)
+    assert chip.psum_written.sum() == 20
+    assert chip.check_written("PSUM", 3, 5, 10, 20) == 0
+    assert chip.check_written("PSUM", 2, 5, 9, 20) == 3 * 11 - 20
+
+
+def test_a_strided_extent_covers_only_its_elements(chip: ChipMemory) -> None:
+    extent = chip.extent("SBUF", 0, 2, 8, 28, (((16, 2),), 4))
+    extent.mark()
+    assert np.flatnonzero(chip.sbuf_written[1]).tolist() == [8, 9, 10, 11, 24, 25, 26, 27]
+    assert chip.extent("SBUF", 0, 2, 8, 28, (((16, 2),), 4)) is extent
+
+
+def test_known_extents_are_forgotten_on_demand(chip: ChipMemory) -> None:
+    chip.mark_written("SBUF", 0, 1, 0, 8)
+    chip.sbuf_written[0, 4] = False
+    assert chip.check_written("SBUF", 0, 1, 0, 8) == 0      # known to be full
+    chip.forget()
+    assert chip.check_written("SBUF", 0, 1, 0, 8) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 127), st.integers(1, 128), st.integers(0, 255), st.integers(1, 256)), max_size=8))
+def test_the_count_of_missing_bytes_is_that_of_the_plane(rectangles: list[tuple[int, int, int, int]]) -> None:
+    chip = ChipMemory(0, 128, 256, 64, 64)
+    model = np.zeros((128, 256), bool)
+    for p0, partitions, b0, nbytes in rectangles:
+        p1, b1 = min(128, p0 + partitions), min(256, b0 + nbytes)
+        assert chip.check_written("SBUF", p0, p1, b0, b1) == (~model[p0:p1, b0:b1]).sum()
+        chip.mark_written("SBUF", p0, p1, b0, b1)
+        model[p0:p1, b0:b1] = True
+    assert (chip.sbuf_written == model).all()
+
+
+def test_hbm_hands_out_aligned_ranges_that_do_not_meet() -> None:
+    hbm = DeviceMemory(((0x1000, 1 << 20), (1 << 30, 1 << 20)), reserve=16)
+    a, b = hbm.allocate(100, "a", align=64), hbm.allocate(100, "b", align=4096)
+    assert a % 64 == 0 and b % 4096 == 0 and b >= a + 100
+    assert hbm.allocate((1 << 20) - 64, "c", align=16) >= 1 << 30
+    with pytest.raises(LoadError, match="d: no HBM left for 2097152 bytes"):
+        hbm.allocate(1 << 21, "d")
+
+
+def test_hbm_outside_of_allocations_is_a_fault_that_names_the_neighbour() -> None:
+    hbm = DeviceMemory(((0, 1 << 22),))
+    start = hbm.allocate(64, "weights")
+    hbm.view(start, 64)
+    for address, nbytes in ((start + 60, 8), (start - 1, 1), (start + 64, 1)):
+        with pytest.raises(FaultError) as caught:
+            hbm.view(address, nbytes)
+        fault = caught.value.fault
+        assert (fault.kind, fault.address) == ("oob", (address, address + nbytes))
+    with pytest.raises(FaultError) as caught:
+        hbm.view(start + 60, 8)
+    assert "weights ends at" in str(caught.value.fault.expected)
+
+
+def test_hbm_tracks_written_bytes() -> None:
+    hbm = DeviceMemory(((0, 1 << 22),))
+    whole, part = hbm.allocate(8, "whole"), hbm.allocate(8, "part")
+    hbm.write(whole, bytes(range(8)))
+    hbm.write(part + 2, b"ab")
+    assert hbm.view(whole, 8).tolist() == list(range(8)) and hbm.check_written(whole, 8) == 0
+    assert hbm.view(part, 8).tobytes() == b"\xff\xffab\xff\xff\xff\xff" and hbm.check_written(part, 8) == 6
+    hbm.mark_written(part, 2)
+    assert hbm.check_written(part, 8) == 4
