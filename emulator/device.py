@@ -190,7 +190,7 @@ class Device:
         return None
 
     def take_pending(self) -> Event | None:
-        """Return an event that is ready and was not returned by `step` (an observer raised), None where there is none."""
+        """Return an event that is ready and was not returned by `step` (an observer raised), None without one."""
         return self._pending.popleft() if self._pending else None
 
     @property

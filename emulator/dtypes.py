@@ -31,6 +31,8 @@ _LIMITS = {Dtype.INT8: (-128, 127), Dtype.UINT8: (0, 255), Dtype.INT16: (-32768,
 
 def element_type(code: int) -> Dtype:
     """Return the element type of a code; a code without a name is a FormatError."""
+    if type(code) is Dtype:
+        return code
     try:
         return Dtype(code)
     except ValueError:

@@ -39,6 +39,7 @@ class Report:
         self.warnings: list[str] = []
         self.status = ExitStatus.OK
         self.exit_code: int | None = None
+        self.streamed = False  # the command has printed its results itself, as they came
 
     def warn(self, *texts: str) -> None:
         """Keep warnings for the report, and show the first ones at once unless the report is JSON."""
@@ -62,7 +63,9 @@ def report(command: str, as_json: bool = False, *, quiet: bool = False, **inputs
     _current = mine
     yield mine
     code = int(mine.status) if mine.exit_code is None else mine.exit_code
-    if as_json:
+    if mine.streamed:
+        pass
+    elif as_json:
         document = envelope(command, mine.inputs, code, mine.warnings, result=mine.result)
         print(json.dumps(document, indent=2, default=_plain, allow_nan=False))
     elif not quiet:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neurontools.nki.errors import KernelFaultError
     from neurontools.run_options import Launch
 
-__all__ = ["Request", "outcome", "run_file", "run_kernels"]
+__all__ = ["Request", "environment", "outcome", "run_file", "run_kernels"]
 
 
 class Request(NamedTuple):
@@ -93,7 +93,7 @@ def run_kernels(wanted: Request, out: Report) -> None:
     options.on_launch = lambda launch: _keep(launch, len(options.launches), wanted)
     # With --json standard output is one document, so what the script prints goes to the other stream.
     stdout = contextlib.redirect_stdout(sys.stderr) if out.as_json else contextlib.nullcontext()
-    with using(options), _environment(override), stdout:
+    with using(options), environment(override), stdout:
         try:
             status = run_script(wanted.file, wanted.arguments)
         except KernelFaultError as error:
@@ -117,7 +117,8 @@ def run_kernels(wanted: Request, out: Report) -> None:
 
 
 @contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

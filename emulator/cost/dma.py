@@ -25,13 +25,18 @@ _V2, _V3, _V4 = ("trn1", "inf2"), ("trn2",), ("trn3",)
 _V23, _V24, _V34, _ALL = _V2 + _V3, _V2 + _V4, _V3 + _V4, _V2 + _V3 + _V4
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("start",             _V3,  700.0, "ns", "observed", "hardware.md 4.3: trigger to queue activity 614-768"),
-    Figure("start",             _V24, 700.0, "ns", "inferred", "hardware.md 4.3 for trn2; nothing published here"),
-    Figure("first_read",        _V3,  242.0, "ns", "observed", "hardware.md 8.2: B-1, load: queue to first data"),
-    Figure("first_read",        _V24, 242.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
-    Figure("first_write",       _V3,  131.0, "ns", "observed", "hardware.md 8.2: B-1, store: queue to first data"),
-    Figure("first_write",       _V24, 131.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
-    # 600 ns per transfer are documented for hardware descriptor generation (4.4); the curve of 4.2 needs 820.
+    # Public profiles (formats.md 1.1) give 785-805 ns from the end of a trigger word to a load's first data, 662-670 ns
+    # to a store's; the documents 737-764 and 614-768.
+    Figure("start_read",        _V3,  790.0, "ns", "observed", "hardware.md 8.2: B-1, B-2; profiles of formats.md 1.1"),
+    Figure("start_read",        _V24, 790.0, "ns", "inferred", "hardware.md 8.2 for trn2; nothing published here"),
+    Figure("start_write",       _V3,  700.0, "ns", "observed", "hardware.md 8.2: B-1, B-2; profiles of formats.md 1.1"),
+    Figure("start_write",       _V24, 700.0, "ns", "inferred", "hardware.md 8.2 for trn2; nothing published here"),
+    Figure("stagger_read",      _V3,  21.0, "ns", "observed", "hardware.md 8.2: B-2, 16 engines start over 300 ns"),
+    Figure("stagger_read",      _V24, 21.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    Figure("stagger_write",     _V3,  7.0, "ns", "observed", "hardware.md 8.2: B-2, 16 engines store in 239 ns"),
+    Figure("stagger_write",     _V24, 7.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    # 600 ns per transfer are documented for hardware descriptor generation (4.4), and profiles show triggers 563-606 ns
+    # apart; the curve of 4.2 needs 820, and so do three loads in a row there (last semaphores 779 ns apart).
     Figure("generate",          _V3,  820.0, "ns", "observed", "hardware.md 4.2: fitted to the 11 points of B-4"),
     Figure("generate",          _V4,  820.0, "ns", "inferred", "hardware.md 4.2 for trn2"),
     Figure("generate",          _V2,  790.0, "ns", "inferred", "hardware.md 8.3: C-1, 65,536 loads in 51.8 ms"),
@@ -63,9 +68,10 @@ FIGURES: tuple[Figure, ...] = (
 class DmaCosts(NamedTuple):
     """Costs of one chip; times in picoseconds, rates in picoseconds per byte."""
 
-    start_ps: int
-    first_read_ps: int
-    first_write_ps: int
+    start_read_ps: int
+    start_write_ps: int
+    stagger_read_ps: int
+    stagger_write_ps: int
     generate_ps: int
     prebuilt_ps: int
     descriptor_fixed_ps: int
@@ -91,9 +97,13 @@ class DmaCosts(NamedTuple):
         rate = self.write_ps_per_byte if writes_hbm else self.read_ps_per_byte
         return descriptors * self.descriptor_fixed_ps + int(nbytes * rate / share)
 
-    def first_byte_ps(self, writes_hbm: bool = False) -> int:
-        """Return the time from activity on a queue to its first data."""
-        return self.first_write_ps if writes_hbm else self.first_read_ps
+    def start_ps(self, writes_hbm: bool = False) -> int:
+        """Return the time from the end of the trigger, or of descriptor generation, to the first data."""
+        return self.start_write_ps if writes_hbm else self.start_read_ps
+
+    def stagger_ps(self, writes_hbm: bool = False) -> int:
+        """Return how much later each engine starts than the one before it."""
+        return self.stagger_write_ps if writes_hbm else self.stagger_read_ps
 
     def completion_ps(self, engines: int) -> int:
         """Return the time from the last byte until the last engine's semaphore write is seen.
@@ -104,7 +114,7 @@ class DmaCosts(NamedTuple):
 
 
 # Every step takes one picosecond: order without time.
-UNIT = DmaCosts(1, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
+UNIT = DmaCosts(1, 1, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
 
 
 @cache
@@ -121,7 +131,7 @@ def dma_costs(target: str) -> DmaCosts:
         return round(found[name] * 1000)
 
     return DmaCosts(
-        ps("start"), ps("first_read"), ps("first_write"),
+        ps("start_read"), ps("start_write"), ps("stagger_read"), ps("stagger_write"),
         ps("generate"), ps("prebuilt"), ps("descriptor"), 1000 / found["read_rate"],
         1000 / found["write_rate"], 1000 / found["hbm_rate"], ps("completion"), ps("semaphore_spacing"),
         int(found["rows_per_engine"]), found["transpose_share"], found["compute_share"])

@@ -39,7 +39,7 @@ FIGURES: tuple[Figure, ...] = (
     # Issue intervals.
     Figure("minimum_interval",      _ALL,       64.0, "cycles", _D, "hardware.md 3.9, 3.3: MIN_II"),
     Figure("load_weights_share",    _ALL,       0.25, "of a matmul's", _D, "hardware.md 3.3: up to four times faster"),
-    # Loads run behind the matmul before them; what stays visible is the excess over 2048 cycles of 32,768 fp32 products.
+    # Loads run behind the matmul before them; the excess of 32,768 fp32 products over 2048 cycles each is what shows.
     Figure("load_weights_exposed",  _V3,         3.0, "ns", _O, "hardware.md 8.3: C-8, two in 859.4 - 853.3 ns"),
     Figure("load_weights_exposed",  _V2 + _V4,   3.0, "ns", _I, "hardware.md 8.3: C-8 for trn2"),
     Figure("fp32_whole",            _ALL,        4.0, "passes", _D, "hardware.md 3.3: fp32 takes four times"),

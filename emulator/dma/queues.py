@@ -60,7 +60,7 @@ class DmaQueue:
 
     def in_flight(self, now_ps: int) -> tuple[Transfer, ...]:
         """Return the transfers whose data is moving."""
-        return tuple(transfer for transfer in self.pending if transfer.started_ps <= now_ps)
+        return tuple(transfer for transfer in self.pending if transfer.running(now_ps))
 
     def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:
         """Return the pending transfers that raise a semaphore of a core."""

@@ -106,10 +106,11 @@ class DmaSystem:
         queue.generator_ps = begin + costs.trigger_ps(transfer.prebuilt)
         transfer.generated_ps = begin
         writes = transfer.writes_hbm
-        ready = begin + costs.start_ps + costs.first_byte_ps(writes)
+        ready = begin + costs.start_ps(writes)
+        stagger = costs.stagger_ps(writes)
         transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
-        started = end = ready
+        started = end = first = ready
         earliest = _NEVER
         times = self._times(transfer, shares, writes)
         for engine, duration in zip(self.engines[transfer.core], times, strict=False):
@@ -121,10 +122,11 @@ class DmaSystem:
                 started = earliest = at
             if done > end:
                 end = done
+            ready += stagger
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
         if hbm_bytes:
-            self._hbm_free[stack] = max(self._hbm_free[stack], ready) + int(hbm_bytes * costs.hbm_ps_per_byte)
+            self._hbm_free[stack] = max(self._hbm_free[stack], first) + int(hbm_bytes * costs.hbm_ps_per_byte)
             end = max(end, self._hbm_free[stack])
         transfer.started_ps = started
         planned = end + costs.completion_ps(len(shares))

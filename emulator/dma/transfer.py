@@ -110,7 +110,7 @@ class DmaDescriptor(NamedTuple):
 
 
 class Transfer:
-    """One transfer on a queue; `state` goes from "new" over "queued" and "running" to "done".
+    """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
 
     `remote` is (core, semaphore, increment) raised on another core, `instruction` the word that triggered it,
     `prebuilt` tells that its descriptors were made at load time. Times are picoseconds, -1 until known.
@@ -163,6 +163,10 @@ class Transfer:
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.started_ps = self.planned_ps = self.completed_ps = -1
         self.shares: Shares = ()
+
+    def running(self, now_ps: int) -> bool:
+        """Tell whether data is moving at a time."""
+        return self.state == "queued" and self.started_ps <= now_ps
 
     @property
     def copies(self) -> Copies:

@@ -7,14 +7,14 @@ fp32 product. The split is exact, so only rounding differs; the hardware's own s
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
-from emulator.engines.pe_state import ARRAY, Pending, PeState, Span, keep_high
+from emulator.engines.pe_state import ARRAY, Form, Pending, PeState, Span, keep_high
 from emulator.engines.registry import executes
 from emulator.scratch import scratch
 from formats import isa
@@ -24,55 +24,64 @@ from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, Fp32Pass
 
 __all__: list[str] = []
 
-_SINGLE_PASS = (Fp32Pass.NONE, Fp32Pass.LOW_HIGH)
+_NONE, _LOW, _HIGH, _LOW_HIGH = (int(p) for p in (Fp32Pass.NONE, Fp32Pass.LOW, Fp32Pass.HIGH, Fp32Pass.LOW_HIGH))
 _FIRST = 1      # acc_flags bit 0: overwrite PSUM
+_REWOUND = frozenset((Dtype.FLOAT16, Dtype.TFLOAT32))     # turned round before they are widened, which is faster
 
 
-def _form(word: isa.LoadWeights | isa.MatMul) -> tuple[int, int, int, int, bool]:
-    return word.rows, word.cols, word.row_groups, word.column_groups, bool(word.transpose_mode)
+class _Facts(NamedTuple):
+    """What both words of the engine declare; `form` is what a MATMUL has to share with the weights."""
+
+    form: Form
+    rows: int
+    cols: int
+    dtype: Dtype
+    fp32_pass: int
+    transposed: bool
 
 
-def _check(word: isa.LoadWeights | isa.MatMul, port: Any) -> None:
-    dtype = element_type(word.dtype)
+def _facts(word: isa.LoadWeights | isa.MatMul, port: Any) -> _Facts:
+    """Read and check a word."""
+    dtype, fp32_pass, transposed = element_type(word.dtype), int(word.fp32_mode), bool(word.transpose_mode)
+    rows, cols = word.rows, word.cols
     if not dtype.is_float:
         raise UnsupportedError(f"{word.NAME} on {dtype.spelling} elements is not modelled: it multiplies floats")
-    if word.fp32_mode not in set(Fp32Pass):
-        raise UnsupportedError(f"{word.NAME}: fp32 mode {int(word.fp32_mode)} is not known")
-    if word.fp32_mode != Fp32Pass.NONE and not is_plain_float32(dtype):
+    if fp32_pass > _LOW_HIGH:
+        raise UnsupportedError(f"{word.NAME}: fp32 mode {fp32_pass} is not known")
+    if fp32_pass and not is_plain_float32(dtype):
         raise UnsupportedError(f"{word.NAME}: an fp32 pass on {dtype.spelling} elements is not modelled")
-    if word.transpose_mode and port.generation == "gen2":
+    if transposed and port.generation == "gen2":
         raise UnsupportedError(f"{word.NAME}: gen2 has no transpose mode; it multiplies by an identity")
+    form = (rows, cols, word.row_groups, word.column_groups, transposed)
+    return _Facts(form, rows, cols, dtype, fp32_pass, transposed)
 
 
 @executes(isa.LoadWeights)
 def load_weights(word: isa.LoadWeights, port: Any) -> Step:
     """Return the latching of a stationary tile."""
-    _check(word, port)
+    form, rows, cols, dtype, fp32_pass, transposed = _facts(word, port)
     state: PeState = port.pe
     src = port.read("src")
-    if elements(src) != word.cols or not 0 < word.cols <= ARRAY:
-        raise refuse(word, "columns and pattern differ", "src", f"{word.cols} elements per partition, at most {ARRAY}",
+    if elements(src) != cols or not 0 < cols <= ARRAY:
+        raise refuse(word, "columns and pattern differ", "src", f"{cols} elements per partition, at most {ARRAY}",
                      f"{elements(src)}")
-    form, source, mode = _form(word), (word.src, word.dtype, word.rows), int(word.fp32_mode)
-    transposed = form[-1]
-    latch = state.low if mode == Fp32Pass.LOW and not transposed else state.high
-    buffer = latch.bits if transposed else latch.weights
+    source = (word.src, dtype, rows)
+    latch = state.low if fp32_pass == _LOW and not transposed else state.high
+    place = (latch.bits if transposed else latch.weights)[:rows, :cols]
+    held = scratch(place.shape, src.dtype) if dtype in _REWOUND and not transposed else None
     backwards = (slice(None), *(slice(None, None, -1) for _ in src.shape[1:]))
-    place = buffer[:word.rows, :word.cols]
-    held = scratch(place.shape, src.dtype) if word.dtype in (Dtype.FLOAT16, Dtype.TFLOAT32) and not transposed else None
-    source_view = raw_view(src) if transposed else src
     target = (place if held is None else held).reshape(src.shape, copy=False)[backwards]
-    fill: Step = partial(np.copyto, target, source_view, casting="unsafe")
-    if held is not None:      # turned round first, widened in one piece after
-        values, load = bind_load(held, word.dtype)
+    fill: Step = partial(np.copyto, target, raw_view(src) if transposed else src, casting="unsafe")
+    if held is not None:
+        values, load = bind_load(held, dtype)
         fill = chain(fill, load, partial(np.copyto, place, values))
-    completes = mode == Fp32Pass.HIGH and not transposed
+    completes = fp32_pass == _HIGH and not transposed
 
     def latch_tile() -> None:
         if state.pending and not (completes and state.low.source == source):
             state.flush()
         fill()
-        latch.form, latch.dtype, latch.fp32_pass, latch.source = form, word.dtype, mode, source
+        latch.form, latch.dtype, latch.fp32_pass, latch.source = form, dtype, fp32_pass, source
         state.current = latch
     return latch_tile
 
@@ -80,20 +89,21 @@ def load_weights(word: isa.LoadWeights, port: Any) -> Step:
 class _Product:
     """A moving operand and a place in PSUM: what every way of multiplying needs."""
 
-    def __init__(self, word: isa.MatMul, port: Any) -> None:
-        rows, cols = word.rows, word.cols
+    def __init__(self, word: isa.MatMul, port: Any, facts: _Facts) -> None:
+        rows, cols = facts.rows, facts.cols
         src, dst = port.read("src"), squeezed(port.write("dst"))
         size = elements(src)
         if elements(dst) != size or dst.shape[0] != cols:
             raise refuse(word, "moving operand and output differ in size", "dst", f"{size} elements per partition",
                          f"{elements(dst)}")
-        self.moving, self.load = _moving(word, src, (rows, size))
+        self.moving, self.load = _moving(src, facts, (rows, size))
         self.dst, self.code = dst, int(word.dst_dtype) or int(Dtype.FLOAT32)
         flat = reshaped(dst, (cols, size))
         self.place = flat if flat is not None and is_plain_float32(self.code) else None
         self.product = scratch((cols, size), np.float32)
         self.shape = (rows, cols)
-        self.span = _span(word.dst, dst)
+        self.pattern: isa.AccessPattern = word.dst
+        self.span = _span(self.pattern, dst)
         if self.place is None:
             self.held, self.fetch = bind_load(dst, self.code)
             self.keep = bind_store(self.product.reshape(dst.shape), dst, self.code)
@@ -122,48 +132,50 @@ class _Product:
             self.keep()
 
 
-def _moving(word: isa.MatMul, src: Array, shape: tuple[int, int]) -> tuple[Array, Step | None]:
+def _moving(src: Array, facts: _Facts, shape: tuple[int, int]) -> tuple[Array, Step | None]:
     """Return the moving operand in fp32, or the half of it that the pass carries, and the step that refreshes it."""
-    values, load = bind_load(squeezed(src), word.dtype)
+    values, load = bind_load(squeezed(src), facts.dtype)
     flat = reshaped(values, shape)
     if flat is None:
         held = scratch(values.shape, np.float32)
         flat, load = held.reshape(shape), partial(np.copyto, held, values)
-    if word.fp32_mode in _SINGLE_PASS:
+    if facts.fp32_pass in (_NONE, _LOW_HIGH):
         return flat, load
     half = scratch(shape, np.float32)
     split = partial(keep_high, flat, half)
-    if word.fp32_mode == Fp32Pass.HIGH:
+    if facts.fp32_pass == _HIGH:
         return half, chain(load, split)
     return half, chain(load, split, partial(np.subtract, flat, half, half))
 
 
 def _span(pattern: isa.AccessPattern, dst: Array) -> Span:
-    partition, byte = divmod(pattern.address - PSUM_BASE, PSUM_PARTITION_STRIDE)
-    reaches = [step * (count - 1) * dst.dtype.itemsize
-               for step, count in zip(pattern.steps, pattern.counts, strict=True) if count]
-    return (partition, partition + dst.shape[0], byte + sum(r for r in reaches if r < 0),
-            byte + sum(r for r in reaches if r > 0) + dst.dtype.itemsize)
+    partition, low = divmod(pattern.address - PSUM_BASE, PSUM_PARTITION_STRIDE)
+    size = dst.dtype.itemsize
+    high = low + size
+    for step, count in zip(pattern.steps, pattern.counts, strict=True):
+        reach = step * (count - 1) * size
+        low, high = (low, high + reach) if reach >= 0 else (low + reach, high)
+    return partition, partition + dst.shape[0], low, high
 
 
 @executes(isa.MatMul)
 def matmul(word: isa.MatMul, port: Any) -> Step:
     """Return the product of the latched tile and a moving operand, or the transpose of the latched tile."""
-    _check(word, port)
-    if word.transpose_mode:
-        return _transpose(word, port)
+    facts = _facts(word, port)
+    if facts.transposed:
+        return _transpose(word, port, facts)
     state: PeState = port.pe
-    product = _Product(word, port)
+    product = _Product(word, port, facts)
     overwrite, add, span, place = product.overwrite, product.add, product.span, product.dst
-    first, form = bool(word.acc_flags & _FIRST), _form(word)
-    key = (word.src, word.dst, word.dtype, int(word.fp32_mode), form)
+    first, form = bool(word.acc_flags & _FIRST), facts.form
+    key = (word.src, product.pattern, facts.dtype, facts.fp32_pass, form)
 
     def multiply() -> None:
         latch = state.current
         if latch.form != form:
-            raise _mismatch(word, latch.form)
+            raise _mismatch(word, latch.form, form)
         weights = latch.weights
-        if latch.fp32_pass == Fp32Pass.LOW:
+        if latch.fp32_pass == _LOW:
             if state.pending:
                 state.flush(span)
             if first:
@@ -171,7 +183,7 @@ def matmul(word: isa.MatMul, port: Any) -> Step:
             state.pending[key] = Pending(first, span, add)
             return
         overwriting = first
-        if latch.fp32_pass == Fp32Pass.HIGH:
+        if latch.fp32_pass == _HIGH:
             low = state.pending.pop(key, None)
             if low is not None:
                 overwriting = first or low.first
@@ -187,35 +199,41 @@ def matmul(word: isa.MatMul, port: Any) -> Step:
     return multiply
 
 
-def _mismatch(word: isa.MatMul, form: tuple[int, int, int, int, bool]) -> Exception:
+def _mismatch(word: isa.MatMul, weights: Form, form: Form) -> Exception:
     names = ("rows", "columns", "row groups", "column groups", "transpose mode")
-    for name, latched, wanted in zip(names, form, _form(word), strict=True):
+    for name, latched, wanted in zip(names, weights, form, strict=True):
         if latched != wanted:
             return refuse(word, f"word and weights differ in {name}", "src", str(int(latched)), str(int(wanted)))
     return UnsupportedError(f"{word.NAME}: word and weights differ")
 
 
-def _transpose(word: isa.MatMul, port: Any) -> Step:
+@cache
+def _identity(rows: int, cols: int, dtype: np.dtype[Any]) -> Array:
+    """Return the bits of an identity."""
+    return raw_view(np.eye(rows, cols, dtype=np.float32).astype(dtype))
+
+
+def _transpose(word: isa.MatMul, port: Any, facts: _Facts) -> Step:
     """Return the transpose of the latched tile, bit for bit; the moving operand has to be an identity."""
     state: PeState = port.pe
     if not word.acc_flags & _FIRST:
         raise UnsupportedError("MATMUL in transpose mode that accumulates is not modelled: only overwriting is known")
     src, dst = squeezed(port.read("src")), squeezed(port.write("dst"))
-    rows, size = word.rows, elements(src)
+    rows, cols, size = facts.rows, facts.cols, elements(src)
     if size > rows or elements(dst) != size:
         raise refuse(word, "moving operand and output of a transpose differ in size", "dst",
                      f"{size} elements per partition, at most {rows}", f"{elements(dst)}")
-    form, moving, target = _form(word), raw_view(src), raw_view(dst)
-    identity = raw_view(np.eye(rows, size, dtype=np.float32).astype(src.dtype)).reshape(moving.shape)
-    turned = state.high.bits[:size, :word.cols].T
+    form, moving, target = facts.form, raw_view(src), raw_view(dst)
+    identity = _identity(rows, size, src.dtype).reshape(moving.shape)
+    turned = state.high.bits[:size, :cols].T
     itemsize = dst.dtype.itemsize
-    flat = reshaped(target, (word.cols, size))
-    held = scratch((word.cols, size), target.dtype) if flat is None else flat
+    flat = reshaped(target, (cols, size))
+    held = scratch((cols, size), target.dtype) if flat is None else flat
 
     def turn() -> None:
         latch = state.current
         if latch.form != form:
-            raise _mismatch(word, latch.form)
+            raise _mismatch(word, latch.form, form)
         if not np.array_equal(moving, identity):
             raise UnsupportedError("MATMUL in transpose mode by anything but an identity is not modelled")
         if Dtype(latch.dtype).size > itemsize:

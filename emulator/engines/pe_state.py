@@ -10,7 +10,7 @@ import numpy as np
 from emulator.dtypes import Array
 from formats.isa import Fp32Pass
 
-__all__ = ["ARRAY", "Latch", "PeState", "Pending", "Span", "keep_high"]
+__all__ = ["ARRAY", "Form", "Latch", "PeState", "Pending", "Span", "keep_high"]
 
 ARRAY = 128                          # rows and columns of processing elements (hardware.md 3.3)
 # What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
@@ -26,11 +26,15 @@ def keep_high(values: Array, out: Array) -> None:
     np.copyto(out, np.where(np.isfinite(values), kept, values))
 
 
+Form = tuple[int, int, int, int, bool]
+"""Rows, columns, row groups, column groups, transposed: what weights and the words that use them agree in."""
+
+
 class Latch:
     """One loaded stationary tile: W[k, j] in fp32, or its bits where it was loaded to be transposed.
 
     `source` is what the loading word read (pattern, element type, size): a LOW and a HIGH load of one source are the
-    two halves of one tile. `form` is (rows, columns, row groups, column groups, transposed); a MATMUL has to share it.
+    two halves of one tile.
     """
 
     __slots__ = ("bits", "dtype", "form", "fp32_pass", "source", "weights")
@@ -38,7 +42,7 @@ class Latch:
     def __init__(self) -> None:
         self.weights = np.full((ARRAY, ARRAY), np.nan, np.float32)
         self.bits = np.zeros((ARRAY, ARRAY), np.uint32)
-        self.form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.form: Form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
         self.dtype = 0
         self.fp32_pass = int(Fp32Pass.NONE)
         self.source: tuple[Any, ...] = ()

@@ -20,6 +20,7 @@ from emulator.session.results import (
     Stop,
     TensorRow,
     TensorValue,
+    Write,
 )
 from emulator.session.session import Session
 from emulator.session.tiles import Tile
@@ -44,4 +45,5 @@ __all__ = [
     "TensorValue",
     "Tile",
     "UsageError",
+    "Write",
 ]

@@ -35,8 +35,9 @@ def read_source(file: str, folders: Iterable[Path]) -> list[str]:
     raise NotFoundError(f"source file {file} is not here")
 
 
-def listing(device: Device, program: Program, breakpoints: Breakpoints, file: str, lines: list[str], first: int,
-            count: int) -> Listing:
+def listing(
+    device: Device, program: Program, breakpoints: Breakpoints, file: str, lines: list[str], first: int, count: int
+) -> Listing:
     """Return `count` lines from `first` on, with the engines and breakpoints on them."""
     standing: dict[int, list[str]] = {}
     many = len(device.cores) > 1
@@ -54,18 +55,29 @@ def listing(device: Device, program: Program, breakpoints: Breakpoints, file: st
                 numbers = stops.setdefault(source.line, [])
                 if each.number not in numbers:
                     numbers.append(each.number)
-    rows = [SourceRow(number, lines[number - 1], tuple(standing.get(number, ())), tuple(stops.get(number, ())))
-            for number in range(first, min(first + count, len(lines) + 1))]
+    rows = [
+        SourceRow(number, lines[number - 1], tuple(standing.get(number, ())), tuple(stops.get(number, ())))
+        for number in range(first, min(first + count, len(lines) + 1))
+    ]
     return Listing(file, tuple(rows))
 
 
-def disassemble(device: Device, program: Program, breakpoints: Breakpoints, core: int, engine: str, first: int,
-                count: int) -> Disassembly:
+def disassemble(
+    device: Device, program: Program, breakpoints: Breakpoints, core: int, engine: str, first: int, count: int
+) -> Disassembly:
     """Return `count` words of an engine from index `first` of its stream on."""
     sequencer = device.cores[core].engines[engine]
-    rows = [DisassemblyRow(loaded.pc, program.text(core, engine, loaded.pc), program.source(core, engine, loaded.pc),
-                           _state(sequencer, index), _satisfied(sequencer, loaded), breakpoints.at(core, engine, loaded.pc))
-            for index, loaded in enumerate(sequencer.words[first:first + count], first)]
+    rows = [
+        DisassemblyRow(
+            loaded.pc,
+            program.text(core, engine, loaded.pc),
+            program.source(core, engine, loaded.pc),
+            _state(sequencer, index),
+            _satisfied(sequencer, loaded),
+            breakpoints.at(core, engine, loaded.pc),
+        )
+        for index, loaded in enumerate(sequencer.words[first : first + count], first)
+    ]
     return Disassembly(core, engine, sequencer.count, tuple(rows))
 
 
@@ -87,5 +99,11 @@ def _satisfied(engine: Sequencer, loaded: LoadedWord) -> bool | None:
     if not waits:
         return None
     core = engine.core
-    return all(holds(mode, (core.events if mode == WaitMode.EVENT_SET else core.semaphores)[index],
-                     signed(int.from_bytes(value, "little"))) for mode, index, value in waits)
+    return all(
+        holds(
+            mode,
+            (core.events if mode == WaitMode.EVENT_SET else core.semaphores)[index],
+            signed(int.from_bytes(value, "little")),
+        )
+        for mode, index, value in waits
+    )

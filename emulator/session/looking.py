@@ -33,33 +33,57 @@ def engines(device: Device, program: Program, focus: tuple[int, str]) -> tuple[E
         for name, engine in core.engines.items():
             loaded = engine.next_loaded
             waiting = engine.waiting_on if engine.state == "waiting" else None
-            rows.append(EngineRow(
-                core.index, name, engine.state, engine.pc, engine.count, engine.completed, len(engine.in_flight),
-                None if waiting is None else f"{waiting.text}, is {_value(device, waiting)}",
-                None if waiting is None else waiting.since_ps,
-                None if loaded is None else program.text(core.index, name, loaded.pc),
-                None if loaded is None else program.source(core.index, name, loaded.pc), (core.index, name) == focus))
+            rows.append(
+                EngineRow(
+                    core.index,
+                    name,
+                    engine.state,
+                    engine.pc,
+                    engine.count,
+                    engine.completed,
+                    len(engine.in_flight),
+                    None if waiting is None else f"{waiting.text}, is {_value(device, waiting)}",
+                    None if waiting is None else waiting.since_ps,
+                    None if loaded is None else program.text(core.index, name, loaded.pc),
+                    None if loaded is None else program.source(core.index, name, loaded.pc),
+                    (core.index, name) == focus,
+                )
+            )
     return tuple(rows)
 
 
 def _value(device: Device, waiting: WaitingOn) -> int:
-    core = device.cores[waiting.core]
-    return (core.events if waiting.kind == "event" else core.semaphores)[waiting.index]
+    kind, core, number, *_ = waiting
+    return (device.cores[core].events if kind == "event" else device.cores[core].semaphores)[number]
 
 
 def queues(device: Device) -> tuple[QueueRow, ...]:
     """Return every DMA queue."""
     return tuple(
-        QueueRow(q.core, q.name, q.engine, q.kind, q.ring, q.num_queues, tuple(q.semaphores), len(q.pending),
-                 len(q.in_flight(device.now_ps)), q.completed, q.nbytes, q.pending[0].text if q.pending else None)
-        for q in device.queues)
+        QueueRow(
+            q.core,
+            q.name,
+            q.engine,
+            q.kind,
+            q.ring,
+            q.num_queues,
+            tuple(q.semaphores),
+            len(q.pending),
+            len(q.in_flight(device.now_ps)),
+            q.completed,
+            q.nbytes,
+            q.pending[0].text if q.pending else None,
+        )
+        for q in device.queues
+    )
 
 
 def semaphores(device: Device, everything: bool = False) -> tuple[SemaphoreRow, ...]:
     """Return semaphores and events that are not zero or are waited for, or all of them."""
     waiters: dict[tuple[int, str, int], list[str]] = {}
     for name, pc, waiting in waits(device):
-        waiters.setdefault((waiting.core, waiting.kind, waiting.index), []).append(f"{name} pc {pc} {waiting.text}")
+        kind, core_index, number, *_ = waiting
+        waiters.setdefault((core_index, kind, number), []).append(f"{name} pc {pc} {waiting.text}")
     rows = []
     for core in device.cores:
         for kind, values in (("semaphore", core.semaphores.values), ("event", core.events.values)):

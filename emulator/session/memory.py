@@ -29,11 +29,11 @@ Array = npt.NDArray[Any]
 _PSUM_END = PSUM_BASE + 128 * PSUM_PARTITION_STRIDE
 _CHIP = re.compile(r"(?:(sbuf|psum):)?(\w+):(\w+)", re.IGNORECASE)
 _SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
-_LIMIT = 1 << 20    # values one command shows
+_LIMIT = 1 << 20  # values one command shows
 
 
 class Spot(NamedTuple):
-    """An address: in SBUF or PSUM of `core` a byte of a partition, in HBM a device address; `end` is where it must stop."""
+    """An address: in SBUF or PSUM of `core` a byte of a partition, in HBM a device address; it ends at `end`."""
 
     space: str
     core: int | None
@@ -46,9 +46,9 @@ class Spot(NamedTuple):
 def parse_spot(device: Device, text: str, core: int) -> Spot | None:
     """Return the spot that an address means, None where the text is no address (but may be a tensor's name).
 
-    Addresses are `sbuf:PARTITION:BYTE`, `psum:PARTITION:BYTE`, `PARTITION:BYTE` (SBUF), `hbm:ADDRESS`, or a number: an engine
-    address up to the end of PSUM, a device address above. `nc1` in front chooses the core. Raises NotFoundError where nothing
-    stands at the address.
+    Addresses are `sbuf:PARTITION:BYTE`, `psum:PARTITION:BYTE`, `PARTITION:BYTE` (SBUF), `hbm:ADDRESS`, or a number: an
+    engine address up to the end of PSUM, a device address above. `nc1` in front chooses the core. Raises NotFoundError
+    where nothing stands at the address.
     """
     chosen, rest = parse_core(text)
     core = core if chosen is None else chosen
@@ -73,15 +73,17 @@ def parse_spot(device: Device, text: str, core: int) -> Spot | None:
 def _chip_spot(device: Device, space: str, core: int, partition: int, byte: int) -> Spot:
     rows, width = device.cores[core].memory.array(space).shape
     if partition >= rows or byte >= width:
-        raise NotFoundError(f"{space} has partitions 0 to {rows - 1} and bytes 0 to {width - 1:#x}; asked for partition "
-                            f"{partition}, byte {byte:#x}")
+        raise NotFoundError(
+            f"{space} has partitions 0 to {rows - 1} and bytes 0 to {width - 1:#x}; asked for partition "
+            f"{partition}, byte {byte:#x}"
+        )
     return Spot(space, core, "", partition, byte, width)
 
 
 def _device_spot(device: Device, address: int) -> Spot:
     place = device.addresses.locate(address)
     if place.kind in ("sbuf", "psum") and place.core < len(device.cores):
-        return _chip_spot(device, place.kind.upper(), place.core, place.partition, place.offset)
+        return _chip_spot(device, place.kind.upper(), place.core, int(place.index), place.offset)
     found = device.hbm.find(address)
     if found is None:
         raise NotFoundError(f"no memory at {address:#x}; `info memory` lists the allocations")
@@ -104,10 +106,10 @@ def spot_of_tensor(device: Device, found: DeviceTensor | Tile, core: int, offset
 
 
 def parse_format(text: str) -> tuple[int | None, str, Dtype]:
-    """Return count (None where not given), base ("x", "d", "f") and element type of a format such as "8f", "4xb", "16:bfloat16".
+    """Return count (None where not given), base ("x", "d", "f") and element type of "8f", "4xb" or "16:bfloat16".
 
-    Letters are gdb's: x hexadecimal, d signed, u unsigned, f floating point; b, h, w, g sizes of 1, 2, 4 and 8 bytes. Raises
-    UsageError.
+    Letters are gdb's: x hexadecimal, d signed, u unsigned, f floating point; b, h, w, g sizes of 1, 2, 4 and 8 bytes.
+    Raises UsageError.
     """
     text = text.strip().lstrip("/")
     found = re.fullmatch(r"(\d*):?(.*)", text)
@@ -132,8 +134,12 @@ def parse_format(text: str) -> tuple[int | None, str, Dtype]:
             raise UsageError("f takes sizes h (fp16) and w (fp32)")
         return count, "f", Dtype.FLOAT16 if width == 2 else Dtype.FLOAT32
     signed = base == "d"
-    kinds = {1: (Dtype.UINT8, Dtype.INT8), 2: (Dtype.UINT16, Dtype.INT16), 4: (Dtype.UINT32, Dtype.INT32),
-             8: (Dtype.UINT64, Dtype.INT64)}
+    kinds = {
+        1: (Dtype.UINT8, Dtype.INT8),
+        2: (Dtype.UINT16, Dtype.INT16),
+        4: (Dtype.UINT32, Dtype.INT32),
+        8: (Dtype.UINT64, Dtype.INT64),
+    }
     return count, "x" if base in ("", "x") else "d", kinds[width][signed]
 
 
@@ -150,12 +156,22 @@ def examine(device: Device, spot: Spot, count: int, base: str, dtype: Dtype) -> 
         assert spot.core is not None and spot.partition is not None
         data, written = chip_bytes(device, spot.core, spot.space, spot.partition, 1, spot.address, nbytes)
     values = np.frombuffer(data.tobytes(), numpy_dtype(dtype))
-    return Examined(spot.space, spot.core, spot.name, spot.partition, spot.address, dtype.numpy_name, base, values,
-                    written.reshape(count, dtype.size).all(axis=1))
+    return Examined(
+        spot.space,
+        spot.core,
+        spot.name,
+        spot.partition,
+        spot.address,
+        dtype.numpy_name,
+        base,
+        values,
+        np.all(written.reshape(count, dtype.size), axis=1),
+    )
 
 
-def chip_bytes(device: Device, core: int, space: str, partition: int, partitions: int, byte: int,
-               nbytes: int) -> tuple[Array, Array]:
+def chip_bytes(
+    device: Device, core: int, space: str, partition: int, partitions: int, byte: int, nbytes: int
+) -> tuple[Array, Array]:
     """Return copies of (partitions, nbytes) bytes and of their written plane."""
     memory = device.cores[core].memory
     part = slice(partition, partition + partitions), slice(byte, byte + nbytes)
@@ -168,7 +184,7 @@ def hbm_bytes(device: Device, address: int, nbytes: int) -> tuple[Array, Array]:
     if found is None or not found.touched:
         return np.full(nbytes, FRESH, np.uint8), np.zeros(nbytes, np.bool_)
     start = address - found.address
-    return found.data[start:start + nbytes].copy(), found.written[start:start + nbytes].copy()
+    return found.data[start : start + nbytes].copy(), found.written[start : start + nbytes].copy()
 
 
 def elements(data: Array, written: Array, dtype: Dtype, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -8,8 +8,16 @@ from emulator.session.errors import UsageError
 from formats.dtypes import Dtype
 from formats.errors import FormatError, NotFoundError
 
-__all__ = ["ENGINE_NAMES", "engine_name", "is_engine", "parse_core", "parse_dtype", "parse_number", "parse_time",
-           "short_engine"]
+__all__ = [
+    "ENGINE_NAMES",
+    "engine_name",
+    "is_engine",
+    "parse_core",
+    "parse_dtype",
+    "parse_number",
+    "parse_time",
+    "short_engine",
+]
 
 ENGINE_NAMES = {
     "pe": "PE", "tensor": "PE",
@@ -44,7 +52,7 @@ def short_engine(name: str) -> str:
 def parse_core(text: str) -> tuple[int | None, str]:
     """Take "nc1", "nc1." or "nc1 " off the front; return the core, None where there is none, and the rest."""
     found = _CORE.match(text)
-    return (int(found[1]), text[found.end():].strip()) if found else (None, text.strip())
+    return (int(found[1]), text[found.end() :].strip()) if found else (None, text.strip())
 
 
 def parse_number(text: str, what: str) -> int:
@@ -54,7 +62,7 @@ def parse_number(text: str, what: str) -> int:
     except ValueError:
         pass
     try:
-        return int(text, 10)        # 007
+        return int(text, 10)  # 007
     except ValueError:
         raise UsageError(f"{text!r} is not {what}") from None
 

@@ -88,12 +88,14 @@ class Program:
     def find_file(self, text: str) -> str:
         """Return the file that a name or the end of a path means; NotFoundError where none or several do."""
         wanted = PurePath(text).parts
-        found = [file for file in self.lines if file == text or PurePath(file).parts[-len(wanted):] == wanted]
+        found = [file for file in self.lines if file == text or PurePath(file).parts[-len(wanted) :] == wanted]
         if len(found) == 1:
             return found[0]
         if found:
             raise NotFoundError(f"{text!r} may be {' or '.join(sorted(found))}")
-        raise NotFoundError(f"no source file {text!r}; the program comes from {', '.join(self.lines) or 'none it names'}")
+        raise NotFoundError(
+            f"no source file {text!r}; the program comes from {', '.join(self.lines) or 'none it names'}"
+        )
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -128,8 +130,11 @@ class Program:
         raise UsageError(f"{rest!r} is no ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE")
 
     def _pc(self, core: int | None, engine: str, pc: int) -> Target:
-        places = [(number, engine, pc) for number, name, words in self.streams(core)
-                  if name == engine and any(loaded.pc == pc for loaded in words)]
+        places = [
+            (number, engine, pc)
+            for number, name, words in self.streams(core)
+            if name == engine and any(loaded.pc == pc for loaded in words)
+        ]
         if not places:
             last = max((words[-1].pc for _, name, words in self.streams(core) if name == engine and words), default=-1)
             raise NotFoundError(f"no {engine} pc {pc}; " + (f"it has 0 to {last}" if last >= 0 else "it has no words"))
@@ -142,8 +147,12 @@ class Program:
         actual = min((number for number in lines if number >= line), default=None)
         if actual is None:
             raise NotFoundError(f"no words from {file}:{line} on; the last line with any is {max(lines)}")
-        places = [(number, engine, pc) for (number, engine), pcs in lines[actual].items()
-                  if core in (None, number) for pc in pcs]
+        places = [
+            (number, engine, pc)
+            for (number, engine), pcs in lines[actual].items()
+            if core in (None, number)
+            for pc in pcs
+        ]
         if not places:
             raise NotFoundError(f"core {core} has no words from {file}:{actual}")
         return Target("line", f"{name}:{actual}", frozenset(places))
@@ -156,13 +165,15 @@ class Program:
             subgraph = self.device.cores[number].loaded
             for loaded in words:
                 own = {loaded.word.name}
-                if loaded.transfer is not None and subgraph is not None:    # the loader put another word in its place
+                if loaded.transfer is not None and subgraph is not None:  # the loader put another word in its place
                     own.add(subgraph.subgraph.streams[engine][loaded.pc].name)
                 names.update(dict.fromkeys(own))
                 if wanted in own:
                     places.append((number, engine, loaded.pc))
         if not places:
             queues = ", ".join(dict.fromkeys(queue.name for queue in self.device.queues))
-            raise NotFoundError(f"no engine, queue or opcode {text!r} in this program; its opcodes are "
-                                f"{', '.join(sorted(names)) or 'none'}, its queues {queues or 'none'}")
+            raise NotFoundError(
+                f"no engine, queue or opcode {text!r} in this program; its opcodes are "
+                f"{', '.join(sorted(names)) or 'none'}, its queues {queues or 'none'}"
+            )
         return Target("opcode", wanted, frozenset(places))

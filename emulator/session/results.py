@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
-from emulator.events import Region, SemaphoreChange
+from emulator.events import SemaphoreChange
 from formats.neff import SourceLocation
 
 if TYPE_CHECKING:
@@ -31,10 +31,29 @@ __all__ = [
     "Stop",
     "TensorRow",
     "TensorValue",
+    "Write",
 ]
 
 Array = npt.NDArray[Any]
 Place = tuple[int, str, int]  # core, engine, pc
+
+
+class Write(NamedTuple):
+    """Bytes written: `byte` to `byte` + `nbytes` - 1; on chip in `partitions` from `partition` on.
+
+    In HBM `byte` is the device address, `name` the allocation and `offset` the byte in it. `strided` means that not
+    every byte of the range was written.
+    """
+
+    space: str
+    core: int | None
+    partition: int | None
+    partitions: int
+    byte: int
+    nbytes: int
+    strided: bool
+    name: str = ""
+    offset: int = 0
 
 
 class Step(NamedTuple):
@@ -53,7 +72,7 @@ class Step(NamedTuple):
     text: str
     source: SourceLocation | None
     semaphores: tuple[SemaphoreChange, ...]
-    writes: tuple[Region, ...]
+    writes: tuple[Write, ...]
     starts: str | None = None
 
 
@@ -183,7 +202,7 @@ class TensorValue(NamedTuple):
     """Elements of a tensor as they are now; `unwritten` counts the selected elements that nothing wrote."""
 
     name: str
-    index: str
+    selection: str
     space: str
     array: Array
     unwritten: int

@@ -90,7 +90,9 @@ class Tensors:
 
         names = self.names(core)
         near = get_close_matches(name, names, n=3) or names[:8]
-        raise NotFoundError(f"no tensor {name!r}; " + (f"there is {', '.join(near)}" if near else "the file names none"))
+        raise NotFoundError(
+            f"no tensor {name!r}; " + (f"there is {', '.join(near)}" if near else "the file names none")
+        )
 
     def _pc(self, core: int, engine: str) -> int:
         return self.device.cores[core].engines[engine].pc if engine in self.device.cores[core].engines else -1
@@ -113,8 +115,9 @@ class Tensors:
         found = self.find(name, core)
         if isinstance(found, Tile):
             dtype = Dtype.from_numpy_name(found.dtype)
-            data, written = chip_bytes(self.device, core, found.space, found.partition, found.partitions, found.offset,
-                                       found.partition_bytes)
+            data, written = chip_bytes(
+                self.device, core, found.space, found.partition, found.partitions, found.offset, found.partition_bytes
+            )
             shape, space = found.shape, f"nc{core} {found.space}"
             if data.size != found.partitions * found.partition_bytes:
                 raise NotFoundError(f"tile {name!r} lies outside of {found.space}")
@@ -143,9 +146,19 @@ class Tensors:
                 if shared.get(name) is not item:
                     yield _row(item, core.index)
             for tile in self.tiles(core.index):
-                base, stride = ((0, SBUF_PARTITION_STRIDE) if tile.space == "SBUF" else (PSUM_BASE, PSUM_PARTITION_STRIDE))
-                yield TensorRow(tile.name, tile.space, core.index, "tile", tile.dtype, tile.shape,
-                                base + tile.partition * stride + tile.offset, tile.partitions * tile.partition_bytes)
+                base, stride = (
+                    (0, SBUF_PARTITION_STRIDE) if tile.space == "SBUF" else (PSUM_BASE, PSUM_PARTITION_STRIDE)
+                )
+                yield TensorRow(
+                    tile.name,
+                    tile.space,
+                    core.index,
+                    "tile",
+                    tile.dtype,
+                    tile.shape,
+                    base + tile.partition * stride + tile.offset,
+                    tile.partitions * tile.partition_bytes,
+                )
 
 
 def _row(item: DeviceTensor, core: int | None) -> TensorRow:

@@ -3,9 +3,9 @@
     {"name": "acc", "space": "PSUM", "partition": 0, "partitions": 128, "offset": 2048, "shape": [128, 512],
      "dtype": "float32", "pcs": {"PE": [12, 20], "DVE": [7, 7]}}
 
-`partition` and `offset` (bytes) are where the first element lies, `shape` starts with `partitions`, the other dimensions lie
-contiguously inside each partition; `pcs` gives, per engine, the first and last pc that touch the tile. One name may stand
-several times, with disjoint lives. The format is ours.
+`partition` and `offset` (bytes) are where the first element lies, `shape` starts with `partitions`, the others lie
+contiguously inside each partition; `pcs` gives, per engine, the first and last pc that touch the tile. One name may
+stand several times, with disjoint lives. The format is ours.
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ from formats.neff import Subgraph
 
 __all__ = ["Tile", "read_tiles"]
 
-_FIELDS = {"name": str, "space": str, "partition": int, "partitions": int, "offset": int, "shape": list, "dtype": str,
-           "pcs": dict}
+_FIELDS = {
+    "name": str,
+    "space": str,
+    "partition": int,
+    "partitions": int,
+    "offset": int,
+    "shape": list,
+    "dtype": str,
+    "pcs": dict,
+}
 
 
 class Tile(NamedTuple):
@@ -62,8 +70,12 @@ def _tile(item: Any, where: str, path: str) -> Tile:
         raise FormatError("tile is no object", path=path, field=where)
     for key, kind in _FIELDS.items():
         if not isinstance(item.get(key), kind) or isinstance(item[key], bool):
-            raise FormatError("tile has no such field, or one of another type", path=path, field=f"{where}.{key}",
-                              expected=kind.__name__)
+            raise FormatError(
+                "tile has no such field, or one of another type",
+                path=path,
+                field=f"{where}.{key}",
+                expected=kind.__name__,
+            )
     shape, pcs = item["shape"], item["pcs"]
     if not shape or not all(type(n) is int and n > 0 for n in shape) or shape[0] != item["partitions"]:
         raise FormatError("shape of a tile does not start with its partitions", path=path, field=f"{where}.shape")
@@ -72,5 +84,13 @@ def _tile(item: Any, where: str, path: str) -> Tile:
     for engine, span in pcs.items():
         if not (isinstance(span, list) and len(span) == 2 and all(type(n) is int for n in span)):
             raise FormatError("pc range is not two numbers", path=path, field=f"{where}.pcs.{engine}")
-    return Tile(item["name"], item["space"], item["partition"], item["partitions"], item["offset"], tuple(shape),
-                Dtype.from_numpy_name(item["dtype"]).numpy_name, {e: (s[0], s[1]) for e, s in pcs.items()})
+    return Tile(
+        item["name"],
+        item["space"],
+        item["partition"],
+        item["partitions"],
+        item["offset"],
+        tuple(shape),
+        Dtype.from_numpy_name(item["dtype"]).numpy_name,
+        {e: (s[0], s[1]) for e, s in pcs.items()},
+    )

@@ -19,6 +19,10 @@ from neurontools.trace import Allocation, Trace
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
 
+# Called with kernel name, built file and inputs before every run; the debugger takes the launch over by raising.
+launch_hook: Callable[[str, bytes, dict[str, Any]], None] | None = None
+
+
 class Traced(NamedTuple):
     """One program's trace, the tensors it returned, and what it wants looked at after the run."""
 
@@ -167,6 +171,8 @@ def launch(
         allocation.name: np.ascontiguousarray(one.array).reshape(allocation.shape)
         for allocation, one in zip(first.trace.inputs, arguments.inputs, strict=True)
     }
+    if launch_hook is not None:
+        launch_hook(name, neff, values)
     if options is None:
         result = runtime.run(neff, values, timing=False)
     else:

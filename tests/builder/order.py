@@ -1,6 +1,6 @@
 """Proof that a NEFF orders every conflicting pair of accesses: vector clocks over its semaphores.
 
-It rests on decoded words alone; nothing of the builder is used. Every semaphore has one producer (an engine's words, or a
+It rests on decoded words alone, nothing of the builder. Every semaphore has one producer (an engine's words, or a
 queue's transfers) and only grows, so `S >= v` means: the producer's first k signals, which add up to v, have happened.
 """
 

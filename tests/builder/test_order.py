@@ -30,23 +30,31 @@ def box(data: st.DataObject, m: Maker, one: Allocation, rows: int, columns: int)
     return m.view(one, slice(top, top + rows), slice(left, left + reach, step))
 
 
-def random_trace(data: st.DataObject, target: str) -> Maker:
-    """Return a trace of random copies, sums, products and transfers over a few tensors that overlap in time."""
+def random_trace(data: st.DataObject, target: str, *, addresses: bool) -> Maker:
+    """Return a trace of random copies, sums, products and transfers over a few tensors that overlap in time.
+
+    With `addresses` tiles share bytes by the kernel's own choice; without, no operation reads what it writes elsewhere.
+    """
     m = Maker(target)
     tensors = [m.input("x", (SIZE, SIZE)), m.output("y", (SIZE, SIZE)), m.hbm("scratch", (SIZE, SIZE))]
     for source in tensors[1:]:
         m.dma(source, tensors[0])
     tiles: list[Allocation] = []
     for _ in range(data.draw(st.integers(4, 18))):
-        if len(tiles) < 2 or data.draw(st.booleans()):
+        for _ in range(max(3 - len(tiles), data.draw(st.integers(0, 1)))):
             # Few places, so that tiles take over the bytes of others.
-            address = (0, 0x4000 + 32 * data.draw(st.integers(0, 3))) if data.draw(st.booleans()) else None
+            address = (
+                (0, 0x4000 + 32 * data.draw(st.integers(0, 3))) if addresses and data.draw(st.booleans()) else None
+            )
             tile = m.sbuf((SIZE, SIZE), F32, address)
             m.dma(tile, tensors[0])
             tiles = [*tiles[-3:], tile]
         kind = data.draw(st.sampled_from(["copy", "add", "load", "store", "matmul", "hbm"]))
         rows, columns = data.draw(st.sampled_from([4, 8])), data.draw(st.integers(1, 6))
-        chosen = [data.draw(st.sampled_from(tiles)) for _ in range(3)]
+        if addresses:
+            chosen = [data.draw(st.sampled_from(tiles)) for _ in range(3)]
+        else:
+            chosen = data.draw(st.permutations(tiles))[:3]
         a, b, c = (box(data, m, one, rows, columns) for one in chosen)
         engine = data.draw(st.sampled_from(["DVE", "Pool", "Activation"]))
         if kind == "copy":
@@ -90,48 +98,25 @@ def overlapping(a: View, b: View) -> bool:
     return a.allocation is b.allocation and bool(cells(a) & cells(b))
 
 
-def in_place(m: Maker) -> bool:
-    """Tell whether some operation reads bytes that it writes at another place: engines and NumPy may differ there."""
-    for op in m.trace.ops:
-        views = list(op.operands.items()) if hasattr(op, "operands") else []
-        target = dict(views).get("dst")
-        for name, view in views:
-            if name != "dst" and target is not None and view is not target and view.allocation is target.allocation:
-                return True
-            if (
-                target is not None
-                and name != "dst"
-                and view.allocation.address is not None
-                and target.allocation.address is not None
-            ):
-                return True
-    return False
-
-
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from(["trn1", "trn2"]))
 def test_random_traces_are_ordered(data: st.DataObject, target: str) -> None:
-    m = random_trace(data, target)
+    m = random_trace(data, target, addresses=True)
     neff = open_neff(build([m.trace], "random").to_bytes())
     assert neff.verify() == []
     assert unordered(neff) == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(st.data(), st.sampled_from(["trn1", "trn2", "trn3"]), st.integers(0, 3))
 def test_random_traces_compute_what_their_order_says(data: st.DataObject, target: str, seed: int) -> None:
     """Run the words under random schedules; NumPy runs the operations one after the other."""
-    m = random_trace(data, target)
-    if in_place(m):
-        return
-    tiles = [one for one in m.trace.allocations if one.address is not None]
-    if tiles:
-        return  # the reference keeps tiles apart that share an address
-    x = np.random.default_rng(seed).integers(-8, 8, (SIZE, SIZE)).astype(np.float32)
+    m = random_trace(data, target, addresses=False)
+    x = np.random.default_rng(seed).integers(-2, 3, (SIZE, SIZE)).astype(np.float32)
     expected = interpret(m.trace, {"x": x})["y"]
     result = runtime.run(build([m.trace], "random").to_bytes(), {"x": x}, seed=seed)
     assert result.fault is None and result.hang is None
-    np.testing.assert_array_equal(result.outputs["y"], expected)
+    np.testing.assert_allclose(result.outputs["y"], expected, rtol=1e-5)
 
 
 def test_the_checker_sees_a_missing_wait() -> None:
@@ -178,9 +163,9 @@ def test_tiles_of_one_output_are_not_ordered_with_each_other() -> None:
 
 def test_reuse_of_an_address_is_ordered() -> None:
     m = Maker()
-    x, y = m.input("x", (128, 16000)), m.output("y", (128, 16000))
+    x, y = m.input("x", (2, 16000)), m.output("y", (2, 16000))
     for _ in range(5):
-        tile = m.sbuf((128, 16000))
+        tile = m.sbuf((2, 16000))
         m.dma(tile, x)
         m.dma(y, tile)
     neff = open_neff(build([m.trace], "reuse").to_bytes())

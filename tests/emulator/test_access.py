@@ -39,8 +39,9 @@ def fault_of(word: isa.Instruction, name: str, engine: str = "DVE", target: str 
     return caught.value.fault
 
 
-@given(address=st.integers(0, 4000), steps=st.tuples(*[st.integers(-40, 40)] * 4), counts=st.tuples(*[st.integers(1, 4)] * 4),
-       first=st.integers(0, 100), partitions=st.integers(1, 28), code=st.sampled_from((3, 6, 10)))
+@given(address=st.integers(0, 4000), steps=st.tuples(*[st.integers(-40, 40)] * 4),
+       counts=st.tuples(*[st.integers(1, 4)] * 4), first=st.integers(0, 100), partitions=st.integers(1, 28),
+       code=st.sampled_from((3, 6, 10)))
 def test_a_view_walks_as_the_pattern_says(address: int, steps: tuple[int, ...], counts: tuple[int, ...], first: int,
                                           partitions: int, code: int) -> None:
     size = {3: 1, 6: 2, 10: 4}[code]
@@ -110,8 +111,9 @@ def test_an_address_off_the_element_grid_is_a_fault() -> None:
 
 
 def matmul(src: int, dst: int, count: int) -> isa.MatMul:
-    return isa.MatMul(src=AccessPattern(src, (1, 0, 0), (count, 1, 1)), dst=AccessPattern(dst, (1, 0, 0), (count, 1, 1)),
-                      dtype=6, acc_flags=3)
+    steps, counts = (1, 0, 0), (count, 1, 1)
+    return isa.MatMul(src=AccessPattern(src, steps, counts), dst=AccessPattern(dst, steps, counts), dtype=6,
+                      acc_flags=3)
 
 
 def test_a_matmul_stays_in_its_bank_before_gen4() -> None:

@@ -5,6 +5,7 @@ Needs NEURONTOOLS_CORPUS with checkouts of nkipy and trainium-kernel-fusion; ski
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import ml_dtypes
@@ -99,3 +100,27 @@ def test_attention(corpus: Path, folder: str, name: str, limit: float) -> None:
     output = result.outputs["kernel_out"]
     assert output.shape == (length, 128)
     assert np.abs(output.astype(np.float64) - attention(*arrays)).max() < limit
+
+
+@pytest.mark.skipif("NEURONTOOLS_LARGE" not in os.environ, reason="needs 14 GB and two minutes: set NEURONTOOLS_LARGE")
+def test_matmul_large_is_the_rounded_product(corpus: Path) -> None:
+    path = _file(corpus, "nkipy", "spike", "tests", "artifacts", "matmul_large.neff")
+    depth, width, block = 32768, 65536, 1024
+    rng = np.random.default_rng(SEED)
+    x = (rng.standard_normal((128, depth)) * 0.25).astype(np.float16)
+    # No two rows or columns of the 4 GiB operand are alike: one random strip, shifted from block to block.
+    strip = (rng.standard_normal((block, width + 4099)) * 0.25).astype(np.float16)
+    y = np.empty((depth, width), np.float16)
+    for start in range(0, depth, block):
+        shift = start // block * 127
+        y[start : start + block] = strip[:, shift : shift + width]
+    result = run(path, {"x": x, "y": y})
+    assert result.ok and not result.warnings
+    output = result.outputs["output0"].astype(np.float32)
+    expected = np.zeros((128, width), np.float32)
+    for start in range(0, depth, block):
+        expected += x[:, start : start + block].astype(np.float32) @ y[start : start + block].astype(np.float32)
+    half_ulp = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(expected), 2.0**-14))) - 11)
+    assert (output == expected.astype(np.float16)).mean() > 0.99
+    # An fp32 sum of 32,768 products of this size is off by less than 2**-14.
+    assert (np.abs(output - expected) - half_ulp).max() < 2.0**-14

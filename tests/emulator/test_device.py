@@ -11,15 +11,18 @@ from emulator.errors import LoadError
 from emulator.events import Event
 from formats import isa
 from formats.errors import UnsupportedError
-from tests.emulator.streams import add, after, device_with, events_of, fill, order_of, signal
+from formats.isa import PSUM_BASE
+from tests.emulator.streams import add, after, device_with, events_of, fill, order_of, signal, tile
 
 
 def program() -> dict[str, list[isa.Instruction | str]]:
     """Return a race-free program on four engines: fills, sums on two engines, a chain of waits."""
     pool = [fill(0x4000 + 0x100 * i, 16, float(i), **signal(3)) for i in range(8)]
-    vector = [add(0x4000 + 0x100 * i, 0x4000, 0x8000 + 0x100 * i, 16, **after(3, i + 1), **signal(6)) for i in range(8)]
+    vector = [add(0x4000 + 0x100 * i, 0x4000, 0x8000 + 0x100 * i, 16, **after(3, i + 1), **signal(6))
+              for i in range(8)]
     scalar = [isa.Cast(src=isa.AccessPattern(0x8000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)), src_dtype=10, dst_dtype=6,
-                       dst=isa.AccessPattern(0xC000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)), **after(6, i + 1), **signal(4))
+                       dst=isa.AccessPattern(0xC000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)), **after(6, i + 1),
+                       **signal(4))
               for i in range(8)]
     return {"Pool": pool, "DVE": vector, "Activation": scalar, "SP": [f"NOP S[4]>={i + 1} cycle=0" for i in range(8)]}
 
@@ -95,7 +98,7 @@ def test_two_cores_meet_at_a_barrier() -> None:
 
 def test_barriers_in_a_row() -> None:
     barriers = [isa.CoreBarrier(semaphore=9, barrier_id=i) for i in range(3)]
-    device = device_with({"PE": [fill(0, 512)][:0] + [barriers[0], "NOP cycle=0", *barriers[1:]]}, {"SP": barriers})
+    device = device_with({"PE": [barriers[0], "NOP cycle=0", *barriers[1:]]}, {"SP": barriers})
     assert device.run() == "finished"
     assert [core.semaphores[9] for core in device.cores] == [0, 0]
 
@@ -174,14 +177,13 @@ def test_reads_of_bytes_never_written_are_warnings() -> None:
 
 
 def test_an_accumulating_matmul_reads_its_destination() -> None:
-    from formats.isa import PSUM_BASE
-    from tests.emulator.streams import tile
     load = isa.LoadWeights(src=tile(0, 128), dtype=6)
     matmul = isa.MatMul(src=tile(0, 8), dst=tile(PSUM_BASE, 8), dtype=6, acc_flags=2)
     device = device_with({"DVE": [fill(0, 128, **signal(6))], "PE": [load.replace(**after(6, 1)), matmul]})
     device.run()
     assert [warning.operand for warning in device.warnings] == ["dst"]
-    whole = device_with({"DVE": [fill(0, 128, **signal(6))], "PE": [load.replace(**after(6, 1)), matmul.replace(acc_flags=3)]})
+    whole = device_with({"DVE": [fill(0, 128, **signal(6))],
+                         "PE": [load.replace(**after(6, 1)), matmul.replace(acc_flags=3)]})
     whole.run()
     assert whole.warnings == [] and whole.cores[0].psum_written.sum() == 128 * 32
 
@@ -220,5 +222,6 @@ def test_every_number_of_a_chip_has_a_source(name: str) -> None:
     arch = arch_of(name)
     assert len(arch.facts) > 15
     for fact in arch.facts.values():
-        assert fact.provenance in ("documented", "observed", "inferred", "ours") and ".md" in fact.cite and fact.value > 0
+        assert fact.provenance in ("documented", "observed", "inferred", "ours")
+        assert ".md" in fact.cite and fact.value > 0
     assert arch.clock_ghz("SP") == arch.clock_ghz("Activation")

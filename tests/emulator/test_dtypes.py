@@ -56,7 +56,8 @@ def test_integers_widen_with_rounding() -> None:
 def test_tf32_keeps_ten_mantissa_bits(value: float) -> None:
     got = from_float32(np.array([value], np.float32), Dtype.TFLOAT32)[0]
     if np.isfinite(got):
-        assert got.view(np.uint32) & 0x1FFF == 0 and abs(float(got) - value) <= max(abs(value) * 2.0 ** -11, 2.0 ** -137)
+        assert got.view(np.uint32) & 0x1FFF == 0 and abs(float(got) - value) <= max(abs(value) * 2.0 ** -11,
+                                                                                    2.0 ** -137)
     assert np.isnan(from_float32(np.array([np.nan], np.float32), Dtype.TFLOAT32)[0])
 
 
@@ -76,7 +77,8 @@ def test_bound_steps_follow_the_memory() -> None:
         assert (target == number).all()
 
 
-@pytest.mark.parametrize("dtype", [d for d in Dtype if DTYPES[d].numpy_name and DTYPES[d].is_float], ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", [d for d in Dtype if DTYPES[d].numpy_name and DTYPES[d].is_float],
+                         ids=lambda d: d.name)
 def test_every_float_type_keeps_its_own_values(dtype: Dtype) -> None:
     ones = from_float32(np.array([1.0, 2.0, 0.5], np.float32), dtype)
     assert ones.dtype == numpy_dtype(dtype) and to_float32(ones, dtype).tolist() == [1.0, 2.0, 0.5]

@@ -45,7 +45,8 @@ def test_known_extents_are_forgotten_on_demand(chip: ChipMemory) -> None:
     assert chip.check_written("SBUF", 0, 1, 0, 8) == 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 127), st.integers(1, 128), st.integers(0, 255), st.integers(1, 256)), max_size=8))
+@given(st.lists(st.tuples(st.integers(0, 127), st.integers(1, 128), st.integers(0, 255), st.integers(1, 256)),
+                max_size=8))
 def test_the_count_of_missing_bytes_is_that_of_the_plane(rectangles: list[tuple[int, int, int, int]]) -> None:
     chip = ChipMemory(0, 128, 256, 64, 64)
     model = np.zeros((128, 256), bool)

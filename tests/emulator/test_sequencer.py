@@ -8,7 +8,7 @@ import pytest
 from emulator.addresses import address_map
 from emulator.device import Device
 from formats import isa
-from tests.emulator.streams import add, after, device_with, events_of, fill, order_of, signal
+from tests.emulator.streams import add, after, device_with, events_of, fill, order_of, signal, tile
 
 MAP = address_map("gen3")
 
@@ -90,7 +90,8 @@ def test_a_semaphore_that_leaves_32_bits_is_a_fault() -> None:
 
 
 def test_a_waiting_word_consumes_its_event() -> None:
-    device = device_with({"PE": [nop("E[4]==1-"), nop("E[4]==1-")], "SP": [nop("E[4]+@complete"), nop(), nop("E[5]+@complete")]})
+    device = device_with({"PE": [nop("E[4]==1-"), nop("E[4]==1-")],
+                          "SP": [nop("E[4]+@complete"), nop(), nop("E[5]+@complete")]})
     assert device.run() == "hang"
     assert device.cores[0].engines["PE"].pc == 1
     assert device.cores[0].events[4] == 0 and device.cores[0].events[5] == 1
@@ -111,9 +112,10 @@ def test_setting_an_event_twice_is_worth_a_warning() -> None:
 
 def test_both_waits_of_an_event_semaphore_have_to_hold() -> None:
     both = "EVENT_SEMAPHORE S[8]>=1 setter=0 S[9]>=1"
-    for given, done in (("S[8]", False), ("S[9]", False)):
-        assert (device_with({"PE": [both], "SP": [nop(f"{given}++@complete")]}).run() == "finished") is done
-    assert device_with({"PE": [both], "SP": [nop("S[9]++@complete")], "DVE": [fill(0, 512, **signal(8))]}).run() == "finished"
+    for semaphore in ("S[8]", "S[9]"):
+        assert device_with({"PE": [both], "SP": [nop(f"{semaphore}++@complete")]}).run() == "hang"
+    given = {"SP": [nop("S[9]++@complete")], "DVE": [fill(0, 512, **signal(8))]}
+    assert device_with({"PE": [both], **given}).run() == "finished"
 
 
 def test_an_event_semaphore_updates_twice() -> None:
@@ -168,7 +170,8 @@ def test_a_loop_counts_down_a_register_in_memory() -> None:
     load = isa.TensorLoad(address=counter, count0=1, registers=(5, *(0,) * 31))
     back = isa.CompareBranch(compare=isa.BranchCompare.NE, register=5, constant=7, target=-2 * 64)
     count = isa.Write(address0=MAP.semaphore(0, 20), data0=1)
-    device = device_with({"SP": [count, load, back, nop()], "DVE": [nop("S[20]>=4"), isa.Write(address0=counter, data0=7)]})
+    device = device_with({"SP": [count, load, back, nop()],
+                          "DVE": [nop("S[20]>=4"), isa.Write(address0=counter, data0=7)]})
     device.cores[0].sbuf[3, 0x100:0x104] = 0
     assert device.run() == "finished"
     assert device.cores[0].engines["SP"].registers[5] == 7
@@ -200,8 +203,8 @@ def test_a_branch_into_an_extension_word_is_a_fault() -> None:
 
 def test_values_flow_between_engines() -> None:
     one, two = fill(0x4000, 16, 1.5, **signal(6)), add(0x4000, 0x4000, 0x5000, 16, **signal(6), **after(6, 1))
-    scale = isa.TensorScalar(src=isa.AccessPattern(0x5000, (1, 1, 1), (16, 1, 1)), src_dtype=10, dst_dtype=10, op0="MULTIPLY",
-                             dst=isa.AccessPattern(0x6000, (1, 1, 1), (16, 1, 1)), immediate0=2.0, **after(6, 2))
+    scale = isa.TensorScalar(src=tile(0x5000, 16), dst=tile(0x6000, 16), src_dtype=10, dst_dtype=10, op0="MULTIPLY",
+                             immediate0=2.0, **after(6, 2))
     device = run(DVE=[one, two], Activation=[scale])
     assert (device.cores[0].sbuf[:, 0x6000:0x6040].view(np.float32) == 6.0).all()
     assert device.cores[0].sbuf_written.sum() == 3 * 128 * 64

@@ -33,7 +33,8 @@ def wide(n: int = 32, **fields: object) -> isa.ActivationExtended:
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("source", [F32, F16], ids=lambda d: d.name)
 @pytest.mark.parametrize("target", [F32, BF16], ids=lambda d: d.name)
-def test_function_of_scaled_and_biased_input(function: F, scale: float, biased: bool, source: Dtype, target: Dtype) -> None:
+def test_function_of_scaled_and_biased_input(function: F, scale: float, biased: bool, source: Dtype,
+                                             target: Dtype) -> None:
     bench = Bench()
     x, bias = RNG.normal(size=(128, 32)).astype(np.float32), RNG.normal(size=(128, 1)).astype(np.float32)
     bench.put(A, x, source)
@@ -71,7 +72,8 @@ def test_accumulator_commands_without_public_codes_are_refused() -> None:
 
 
 def test_scale_per_partition_and_constant_bias() -> None:
-    bench, x, scale = Bench(), RNG.normal(size=(128, 32)).astype(np.float32), RNG.normal(size=(128, 1)).astype(np.float32)
+    bench, x, scale = Bench(), RNG.normal(size=(128, 32)).astype(np.float32), RNG.normal(size=(128,
+                                                                                               1)).astype(np.float32)
     bench.put(PSUM, x, F32)
     bench.put(P, scale, F32)
     bench.run(wide(src=flat(PSUM, 32, 5), scale_pointer=P, bias=0.25, function=F.TANH))

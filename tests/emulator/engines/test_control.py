@@ -24,7 +24,8 @@ def test_write_of_one_and_two_values() -> None:
 def test_register_loads_walk_the_inner_dimension_first() -> None:
     bench = Bench()
     bench.device = {0x100 + 4 * i: 50 + i for i in range(32)}
-    bench.run(isa.TensorLoad(address=0x100, count0=2, count1=3, step0=1, step1=8, registers=(9, 8, 7, 6, 5, 130) + (0,) * 26))
+    bench.run(isa.TensorLoad(address=0x100, count0=2, count1=3, step0=1, step1=8, registers=(9, 8, 7, 6, 5,
+                                                                                             130) + (0,) * 26))
     assert [bench.registers[r] for r in (9, 8, 7, 6, 5, 130)] == [50, 51, 58, 59, 66, 67]
     with pytest.raises(UnsupportedError, match="registers hold 32 bits"):
         bench.bind(isa.TensorLoad(dtype=Dtype.FLOAT16))
@@ -39,8 +40,10 @@ def test_stores_of_immediates() -> None:
         bench.bind(isa.TensorStore(store_kind=0, count0=1, count1=1))
 
 
-COMPARE = {BranchCompare.EQ: lambda a, b: a == b, BranchCompare.NE: lambda a, b: a != b, BranchCompare.LT: lambda a, b: a < b,
-           BranchCompare.LE: lambda a, b: a <= b, BranchCompare.GT: lambda a, b: a > b, BranchCompare.GE: lambda a, b: a >= b}
+COMPARE = {BranchCompare.EQ: lambda a, b: a == b, BranchCompare.NE: lambda a, b: a != b, BranchCompare.LT: lambda a,
+           b: a < b,
+           BranchCompare.LE: lambda a, b: a <= b, BranchCompare.GT: lambda a, b: a > b,
+           BranchCompare.GE: lambda a, b: a >= b}
 BENCH = Bench()
 NEAR = st.integers(-3, 3) | st.sampled_from([(1 << 31) - 1, -(1 << 31)])
 
@@ -75,7 +78,8 @@ def test_words_nobody_knows_stop_when_executed(word: isa.Instruction) -> None:
         step()
 
 
-@pytest.mark.parametrize("word", [isa.Nop(cycle=3), isa.EventSemaphore(), isa.Drain(), isa.Notify(), isa.SetOrderingMode(),
+@pytest.mark.parametrize("word", [isa.Nop(cycle=3), isa.EventSemaphore(), isa.Drain(), isa.Notify(),
+                                  isa.SetOrderingMode(),
                                   isa.OpcodeCC(), isa.ActTableLoad()], ids=lambda w: w.name)
 def test_words_without_effect(word: isa.Instruction) -> None:
     assert Bench().bind(word)() is None

@@ -99,7 +99,8 @@ def test_operands_of_different_size_are_a_fault() -> None:
 def test_in_place_and_overlapping_operands() -> None:
     bench, a = Bench(), tile(40)
     bench.put(A, a, F32)
-    bench.run(isa.TensorTensor(src0=flat(A, 39), src1=flat(A + 4, 39), dst=flat(A + 4, 39), src0_dtype=F32, src1_dtype=F32,
+    bench.run(isa.TensorTensor(src0=flat(A, 39), src1=flat(A + 4, 39), dst=flat(A + 4, 39), src0_dtype=F32,
+                               src1_dtype=F32,
                                dst_dtype=F32, op=AluOp.ADD))
     assert np.array_equal(bench.at(A, (128, 40), F32), np.concatenate([a[:, :1], a[:, :-1] + a[:, 1:]], axis=1))
 
@@ -149,9 +150,18 @@ def test_the_output_may_hold_a_pointer_operand() -> None:
 def test_pool_scalars_are_exact_integers(x: int, m: int, c: int) -> None:
     bench = Bench()
     bench.put(A, np.array([[x]]), I32)
-    bench.run(scalar_word(1, src_dtype=I32, dst_dtype=I32, channels=1, op0=AluOp.MULTIPLY, immediate0=Bits(m), op1=AluOp.ADD,
+    bench.run(scalar_word(1, src_dtype=I32, dst_dtype=I32, channels=1, op0=AluOp.MULTIPLY, immediate0=Bits(m),
+                          op1=AluOp.ADD,
                           immediate1=Bits(c)), "Pool")
     assert int(bench.at(C, (1, 1), U32)[0, 0]) == (x * m + c) % (1 << 32)
+
+
+def test_pool_keeps_32_bits_between_its_operators() -> None:
+    bench = Bench()
+    bench.put(A, np.array([[1 << 30]]), I32)
+    bench.run(scalar_word(1, src_dtype=I32, dst_dtype=I32, channels=1, op0=AluOp.MULTIPLY, immediate0=Bits(4),
+                          op1=AluOp.MAX, immediate1=Bits(5)), "Pool")
+    assert int(bench.at(C, (1, 1), I32)[0, 0]) == 5
 
 
 @given(x=st.integers(0, (1 << 32) - 1), count=st.integers(0, 40), mask=st.integers(0, (1 << 32) - 1))
@@ -184,7 +194,8 @@ def test_scalar_tensor_tensor(reverse0: int, reverse1: int) -> None:
     bench.put(A, a, F16)
     bench.put(PSUM, b, F32)
     bench.run(isa.ScalarTensorTensor(src=flat(A, 64, 5), src1=flat(PSUM, 64, 5), dst=flat(C, 64, 5), src_dtype=F16,
-                                     src1_dtype=F32, dst_dtype=F32, op0=AluOp.SUBTRACT, op1=AluOp.DIVIDE, immediate0=0.5,
+                                     src1_dtype=F32, dst_dtype=F32, op0=AluOp.SUBTRACT, op1=AluOp.DIVIDE,
+                                     immediate0=0.5,
                                      reverse0=reverse0, reverse1=reverse1))
     x, half = bench.at(A, (128, 64), F16).astype(np.float32), np.float32(0.5)
     middle = half - x if reverse0 else x - half
@@ -218,5 +229,6 @@ def test_words_bound_together_share_their_scratch_and_nothing_else() -> None:
     for step in (small, large, small):
         step()
     first, second = (v.astype(np.float16).astype(np.float32) for v in (a, b))
-    assert np.array_equal(bench.at(C, (128, 16), BF16).view(np.uint16), (first + 1).astype(bench.at(C, (1, 1), BF16).dtype).view(np.uint16))
+    assert np.array_equal(bench.at(C, (128, 16), BF16).view(np.uint16), (first + 1).astype(bench.at(C, (1, 1),
+                                                                                                    BF16).dtype).view(np.uint16))
     assert np.array_equal(bench.at(P, (128, 40), F32), (second + 2) * 3)

@@ -33,7 +33,8 @@ def run_reduce(op: AluOp, values: np.ndarray, dims: ReduceDims = ReduceDims.X, c
     steps = (1, counts[0], counts[0] * counts[1], counts[0] * counts[1] * counts[2])
     kept = int(np.prod(counts[dims - 1:]))
     bench.put(A, values, dtype)
-    bench.run(isa.TensorReduce(src=AccessPattern(A, steps, counts), dst=flat(C, kept, 4), src_dtype=dtype, dst_dtype=out,
+    bench.run(isa.TensorReduce(src=AccessPattern(A, steps, counts), dst=flat(C, kept, 4), src_dtype=dtype,
+                               dst_dtype=out,
                                op=op, dims=dims, channels=values.shape[0], **fields))
     return bench.at(C, (values.shape[0], kept), out).copy()
 
@@ -115,7 +116,8 @@ def run_scan(a: np.ndarray, b: np.ndarray, **fields: object) -> np.ndarray:
     bench.put(A, a, F32)
     bench.put(B, b, F32)
     bench.put(P, np.full((partitions, 1), 0.5), F32)
-    bench.run(isa.TensorTensorScan(**{"src": flat(A, n, 5), "src1": flat(B, n, 5), "dst": flat(C, n, 5), "src_dtype": F32,
+    bench.run(isa.TensorTensorScan(**{"src": flat(A, n, 5), "src1": flat(B, n, 5), "dst": flat(C, n, 5),
+                                      "src_dtype": F32,
                                       "src1_dtype": F32, "dst_dtype": F32, "channels": partitions, **fields}))
     return bench.at(C, a.shape, F32).copy()
 
@@ -139,6 +141,7 @@ def test_scan_over_several_dimensions_and_types() -> None:
     bench.put(A, a.reshape(128, 3, 4).transpose(0, 2, 1).reshape(128, 12), BF16)
     bench.put(B, np.zeros((128, 12)), F32)
     bench.run(isa.TensorTensorScan(src=AccessPattern(A, (3, 1, 1, 1, 1), (4, 3, 1, 1, 1)), src1=flat(B, 12, 5),
-                                   dst=AccessPattern(C, (1, 6, 1, 1, 1), (6, 2, 1, 1, 1)), src_dtype=BF16, src1_dtype=F32,
+                                   dst=AccessPattern(C, (1, 6, 1, 1, 1), (6, 2, 1, 1,
+                                                                          1)), src_dtype=BF16, src1_dtype=F32,
                                    dst_dtype=BF16, op0=AluOp.ADD, op1=AluOp.ADD, initial=0.0))
     assert np.array_equal(bench.at(C, (128, 12), BF16).astype(np.float32), np.cumsum(a, axis=1))

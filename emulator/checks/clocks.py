@@ -1,0 +1,313 @@
+"""Who knows what: vector clocks of engines and DMA queues.
+
+An actor is an engine or a queue of a core. Its accesses are numbered in program order, which holds on an engine (it
+completes in order) and on a queue (first in, first out; isa.md 11). What one actor knows of the others it learns from
+waits: a semaphore that reached the awaited value carries what those who raised it knew; an event carries what its setter
+knew; a transfer knows what the engine knew that triggered it; a core barrier joins both sides.
+
+A wait teaches what the increments up to the awaited value carry, not what happens to be there already: the verdict does
+not depend on the schedule that was observed. Where several actors raise one semaphore, the order observed decides which
+increments those were; `ambiguous` tells where another order would have satisfied the wait too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emulator.events import Event
+from formats import isa
+from formats.isa import ENGINES, WaitMode
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+    from emulator.loader import LoadedWord
+    from emulator.sequencer import Sequencer
+
+__all__ = ["Clocks", "Raise", "Unit", "WaitPlace"]
+
+_EVENT, _EQ, _GT = int(WaitMode.EVENT_SET), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
+_EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
+
+Clock = tuple[int, ...]
+Key = tuple[int, str, int]      # core, "semaphore" or "event", number
+
+
+class WaitPlace(NamedTuple):
+    """One wait of one word: `slot` is 0 for the header's, 1 for the second one of EVENT_SEMAPHORE."""
+
+    core: int
+    engine: str
+    pc: int
+    slot: int
+
+
+class Unit:
+    """One word or transfer in the order of its actor; `clock` is what it knew of the others when it began."""
+
+    __slots__ = ("actor", "clock", "engine", "issued_ps", "loaded", "number", "time_ps", "word")
+
+    def __init__(self, actor: int, number: int, clock: Clock, word: Any, loaded: LoadedWord | None,
+                 issued_ps: int) -> None:
+        self.actor, self.number, self.clock, self.word, self.loaded = actor, number, clock, word, loaded
+        self.issued_ps, self.time_ps = issued_ps, -1
+
+    def knows(self, actor: int, number: int) -> bool:
+        """Tell whether a unit of an actor is surely over when this one begins."""
+        return actor == self.actor or self.clock[actor] >= number
+
+    @property
+    def release(self) -> Clock:
+        """Return what this unit passes on when it is complete."""
+        clock = self.clock
+        return (*clock[:self.actor], self.number, *clock[self.actor + 1:])
+
+
+class Raise(NamedTuple):
+    """One change of a semaphore: by which unit, to what value."""
+
+    unit: Unit
+    key: Key
+    old: int
+    new: int
+
+
+class _History:
+    """Values a semaphore took since it last went down, and what reaching each of them tells."""
+
+    __slots__ = ("clocks", "raisers", "values", "waits")
+
+    def __init__(self, clock: Clock) -> None:
+        self.values = [0]
+        self.clocks = [clock]
+        self.raisers: set[int] = set()
+        self.waits: dict[int, tuple[Unit, int]] = {}      # by waiting actor: its latest wait and the value
+
+
+class Clocks:
+    """An observer that keeps the clocks and hands every unit to `listeners` when it is complete.
+
+    Listeners have `on_unit(unit, event)`; `raised` and `waited` are lists of functions told of every change and every
+    wait. `ignored` waits teach nothing: the analysis is that of a program without them.
+    """
+
+    def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
+        self.ignored = frozenset(ignored)
+        self.listeners: list[Any] = []
+        self.raised: list[Callable[[Raise], object]] = []
+        self.ambiguous: list[Callable[[Unit, Key, int, Raise], object]] = []
+        self.signals: list[list[tuple[int, Key, int]]] = []
+        self.names: list[tuple[int, str]] = []
+
+    def attach(self, device: Device) -> None:
+        """Begin with a device that has its program and has not moved."""
+        self.device = device
+        self.names = [(core.index, name) for core in device.cores for name in ENGINES]
+        self.names += [(queue.core, queue.name) for queue in device.queues]
+        self.index = {name: number for number, name in enumerate(self.names)}
+        self.engines = len(device.cores) * len(ENGINES)
+        width = len(self.names)
+        self.nothing: Clock = (0,) * width
+        self.known: list[Clock] = [self.nothing] * width
+        self.count = [0] * width
+        self.signals = [[] for _ in range(width)]
+        self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
+        self._histories: dict[Key, _History] = {}
+        self._events: dict[Key, Clock] = {}
+        self._queue_of: dict[tuple[int, str, int], int] = {}
+        self._met: dict[Key, list[Clock]] = {}
+        self._meets: dict[Key, int] = {}
+        self._barriers: set[Key] = set()
+
+    # --- issue: waits ------------------------------------------------------------------------------------------------
+
+    def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
+        """Number a word and join what its waits tell."""
+        core, name = sequencer.core.index, sequencer.name
+        actor = self.index[core, name]
+        raw = loaded.word.raw
+        number = self.count[actor] + 1
+        waits = []
+        if raw[4]:
+            waits.append(self._learn(actor, core, name, loaded, 0, raw[4], raw[5], raw[8:12]))
+        if raw[0] == _EVENT_SEMAPHORE and raw[32]:
+            waits.append(self._learn(actor, core, name, loaded, 1, raw[32], raw[33], raw[36:40]))
+        if isinstance(loaded.word, isa.CoreBarrier):
+            self._meet(actor, core, loaded.word.semaphore)
+        self.count[actor] = number
+        unit = Unit(actor, number, self.known[actor], loaded.word, loaded, now)
+        for history, need in waits:
+            if history is not None:
+                history.waits[actor] = (unit, need)
+        self._flights[actor].append(unit)
+
+    def _learn(self, actor: int, core: int, name: str, loaded: LoadedWord, slot: int, mode: int, index: int,
+               value: bytes) -> tuple[_History | None, int]:
+        """Join what a satisfied wait tells."""
+        if self.ignored and WaitPlace(core, name, loaded.pc, slot) in self.ignored:
+            return None, 0
+        if mode == _EVENT:
+            clock = self._events.get((core, "event", index))
+            if clock is not None:
+                self.known[actor] = _join(self.known[actor], clock)
+            return None, 0
+        need = int.from_bytes(value, "little", signed=True) + (mode == _GT)
+        history = self._histories.get((core, "semaphore", index))
+        if history is None:
+            return None, 0
+        self.known[actor] = _join(self.known[actor], self._reached(history, need))
+        return history, need
+
+    @staticmethod
+    def _reached(history: _History, need: int) -> Clock:
+        place = bisect_left(history.values, need)
+        return history.clocks[min(place, len(history.clocks) - 1)]
+
+    def _meet(self, actor: int, core: int, semaphore: int) -> None:
+        """Join both sides of a core barrier, each as it was when it arrived."""
+        mine, peers = (core, "barrier", semaphore), (1 - core, "barrier", semaphore)
+        turn = self._meets.get(mine, 0)
+        self._meets[mine] = turn + 1
+        arrivals = self._met.setdefault(mine, [])
+        if len(arrivals) == turn:
+            arrivals.append(self._so_far(actor))
+        others = self._met.setdefault(peers, [])
+        if len(others) == turn:
+            arrived = self._arriving(1 - core, semaphore)
+            if arrived is None:
+                return
+            others.append(arrived)
+        self.known[actor] = _join(self.known[actor], others[turn])
+
+    def _so_far(self, actor: int) -> Clock:
+        """Return what an engine knows once every word that it has issued is complete."""
+        clock = self.known[actor]
+        return (*clock[:actor], self.count[actor], *clock[actor + 1:])
+
+    def _arriving(self, core: int, semaphore: int) -> Clock | None:
+        """Return what the engine knows that stands at a barrier and has not gone on."""
+        for name, engine in self.device.cores[core].engines.items():
+            loaded = engine.words[engine.position] if engine.position < engine.count else None
+            word = None if loaded is None else loaded.word
+            if isinstance(word, isa.CoreBarrier) and word.semaphore == semaphore:
+                actor = self.index[core, name]
+                clock = self._so_far(actor)
+                raw = word.raw
+                if raw[4] and raw[4] != _EVENT:
+                    history = self._histories.get((core, "semaphore", raw[5]))
+                    if history is not None:
+                        need = int.from_bytes(raw[8:12], "little", signed=True) + (raw[4] == _GT)
+                        clock = _join(clock, self._reached(history, need))
+                return clock
+        return None
+
+    # --- completion: signals -----------------------------------------------------------------------------------------
+
+    def on_event(self, event: Event) -> None:
+        """Take a completion: what it signals, and whom it concerns."""
+        kind = event.kind
+        if kind == "dma":
+            unit = self._transfer(event)
+        elif kind in ("instruction", "barrier"):
+            actor = self.index[event.core, event.engine]
+            flights = self._flights[actor]
+            if not flights:
+                return
+            unit = flights.popleft()
+            loaded = unit.loaded
+            if loaded is not None and loaded.transfer is not None:
+                self._flights[self._queue(event, loaded)].append(unit)
+        else:
+            return
+        unit.time_ps = event.time_ps
+        if event.semaphores:
+            self._change(unit, event)
+        for listener in self.listeners:
+            listener.on_unit(unit, event)
+
+    def _queue(self, event: Event, loaded: Any) -> int:
+        place = event.core, event.engine, event.pc
+        found = self._queue_of.get(place)
+        if found is None:
+            found = self._queue_of[place] = self.index[event.core, loaded.transfer().queue]
+        return found
+
+    def _transfer(self, event: Event) -> Unit:
+        actor = self.index[event.core, event.engine]
+        triggers = self._flights[actor]
+        known = self.known[actor]
+        loaded = None
+        if triggers:
+            trigger = triggers.popleft()
+            known, loaded = _join(known, trigger.release), trigger.loaded
+            self.known[actor] = known
+        number = self.count[actor] = self.count[actor] + 1
+        return Unit(actor, number, known, event.instruction, loaded, event.issued_ps)
+
+    def _change(self, unit: Unit, event: Event) -> None:
+        release = unit.release
+        for number, old, new, core, kind in event.semaphores:
+            key = (core, kind, number)
+            if kind == "event":
+                if new:
+                    self._events[key] = release
+                change = Raise(unit, key, old, new)
+            elif (core, "barrier", number) in self._met:
+                continue        # the two halves of a barrier are joined in `_meet`
+            else:
+                change = Raise(unit, key, old, new)
+                self._raise(change, release)
+            if new > old:
+                self.signals[unit.actor].append((unit.number, key, new))
+            for function in self.raised:
+                function(change)
+
+    def _raise(self, change: Raise, release: Clock) -> None:
+        unit, new = change.unit, change.new
+        history = self._histories.get(change.key)
+        if history is None:
+            history = self._histories[change.key] = _History(self.nothing)
+            history.values[0] = change.old
+        actor = unit.actor
+        clock = _join(history.clocks[-1], release)
+        if new <= change.old:
+            history.values, history.clocks, history.raisers = [new], [clock], set()
+            history.waits.clear()
+            return
+        if self.ambiguous and history.raisers and history.waits and history.raisers != {actor}:
+            for waiter, (wait, need) in history.waits.items():
+                if waiter != actor and release[waiter] < wait.number and change.old >= need:
+                    for tell in self.ambiguous:
+                        tell(wait, change.key, need, change)
+        history.raisers.add(actor)
+        history.values.append(new)
+        history.clocks.append(clock)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def everything(self) -> Clock:
+        """Return what is known when all engines have come to their ends, as the host knows it then."""
+        clock = self.nothing
+        for actor in range(self.engines):
+            clock = _join(clock, self._so_far(actor))
+        return clock
+
+    def floor(self) -> Clock:
+        """Return what every actor that can still act knows: older accesses can no longer be part of a race."""
+        clocks: list[Clock] = []
+        engines = [engine for core in self.device.cores for engine in core.engines.values()]
+        for actor, engine in enumerate(engines):
+            if not engine.done:
+                clocks.append(self._so_far(actor))
+                if self._flights[actor]:
+                    clocks.append(self._flights[actor][0].release)
+        for actor in range(self.engines, len(self.names)):
+            if self._flights[actor]:
+                clocks.append(_join(self.known[actor], self._flights[actor][0].release))
+        return tuple(map(min, *clocks)) if len(clocks) > 1 else clocks[0] if clocks else self.everything()
+
+
+def _join(first: Clock, second: Clock) -> Clock:
+    return first if first is second else tuple(map(max, first, second))

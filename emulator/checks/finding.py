@@ -1,0 +1,126 @@
+"""What a check found: one place in the program, the other side of it, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from emulator.events import Region
+from emulator.faults import source_line
+
+__all__ = ["SEVERITIES", "Finding", "Site", "worst"]
+
+# From harmless to certain. A note is worth knowing and never a reason to fail.
+SEVERITIES = ("note", "warning", "error")
+
+
+class Site(NamedTuple):
+    """One place in a run: the word (for a DMA transfer, the word that triggered it), where and when.
+
+    `engine` is the engine's or the queue's name, `owner` the engine whose stream holds pc; `clock` is the number of the
+    access on its engine or queue, `seen` how far this side knows the other one to be, -1 where clocks do not apply.
+    """
+
+    core: int
+    engine: str
+    owner: str
+    pc: int
+    text: str
+    source: object | None = None
+    access: str = ""
+    operand: str = ""
+    time_ps: int = -1
+    clock: int = -1
+    seen: int = -1
+
+    @property
+    def line(self) -> str:
+        """Return file:line, "" where the program has none."""
+        return source_line(self.source)
+
+    @property
+    def where(self) -> str:
+        """Return core, engine, pc and source line."""
+        queue = "" if self.engine == self.owner else f", triggered by {self.owner}"
+        line = f" ({self.line})" if self.line else ""
+        return f"nc{self.core} {self.engine}{queue} pc {self.pc}{line}"
+
+
+@dataclass
+class Finding:
+    """One finding of a check.
+
+    `tool` is memcheck, initcheck, racecheck or synccheck, `kind` what is wrong (a stable word), `severity` one of
+    SEVERITIES. `region` is the bytes concerned, `tensor` the name of what lies there ("" where nothing names it),
+    `count` how often the same two places met, `others` further sides. `id` is the same for the same finding of the same
+    program.
+    """
+
+    tool: str
+    kind: str
+    severity: str
+    message: str
+    site: Site
+    others: tuple[Site, ...] = ()
+    region: Region | None = None
+    tensor: str = ""
+    hint: str = ""
+    count: int = 1
+    details: dict[str, Any] = field(default_factory=dict)
+    reproduce: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return a name that stays the same from run to run: tool, kind and the places in the program."""
+        places = [f"nc{s.core}.{s.owner}.{s.pc}" for s in (self.site, *self.others[:1])]
+        return ":".join((self.tool, self.kind, *places))
+
+    @property
+    def other(self) -> Site | None:
+        """Return the other side, None where there is only one."""
+        return self.others[0] if self.others else None
+
+    @property
+    def serious(self) -> bool:
+        """Tell whether it is more than a note."""
+        return self.severity != "note"
+
+    @property
+    def place(self) -> str:
+        """Return the bytes concerned, with the tensor's name where it is known."""
+        if self.region is None:
+            return self.tensor
+        return f"{self.tensor} {self.region.text}".strip()
+
+    def text(self) -> str:
+        """Return the finding as people read it."""
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        lines = [f"{self.tool}: {self.severity}: {self.message}{times} [{self.kind}]"]
+        lines += _site_lines("at", self.site)
+        if self.place:
+            lines.append(f"  bytes  {self.place}")
+        for other in self.others:
+            lines += _site_lines("other", other)
+        if self.hint:
+            lines.append(f"  hint   {self.hint}")
+        if self.reproduce:
+            lines.append(f"  again  {self.reproduce}")
+        return "\n".join(lines)
+
+
+def _site_lines(label: str, site: Site) -> list[str]:
+    what = f" {site.access}" if site.access else ""
+    operand = f" {site.operand}" if site.operand else ""
+    lines = [f"  {label.ljust(5)}  {site.where}{what}{operand}"]
+    if site.text:
+        lines.append(f"         {site.text}")
+    if site.clock >= 0:
+        seen = f", knows the other side up to {site.seen}" if site.seen >= 0 else ""
+        when = f" at {site.time_ps} ps" if site.time_ps >= 0 else ""
+        lines.append(f"         clock {site.clock}{seen}{when}")
+    return lines
+
+
+def worst(findings: list[Finding]) -> str:
+    """Return the highest severity among findings, "" where there are none."""
+    return max((finding.severity for finding in findings), key=SEVERITIES.index, default="")

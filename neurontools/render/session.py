@@ -1,0 +1,326 @@
+"""What debugger commands return, as lines for people and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from neurontools.render.run import fault, fault_lines, hang, source
+from neurontools.render.table import bold, bytes_text, count, duration, table
+
+if TYPE_CHECKING:
+    from emulator.session import Ahead, Breakpoint, Disassembly, Examined, Listing, State, Step, Stop, TensorValue
+
+__all__ = ["plain", "text_of"]
+
+_ELEMENTS = 1000  # of a tensor, printed in full; larger ones lose their middle
+_WORD = 60  # characters of an instruction in a table
+_ROW = 4  # values of `x` on a line that fit every format
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a result as data that JSON can carry; arrays with their type and shape, infinities and NaN as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value.name if isinstance(value, Enum) else value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    kind = type(value).__name__
+    if kind == "Fault":
+        return fault(value)
+    if kind == "Hang":
+        return hang(value)
+    if kind == "SourceLocation":
+        return source(value)
+    if hasattr(value, "_asdict"):
+        return {name: plain(item) for name, item in value._asdict().items()}
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "dtype"):
+        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": plain(_numbers(value).tolist())}
+    if isinstance(value, frozenset):
+        return plain(sorted(value))
+    return [plain(item) for item in value]
+
+
+def _numbers(array: Any) -> Any:
+    """Return an array of a type that Python has numbers for: ml_dtypes' own go through fp32."""
+    return array if array.dtype.isbuiltin == 1 else array.astype("float32")
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def text_of(value: Any) -> Iterator[str]:
+    """Return the lines of one result."""
+    kind = type(value).__name__
+    if kind in _LINES:
+        yield from _LINES[kind](value)
+    elif isinstance(value, tuple) and value and type(value[0]).__name__ in _TABLES:
+        yield from _TABLES[type(value[0]).__name__](value)
+    elif isinstance(value, str):
+        yield from value.splitlines()
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from text_of(item)
+
+
+def _stop(stop: Stop) -> Iterator[str]:
+    shown = sum(step.kind not in ("fault", "hang") for step in stop.steps)
+    ended = stop.completions - sum(step.kind in ("fault", "hang") for step in stop.steps)
+    if ended > shown:
+        yield f"{count(ended, 'completion')}; the last:" if shown else count(ended, "completion")
+    for step in stop.steps:
+        if step.kind not in ("fault", "hang"):
+            yield from _step(step)
+    if stop.reason == "fault" and stop.fault is not None:
+        yield from fault_lines(stop.fault)
+    elif stop.reason == "hang" and stop.hang is not None:
+        yield from stop.hang.text().splitlines()
+    elif stop.reason == "breakpoint":
+        many = "breakpoint" if len(stop.breakpoints) == 1 else "breakpoints"
+        yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
+    elif stop.reason == "interrupted":
+        yield bold("interrupted")
+    elif stop.reason == "engine done":
+        yield "that engine has completed its words"
+    elif stop.reason == "finished":
+        yield f"the program has ended, after {duration(stop.time_ps)} of device time"
+    if stop.ahead is not None:
+        yield _ahead(stop.ahead)
+    elif stop.reason in ("step", "line", "until") and stop.completions:
+        yield "=> nothing is left to complete"
+
+
+def _step(step: Step) -> Iterator[str]:
+    where = _where(step.core, step.engine, step.pc, step.kind)
+    yield f"{f'#{step.number}':5} {duration(step.time_ps):>10}  {where}  {step.text}"
+    pad = " " * 18
+    if step.source is not None:
+        yield f"{pad}{_place(step.source)}"
+    if step.semaphores:
+        changes = [
+            f"{'E' if change.kind == 'event' else 'S'}[{change.number}] {change.old} -> {change.new}"
+            + (f" on nc{change.core}" if change.core != step.core else "")
+            for change in step.semaphores
+        ]
+        yield f"{pad}{', '.join(changes)}"
+    if step.starts is not None:
+        yield f"{pad}starts {step.starts}"
+    for write in step.writes:
+        yield f"{pad}wrote {_write(write, step.core)}"
+
+
+def _where(core: int, engine: str, pc: int, kind: str) -> str:
+    return f"nc{core} {engine} " + (f"(pc {pc})" if kind == "dma" else f"pc {pc}")
+
+
+def _place(item: Any) -> str:
+    return f"{item.file}:{item.line}" if item.line is not None else str(item.file)
+
+
+def _write(write: Any, core: int) -> str:
+    extra = ", strided" if write.strided else ""
+    if write.space == "HBM":
+        first = write.offset if write.name else write.byte
+        return f"{write.name or 'HBM'} bytes {first:#x} to {first + write.nbytes - 1:#x}{extra}"
+    other = f"nc{write.core} " if write.core != core else ""
+    last = write.partition + write.partitions - 1
+    rows = f"partition {last}" if write.partitions == 1 else f"partitions {write.partition} to {last}"
+    return f"{other}{write.space} {rows}, bytes {write.byte:#x} to {write.byte + write.nbytes - 1:#x}{extra}"
+
+
+def _ahead(ahead: Ahead) -> str:
+    line = f"  ({_place(ahead.source)})" if ahead.source is not None else ""
+    return f"=> {_where(ahead.core, ahead.engine, ahead.pc, ahead.kind)}  {ahead.text}{line}"
+
+
+def _state(state: State) -> Iterator[str]:
+    core, engine = state.focus
+    yield f"{state.name} on {state.target}, {count(state.cores, 'core')}: {state.outcome}"
+    yield f"  {count(state.events, 'event')}, {duration(state.time_ps)}; focus nc{core} {engine}"
+    if state.warnings:
+        yield f"  {count(state.warnings, 'warning')} (info warnings)"
+    if state.ahead is not None:
+        yield _ahead(state.ahead)
+
+
+def _breakpoint(item: Breakpoint) -> Iterator[str]:
+    kind = "temporary breakpoint" if item.temporary else "breakpoint"
+    many = f", {len(item.places)} places" if len(item.places) > 1 else ""
+    yield f"{kind} {item.number}: {item.where}{many}" + ("" if item.enabled else " (disabled)")
+
+
+def _engines(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["", "core", "engine", "state", "pc", "done", "of", "waits for", "word"],
+        [
+            [
+                "*" if r.focus else "",
+                f"nc{r.core}",
+                r.engine,
+                r.state,
+                r.pc,
+                r.completed,
+                r.words,
+                r.waits_for,
+                _short(r.text),
+            ]
+            for r in rows
+        ],
+    )
+
+
+def _short(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _WORD else text[: _WORD - 1] + "…"
+
+
+def _queues(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["core", "queue", "engine", "kind", "ring", "pending", "moving", "completed", "moved", "next"],
+        [
+            [f"nc{r.core}", r.name, r.engine, r.kind, r.ring, r.pending, r.moving, r.completed, bytes_text(r.nbytes),
+             r.next]
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+def _semaphores(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["core", "name", "value", "waited for by"],
+        [
+            [f"nc{r.core}", f"{'E' if r.kind == 'event' else 'S'}[{r.number}]", r.value, "; ".join(r.waiters) or None]
+            for r in rows
+        ],
+    )
+
+
+def _memory(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["space", "core", "name", "address", "size", "written"],
+        [
+            [
+                r.space,
+                None if r.core is None else f"nc{r.core}",
+                r.name or None,
+                f"{r.address:#x}",
+                bytes_text(r.nbytes),
+                bytes_text(r.written),
+            ]
+            for r in rows
+        ],
+    )
+
+
+def _tensors(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["name", "kind", "type", "shape", "space", "address", "size"],
+        [
+            [
+                r.name,
+                r.kind,
+                r.dtype or None,
+                f"[{', '.join(map(str, r.shape))}]" if r.dtype else None,
+                r.space if r.core is None else f"nc{r.core} {r.space}",
+                f"{r.address:#x}",
+                bytes_text(r.nbytes),
+            ]
+            for r in rows
+        ],
+    )
+
+
+def _breakpoints(rows: Any) -> Iterator[str]:
+    yield from table(
+        ["number", "what", "kind", "enabled", "temporary", "hits", "places"],
+        [[r.number, r.where, r.kind, r.enabled, r.temporary, r.hits, len(r.places) or None] for r in rows],
+    )
+
+
+def _listing(item: Listing) -> Iterator[str]:
+    yield bold(f"{item.file}:")
+    for row in item.rows:
+        mark = ("=>" if row.engines else "  ") + ("*" if row.breakpoints else " ")
+        who = f"    <- {', '.join(row.engines)}" if row.engines else ""
+        yield f"{mark}{row.number:5}  {row.text}{who}".rstrip()
+
+
+def _disassembly(item: Disassembly) -> Iterator[str]:
+    yield bold(f"nc{item.core} {item.engine}, {count(item.words, 'word')}:")
+    last = None
+    for row in item.rows:
+        place = _place(row.source) if row.source is not None else None
+        if place is not None and place != last:
+            yield f"           # {place}"
+        last = place
+        mark = {"next": "=>", "flying": "->", "done": " ."}.get(row.state, "  ") + ("*" if row.breakpoints else " ")
+        wait = "" if row.satisfied is None else "   [wait holds]" if row.satisfied else "   [wait does not hold]"
+        yield f"{mark}{row.pc:6}  {row.text}{wait if row.state in ('next', '') else ''}"
+
+
+def _examined(item: Examined) -> Iterator[str]:
+    size = item.values.dtype.itemsize
+    values = _numbers(item.values).tolist()
+    each = max(_ROW, 16 // size)
+    if item.space == "HBM":
+        head = f"hbm {item.name} "
+    else:
+        head = f"nc{item.core} {item.space.lower()} partition {item.partition} "
+    for start in range(0, len(values), each):
+        cells = [
+            (f"0x{value:0{2 * size}x}" if item.base == "x" else f"{value:.7g}" if item.base == "f" else str(value))
+            if written
+            else "never-written"
+            for value, written in zip(values[start : start + each], item.written[start : start + each], strict=True)
+        ]
+        yield f"{head}{item.address + start * size:#x}:  " + "  ".join(cells)
+
+
+def _tensor(item: TensorValue) -> Iterator[str]:
+    import numpy as np
+
+    values = _numbers(item.array)
+    shape = ", ".join(map(str, item.array.shape))
+    line = f"{item.name}{item.selection}: {item.array.dtype.name}[{shape}] in {item.space}"
+    finite = values[np.isfinite(values)] if values.size else values
+    if finite.size:
+        wide = finite.astype(np.float64)
+        line += f", min {wide.min():.6g}, mean {wide.mean():.6g}, max {wide.max():.6g}"
+    if values.size > finite.size:
+        line += f", {values.size - finite.size} not finite"
+    if item.unwritten:
+        line += f", {count(item.unwritten, 'element')} never written"
+    yield bold(line)
+    yield from np.array2string(values, threshold=_ELEMENTS, max_line_width=110, separator=", ").splitlines()
+
+
+def _notice(item: Any) -> Iterator[str]:
+    yield f"{item.kind}: {item.text}"
+
+
+_LINES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "Stop": _stop,
+    "State": _state,
+    "Breakpoint": _breakpoint,
+    "Listing": _listing,
+    "Disassembly": _disassembly,
+    "Examined": _examined,
+    "TensorValue": _tensor,
+    "Notice": _notice,
+}
+_TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "EngineRow": _engines,
+    "QueueRow": _queues,
+    "SemaphoreRow": _semaphores,
+    "MemoryRow": _memory,
+    "TensorRow": _tensors,
+    "Breakpoint": _breakpoints,
+}
