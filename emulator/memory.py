@@ -106,14 +106,18 @@ class ChipMemory:
 
 
 class Allocation:
-    """A named range of HBM; its bytes exist from the first access on."""
+    """A named range of HBM; its bytes exist from the first access on.
 
-    __slots__ = ("_data", "_written", "address", "name", "nbytes")
+    `whole` says that every byte is known to be written; then there is no plane to keep or to scan.
+    """
+
+    __slots__ = ("_data", "_written", "address", "name", "nbytes", "whole")
 
     def __init__(self, address: int, nbytes: int, name: str) -> None:
         self.address, self.nbytes, self.name = address, nbytes, name
         self._data: Bytes | None = None
         self._written: Plane | None = None
+        self.whole = False
 
     @property
     def touched(self) -> bool:
@@ -131,7 +135,7 @@ class Allocation:
     def written(self) -> Plane:
         """Return which bytes were written."""
         if self._written is None:
-            self._written = np.zeros(self.nbytes, np.bool_)
+            self._written = (np.ones if self.whole else np.zeros)(self.nbytes, np.bool_)
         return self._written
 
     def write(self, offset: int, data: Bytes) -> None:
@@ -140,7 +144,10 @@ class Allocation:
             self._data = data.copy()
         else:
             self.data[offset:offset + data.size] = data
-        self.written[offset:offset + data.size] = True
+        if data.size == self.nbytes:
+            self.whole, self._written = True, None
+        elif not self.whole:
+            self.written[offset:offset + data.size] = True
 
 
 class DeviceMemory:
@@ -190,11 +197,11 @@ class DeviceMemory:
         start = address - found.address
         return found.data[start:start + nbytes]
 
-    def views(self, address: int, nbytes: int) -> tuple[Bytes, Plane]:
-        """Return the bytes at a device address and which of them were written."""
+    def views(self, address: int, nbytes: int) -> tuple[Bytes, Plane | None]:
+        """Return the bytes at a device address and which of them were written; None for all of them, for good."""
         found = self._need(address, nbytes)
         start = address - found.address
-        return found.data[start:start + nbytes], found.written[start:start + nbytes]
+        return found.data[start:start + nbytes], None if found.whole else found.written[start:start + nbytes]
 
     def write(self, address: int, data: bytes | Bytes) -> None:
         """Store bytes and note them written."""
@@ -204,11 +211,14 @@ class DeviceMemory:
 
     def mark_written(self, address: int, nbytes: int) -> None:
         """Note that bytes are written."""
-        self.views(address, nbytes)[1][...] = True
+        plane = self.views(address, nbytes)[1]
+        if plane is not None:
+            plane[...] = True
 
     def check_written(self, address: int, nbytes: int) -> int:
         """Return how many bytes were never written."""
-        return int(nbytes - np.count_nonzero(self.views(address, nbytes)[1]))
+        plane = self.views(address, nbytes)[1]
+        return 0 if plane is None else int(nbytes - np.count_nonzero(plane))
 
     def digest(self, into: Any) -> None:
         """Feed every allocation that was touched to a hash."""
@@ -217,7 +227,7 @@ class DeviceMemory:
             if allocation.touched:
                 into.update(start.to_bytes(8, "little"))
                 into.update(allocation.data)
-                into.update(allocation.written)
+                into.update(b"whole" if allocation.whole else allocation.written)
 
 
 def new_hash() -> Any:

@@ -13,6 +13,7 @@ from emulator.dma.transfer import Limit, Part, Side, Transfer
 from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
 from emulator.errors import FaultError
 from emulator.faults import Place, fault_error
+from emulator.memory import Extent
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -42,21 +43,28 @@ def bind(device: Device, transfer: Transfer) -> Move:
 class _Bound:
     """One side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
 
-    __slots__ = ("geometry", "memory", "plane", "side")
+    __slots__ = ("extent", "geometry", "memory", "plane", "side")
 
     def __init__(self, device: Device, transfer: Transfer, side: Side, operand: str) -> None:
         self.side = side
+        self.extent: Extent | None = None
+        self.plane: Plane | None
         if side.space == "SBUF":
             if side.core >= len(device.cores):
                 raise _out_of_bounds(transfer, side, operand, *side.span, f"cores 0 to {len(device.cores) - 1}")
             core = device.cores[side.core]
             self.memory: Bytes = core.sbuf
-            self.plane: Plane = core.sbuf_written
+            self.plane = core.sbuf_written
 
             def refuse(low: int, high: int, allowed: str) -> NoReturn:
                 raise _out_of_bounds(transfer, side, operand, low, high, f"SBUF of core {side.core} has {allowed}")
 
             self.geometry: Geometry = sbuf_geometry(side, self.memory.shape[1], self.memory.shape[0], refuse)
+            # One run in each of a row of partitions, the usual shape: the core remembers which of them are written.
+            offset, steps = self.geometry
+            if steps == (self.memory.shape[1],) or not steps:
+                first, byte = divmod(offset, self.memory.shape[1])
+                self.extent = core.memory.extent("SBUF", first, side.dims[0][1] if steps else 1, byte, side.run)
             return
         low, high = side.span
         limit = side.limit
@@ -77,8 +85,13 @@ class _Bound:
     def view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return strided(self.memory, self.geometry, self.side, dtype)
 
-    def written(self) -> npt.NDArray[Any]:
-        return strided(self.plane, self.geometry, self.side, np.dtype(np.bool_))
+    def written(self) -> Extent | None:
+        """Return the written plane under the side; None where every byte is known to be written for good."""
+        if self.extent is not None:
+            return self.extent
+        if self.plane is None:
+            return None
+        return Extent(strided(self.plane, self.geometry, self.side, np.dtype(np.bool_)))
 
 
 def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
@@ -86,17 +99,18 @@ def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
     sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
     target = _Bound(device, transfer, part.copies[0][1], "dst")
     work = _work(part, sources, target)
-    reads = [source.written() for source in sources]
-    mark = target.written()
+    reads = [(source, extent) for source in sources if (extent := source.written()) is not None]
+    written = target.written()
 
     def move() -> None:
         if device.checking:
-            for source, read in zip(sources, reads, strict=True):
-                if not read.all():
-                    missing = read.size - int(np.count_nonzero(read))
-                    device.warn_unwritten(place_of(device, transfer), f"src {_range(source.side)}", missing, read.size)
+            for source, extent in reads:
+                if not extent.full and (missing := extent.missing()):
+                    device.warn_unwritten(place_of(device, transfer), f"src {_range(source.side)}", missing,
+                                          extent.plane.size)
         work()
-        mark[...] = True
+        if written is not None:
+            written.mark()
 
     return move
 
