@@ -21,6 +21,8 @@ __all__ = ["Operand", "Plan", "Resolver", "operand_dtype", "plan_of"]
 # Memories an engine can reach. Source: hardware.md 2.4.
 _NO_PSUM = frozenset(("Pool", "SP"))
 _UNTOUCHED = 255    # mask value of STREAM_SHUFFLE that leaves a partition as it is
+# What one of the eight GpSimd cores touches where an instruction works in its first partition only (hardware.md 5.4).
+_FIRST_OF_16 = (0, *(_UNTOUCHED,) * 15)
 
 
 class Operand(NamedTuple):
@@ -58,6 +60,13 @@ def plan_of(cls: type[isa.Instruction]) -> tuple[Plan, ...]:
     return plan
 
 
+def _partition_mask(word: isa.Instruction, writes: bool) -> tuple[int, ...] | None:
+    """Return a repeating mask whose entries of 255 are partitions that the word leaves alone, None without any."""
+    if isinstance(word, isa.StreamShuffle):
+        return word.mask if writes and _UNTOUCHED in word.mask else None
+    return _FIRST_OF_16 if isinstance(word, isa.NonzeroWithCount) else None
+
+
 def operand_dtype(word: isa.Instruction, field: isa.Pattern | isa.Pointer) -> int:
     """Return the element type of an operand; PSUM results of MATMUL without one have the documented default."""
     if isinstance(field.dtype, Dtype):
@@ -90,7 +99,7 @@ class Resolver:
             return None
         code = operand_dtype(word, field)
         partitions = int(plan.partitions.read(raw))
-        mask = word.mask if plan.writes and isinstance(word, isa.StreamShuffle) and _UNTOUCHED in word.mask else None
+        mask = _partition_mask(word, plan.writes)
         # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
         key = (raw[field.offset:field.offset + field.size], code, partitions, plan.writes, engine, field.kind, mask)
         found = self._known.get(key)

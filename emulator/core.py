@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator import generators
 from emulator.access import Resolver
 from emulator.engines import PeState
 from emulator.memory import ChipMemory
@@ -81,3 +82,4 @@ class Core:
             into.update(repr((name, engine.completed, engine.pc, engine.registers)).encode())
             into.update(engine.accumulators)
         into.update(self.pe.fingerprint())
+        generators.digest(self, into)

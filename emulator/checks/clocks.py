@@ -119,7 +119,10 @@ class Clocks:
         self._queue_of: dict[tuple[int, str, int], int] = {}
         self._met: dict[Key, list[Clock]] = {}
         self._meets: dict[Key, int] = {}
-        self._barriers: set[Key] = set()
+        # Core barriers raise semaphores that mean nothing by themselves: both halves are joined in `_meet`.
+        self._barriers = {(core, word.word.semaphore) for each in device.cores for engine in each.engines.values()
+                          for word in engine.words if isinstance(word.word, isa.CoreBarrier)
+                          for core in range(len(device.cores))}
 
     # --- issue: waits ------------------------------------------------------------------------------------------------
 
@@ -254,8 +257,8 @@ class Clocks:
                 if new:
                     self._events[key] = release
                 change = Raise(unit, key, old, new)
-            elif (core, "barrier", number) in self._met:
-                continue        # the two halves of a barrier are joined in `_meet`
+            elif (core, number) in self._barriers:
+                continue
             else:
                 change = Raise(unit, key, old, new)
                 self._raise(change, release)

@@ -1,6 +1,6 @@
 """How long things take: figures with their sources, cost functions per instruction class, DMA figures."""
 
-from emulator.cost import instructions  # noqa: F401  registers cost functions
+from emulator.cost import extensions, instructions  # noqa: F401  registers cost functions
 from emulator.cost.dma import DmaCosts, dma_costs
 from emulator.cost.figures import FIGURES, figure
 from emulator.cost.model import UNIT_COST, Cost, CostModel, cost_of, costs, costs_of

@@ -57,6 +57,14 @@ FIGURES: tuple[Figure, ...] = (
     Figure("activation_double",     _V4,         2.0, "times", _D, "hardware.md 3.5, 8.10: J-9, 16-bit types"),
     Figure("slow_stride",           _ALL,       16.0, "bytes", _D, "hardware.md 2.3; 16 itself taken as slow"),
     Figure("slow_stride_factor",    _ALL,        2.0, "times", _D, "hardware.md 2.3: half rate"),
+    # Words of searches, gathers, statistics and random numbers.
+    Figure("bn_aggregate",          _ALL,       13.0, "cycles per triple", _D, "hardware.md 5.2: 13N/3"),
+    Figure("exponential",           _V4,        0.25, "passes", _D, "hardware.md 5.2: four times the Scalar engine"),
+    Figure("rand2",                 _V4,        0.25, "passes", _D, "hardware.md 5.2: 4 values per lane and cycle"),
+    Figure("gather_group",          _ALL,      512.0, "indices", _D, "hardware.md 5.4: one instruction per 512"),
+    Figure("gather_setup",          _ALL,       28.0, "cycles", _D, "hardware.md 5.4: local_gather"),
+    Figure("gather_element",        _ALL,        4.0, "cycles", _D, "hardware.md 5.4: local_gather"),
+    Figure("top_k",                 _ALL,        4.0, "cycles per element", _D, "hardware.md 5.4: 4n+K"),
     # Words without data, and what connects engines.
     Figure("table_load",            _V3,      1288.0, "ns", _O, "hardware.md 3.9, 8.1: A-11"),
     Figure("table_load",            _V2 + _V4, 1288.0, "ns", _I, "hardware.md 3.9 for trn2"),

@@ -1,6 +1,18 @@
 """What instruction words do: one executor per class, bound to a core's memory once per program counter."""
 
-from emulator.engines import activation, control, elementwise, moves, pe, reduce, scan  # noqa: F401  registers executors
+from emulator.engines import (  # noqa: F401  registers executors
+    activation,
+    control,
+    elementwise,
+    gpsimd,
+    moves,
+    pe,
+    random_words,
+    reduce,
+    scan,
+    search,
+    selection,
+)
 from emulator.engines.pe_state import PeState
 from emulator.engines.registry import ELSEWHERE, bind, executes, executor_of
 

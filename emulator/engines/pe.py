@@ -26,6 +26,7 @@ __all__: list[str] = []
 
 _NONE, _LOW, _HIGH, _LOW_HIGH = (int(p) for p in (Fp32Pass.NONE, Fp32Pass.LOW, Fp32Pass.HIGH, Fp32Pass.LOW_HIGH))
 _FIRST = 1      # acc_flags bit 0: overwrite PSUM
+_PRODUCTS = 1 << 11     # products kept bound
 _REWOUND = frozenset((Dtype.FLOAT16, Dtype.TFLOAT32))     # turned round before they are widened, which is faster
 
 
@@ -165,7 +166,14 @@ def matmul(word: isa.MatMul, port: Any) -> Step:
     if facts.transposed:
         return _transpose(word, port, facts)
     state: PeState = port.pe
-    product = _Product(word, port, facts)
+    # The passes of one product, and repeated ones, differ in flags only: what binding them takes is done once.
+    raw = word.raw
+    shared = (raw[16:32], raw[38:40], raw[47:64], facts.dtype, facts.fp32_pass)
+    product = state.products.get(shared)
+    if product is None:
+        if len(state.products) >= _PRODUCTS:
+            state.products.clear()
+        product = state.products[shared] = _Product(word, port, facts)
     overwrite, add, span, place = product.overwrite, product.add, product.span, product.dst
     first, form = bool(word.acc_flags & _FIRST), facts.form
     key = (word.src, product.pattern, facts.dtype, facts.fp32_pass, form)

@@ -70,14 +70,15 @@ class PeState:
     """Stationary tiles and pending LOW products of one Tensor engine.
 
     LOW loads go to `low`, all others to `high`, so that both halves of an fp32 tile are at hand; `current` is the last.
-    `pending` maps the operands of a LOW MATMUL to its product, in program order.
+    `pending` maps the operands of a LOW MATMUL to its product, in program order; `products` keeps bound operands.
     """
 
-    __slots__ = ("current", "half", "high", "low", "pending", "scratch")
+    __slots__ = ("current", "half", "high", "low", "pending", "products", "scratch")
 
     def __init__(self) -> None:
         self.low, self.high = Latch(), Latch()
         self.current = self.high
+        self.products: dict[tuple[Any, ...], Any] = {}
         self.pending: dict[tuple[Any, ...], Pending] = {}
         self.scratch = np.empty((ARRAY, ARRAY), np.float32)
         self.half = np.empty((ARRAY, ARRAY), np.float32)

@@ -133,6 +133,11 @@ class Traveller:
                     look = count > 0 or (check_first and device.steps != self._reported)
                     if (look and self._breakpoints.active) or (before is not None and (count or check_first)):
                         due = device.ahead()
+                        if due is None and look and (refused := self._refused()) is not None:
+                            hit = self._breakpoints.hit(*refused, "instruction")
+                            reason = "breakpoint" if hit else ""
+                            if reason:
+                                break
                         if due is not None:
                             hit = self._breakpoints.hit(*_key(due[1])) if look else ()
                             reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
@@ -220,7 +225,13 @@ class Traveller:
 
     def ahead(self) -> Ahead | None:
         """Return what completes next, None at the end; words may issue, nothing completes."""
-        if self.device.finished or (due := self.device.ahead()) is None:
+        due = None if self.device.finished else self.device.ahead()
+        refused = self._refused()
+        if refused is not None:
+            return Ahead(
+                *refused, "instruction", self.program.text(*refused), self.program.source(*refused), self.device.now_ps
+            )
+        if due is None:
             return None
         time_ps, owner = due
         core, name, pc, kind = _key(owner)
@@ -230,6 +241,16 @@ class Traveller:
         return Ahead(
             core, name, pc, kind, self.program.text(core, name, pc), self.program.source(core, name, pc), time_ps
         )
+
+    def _refused(self) -> tuple[int, str, int] | None:
+        """Return the word whose fault at issue has not been reported yet: a breakpoint on it still comes first."""
+        fault = self.device.fault
+        if fault is None or not self.device.unreported or not 0 <= fault.core < len(self.device.cores):
+            return None
+        engine = self.device.cores[fault.core].engines.get(fault.engine)
+        if engine is None or engine.position >= engine.count or engine.words[engine.position].pc != fault.pc:
+            return None
+        return fault.core, fault.engine, fault.pc
 
     @property
     def outcome(self) -> str:

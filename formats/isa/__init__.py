@@ -34,6 +34,26 @@ from formats.isa.extension import (
     TensorTensorScan,
     VectorTranspose,
 )
+from formats.isa.extension_gpsimd import (
+    AffineSelect,
+    Iota,
+    LocalGather,
+    NGather,
+    NonzeroWithCount,
+    SequenceBounds,
+    TensorPartitionReduce,
+    TopK,
+)
+from formats.isa.extension_random import Dropout, Rand2, RandGetState, RandSetState, Rng, SetRngSeed
+from formats.isa.extension_search import BnAggregate, BnStats, FindIndex8, MatchReplace8, Max8
+from formats.isa.extension_select import (
+    CopyPredicated,
+    Exponential,
+    RangeSelect,
+    SelectReduce,
+    TensorScalarCumulative,
+    TensorScalarReduce,
+)
 from formats.isa.field import Bits, Field
 from formats.isa.instruction import ENGINES, EXTENSION_OPCODE, WORD, Instruction
 from formats.isa.loader import (
@@ -67,15 +87,18 @@ from formats.isa.unknown import Unknown
 from formats.isa.vector import Cast, Copy, Memset, Reciprocal, TensorReduce, TensorScalar, TensorTensor
 
 __all__ = [
-    "BY_NAME", "CLASSES", "ENGINES", "EXTENSION_OPCODE", "PSUM_BASE", "PSUM_PARTITION_STRIDE",
-    "SBUF_PARTITION_STRIDE", "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate",
-    "ActivationExtended", "ActivationFunction", "ActivationReadAccumulator", "AluOp", "Bits", "BranchCompare", "Cast",
-    "CompareBranch", "Copy", "CoreBarrier", "DmaAccess", "DmaAddress", "DmaDirect2d", "DmaPattern", "Drain",
-    "EventSemaphore", "EventSemaphoreRangeClear", "Field", "Fp32Pass", "Instruction", "LoadWeights", "MatMul",
-    "Memset", "Nop", "Notify", "Opcode95", "OpcodeA1", "OpcodeCC", "OrderingMode", "Pattern", "Pointer", "Problem",
-    "PseudoDmaDirect2d", "PseudoDmaTrigger", "RangeClearMode", "Reciprocal", "ReduceCommand", "ReduceDims",
-    "ScalarTensorTensor", "Select", "SendReceive", "SetOrderingMode", "Stream", "StreamShuffle", "TensorLoad",
-    "TensorReduce", "TensorScalar", "TensorStore", "TensorTensor", "TensorTensorScan", "TransposeMode", "Unknown",
-    "Update", "UpdateMode", "VectorTranspose", "Wait", "WaitMode", "Write", "assemble", "check", "columns",
-    "columns_by_class", "decode", "decode_stream", "lookup", "parse_instruction",
+    "BY_NAME", "CLASSES", "ENGINES", "EXTENSION_OPCODE", "PSUM_BASE", "PSUM_PARTITION_STRIDE", "SBUF_PARTITION_STRIDE",
+    "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate", "ActivationExtended",
+    "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp", "Bits", "BnAggregate", "BnStats",
+    "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated", "CoreBarrier", "DmaAccess", "DmaAddress",
+    "DmaDirect2d", "DmaPattern", "Drain", "Dropout", "EventSemaphore", "EventSemaphoreRangeClear", "Exponential",
+    "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights", "LocalGather", "MatMul", "MatchReplace8",
+    "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop", "Notify", "Opcode95", "OpcodeA1", "OpcodeCC",
+    "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d", "PseudoDmaTrigger", "Rand2", "RandGetState",
+    "RandSetState", "RangeClearMode", "RangeSelect", "Reciprocal", "ReduceCommand", "ReduceDims", "Rng",
+    "ScalarTensorTensor", "Select", "SelectReduce", "SendReceive", "SequenceBounds", "SetOrderingMode", "SetRngSeed",
+    "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce", "TensorReduce", "TensorScalar",
+    "TensorScalarCumulative", "TensorScalarReduce", "TensorStore", "TensorTensor", "TensorTensorScan", "TopK",
+    "TransposeMode", "Unknown", "Update", "UpdateMode", "VectorTranspose", "Wait", "WaitMode", "Write", "assemble",
+    "check", "columns", "columns_by_class", "decode", "decode_stream", "lookup", "parse_instruction",
 ]

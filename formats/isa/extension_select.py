@@ -18,7 +18,7 @@ __all__ = ["CopyPredicated", "Exponential", "RangeSelect", "SelectReduce", "Tens
            "TensorScalarReduce"]
 
 # The least finite fp32 number, the only fill that a range select takes.
-_FP32_MIN = -3.4028234663852886e38
+_FP32_MIN = -3.4028235e38
 
 
 class CopyPredicated(_Wide):

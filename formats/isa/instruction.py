@@ -55,6 +55,8 @@ class Instruction:
     HEADER: ClassVar[dict[str, Field[Any]]] = {}
     # Beginning of the operand behind which synchronisation tokens are no longer the header's.
     HEADER_ENDS: ClassVar[str] = ""
+    # Whether an operation with more dimensions than a word has may become several words.
+    CUTS: ClassVar[bool] = True
     # Bits of ours in a word that real files have too, and bytes whose codes are ours from a limit on.
     OURS_MASK: ClassVar[int] = 0
     OURS_CODES: ClassVar[tuple[tuple[int, int], ...]] = ()

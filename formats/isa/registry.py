@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from formats.isa import activation, control, dma, extension, loader, pe, vector
+from formats.isa import (
+    activation,
+    control,
+    dma,
+    extension,
+    extension_gpsimd,
+    extension_random,
+    extension_search,
+    extension_select,
+    loader,
+    pe,
+    vector,
+)
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.unknown import Unknown
 
 __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 
 CLASSES: tuple[type[Instruction], ...] = tuple(
-    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension)
+    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_gpsimd,
+                                          extension_select, extension_search, extension_random)
     for name in module.__all__)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256

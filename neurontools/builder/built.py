@@ -10,13 +10,13 @@ from formats.isa.registry import lookup
 from formats.neff.definition import EXTENDED_FEATURE
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
-from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
-from neurontools.builder.program import Program, hbm_used, views_of
+from neurontools.builder.program import Peer, Program, hbm_used
 from neurontools.builder.report import CoreReport, Report
+from neurontools.builder.tiles import place_tiles
 from neurontools.builder.variables import Variables, shared_names
-from neurontools.trace import SendRecvOp, Source, Space, Trace, View
+from neurontools.trace import SendRecvOp, Space, Trace, View
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -50,22 +50,19 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
     names = shared_names(traces)
-    lives = [_lives(trace) for trace in traces]
-    places = [allocate(one, chip) for one in lives]
-    lands = [[op.dst for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces]
-    _check_exchanges(traces, lands)
+    tiles = [place_tiles(trace, chip) for trace in traces]
+    landings = [[op.dst for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces]
+    _check_exchanges(traces, landings)
     cores = []
     extended = False
     for index, trace in enumerate(traces):
         part = writer.subgraph(index)
         variables = Variables(trace, names[index], part, table=bool(chip.direct), used=hbm_used(trace))
-        other = 1 - index if len(traces) == 2 else index
-        program = Program(
-            trace, chip, part, variables, places[index], groups_of(lives[index]), places[other], lands[other]
-        )
-        ours = _write(program, part, chip, places[index])
-        extended = extended or ours
-        cores.append(_core_report(program, lives[index], places[index], variables))
+        other = len(traces) - 1 - index
+        program = Program(trace, chip, part, variables, tiles[index],
+                          Peer(tiles[other].engine_places(), landings[other]))  # fmt: skip
+        extended = _write(program, part, chip) or extended
+        cores.append(_core_report(program, variables))
     first = traces[0]
     inputs = [one for one in first.allocations if one.kind == "input"]
     for one in inputs:
@@ -76,30 +73,14 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
     return BuiltNeff(writer.to_bytes(), report, writer)
 
 
-def _lives(trace: Trace) -> list[Life]:
-    """Return every on-chip tile that an operation touches, with its first and last operation."""
-    first: dict[int, tuple[int, Source]] = {}
-    last: dict[int, int] = {}
-    tiles = {}
-    for number, op in enumerate(trace.ops):
-        for view in views_of(op):
-            allocation = view.allocation
-            if allocation.space is not Space.HBM:
-                if allocation.id not in first:
-                    first[allocation.id] = number, op.source
-                    tiles[allocation.id] = allocation
-                last[allocation.id] = number
-    return [Life(tile, first[number][0], last[number], first[number][1]) for number, tile in tiles.items()]
-
-
-def _check_exchanges(traces: Sequence[Trace], lands: Sequence[list[View]]) -> None:
-    if len(traces) == 1 and lands[0]:
+def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:
+    if len(traces) == 1 and landings[0]:
         raise BuildError("a tile is exchanged with another core, and there is one program")
-    if len(traces) == 2 and len(lands[0]) != len(lands[1]):
-        raise BuildError(f"program 0 exchanges {len(lands[0])} tiles, program 1 {len(lands[1])}")
+    if len(traces) == 2 and len(landings[0]) != len(landings[1]):
+        raise BuildError(f"program 0 exchanges {len(landings[0])} tiles, program 1 {len(landings[1])}")
 
 
-def _write(program: Program, part: SubgraphWriter, chip: Chip, places: dict[int, tuple[int, int]]) -> bool:
+def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
     """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
     streams = program.streams
     ours = False
@@ -118,7 +99,8 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip, places: dict[int,
                 for _ in range(len(slot.raw) // 64)
             ],
         )
-    low = min((byte for _, byte in places.values()), default=chip.sbuf_first)
+    lowest = program.tiles.bottom(Space.SBUF)
+    low = chip.sbuf_first if lowest is None else lowest
     for use in streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
@@ -142,24 +124,18 @@ def _ours(raw: bytearray) -> bool:
     return raw[0] == EXTENSION_OPCODE or lookup(bytes(raw[:64]), extended=False) is Unknown
 
 
-def _core_report(
-    program: Program, lives: Sequence[Life], places: dict[int, tuple[int, int]], variables: Variables
-) -> CoreReport:
-    tops = {Space.SBUF: 0, Space.PSUM: 0}
-    for life in lives:
-        allocation = life.allocation
-        tops[allocation.space] = max(tops[allocation.space], places[allocation.id][1] + allocation.partition_bytes)
+def _core_report(program: Program, variables: Variables) -> CoreReport:
     slots = [slot for engine in ENGINES for slot in program.streams.slots[engine] if slot.name]
     waits = sum((slot.wait is not None) + (slot.second is not None) for slot in slots)
     wait_words = sum("-wait-" in slot.name or slot.name == "end" for slot in slots)
     return CoreReport(
-        program.engine_words,
-        len(slots) - wait_words,
-        waits,
-        wait_words,
-        tops[Space.SBUF],
-        tops[Space.PSUM],
-        dict(variables.bytes),
-        program.transfers,
-        program.transfer_bytes,
+        words={engine: len(program.streams.slots[engine]) for engine in ENGINES},
+        instructions=len(slots) - wait_words,
+        waits=waits,
+        wait_words=wait_words,
+        sbuf_bytes=program.tiles.top(Space.SBUF),
+        psum_bytes=program.tiles.top(Space.PSUM),
+        hbm_bytes=dict(variables.bytes),
+        transfers=program.transfers,
+        transfer_bytes=program.transfer_bytes,
     )

@@ -185,7 +185,7 @@ def _pieces(
     limits = [operand.limit for operand, _ in patterns]
     if cls is TensorReduce:
         return _reduction(op, patterns, values)
-    if cls is VectorTranspose:
+    if cls is VectorTranspose or not cls.CUTS:
         return _alone(op, patterns, limits)
     shared = common([view.dims for _, view in patterns])
     if shared is None:

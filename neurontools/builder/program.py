@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.isa import (
-    ENGINES,
-    PSUM_BASE,
-    PSUM_PARTITION_STRIDE,
-    SBUF_PARTITION_STRIDE,
     ActTableLoad,
     CoreBarrier,
     Memset,
@@ -28,24 +24,14 @@ from neurontools.builder.encode import Encoder, Place, limit_of, pad, refuse
 from neurontools.builder.hazards import Memory, Needs, Region
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.tiles import Tiles, views_of
 from neurontools.builder.transfers import TransferEncoder
 from neurontools.builder.variables import Variables
 from neurontools.trace import BarrierOp, ComputeOp, DmaOp, MatmulOp, Op, SendRecvOp, Space, Trace, View
 
-__all__ = ["Program", "functions_of", "hbm_used", "views_of"]
+__all__ = ["Peer", "Program", "functions_of", "hbm_used"]
 
 _EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
-
-
-def views_of(op: Op) -> tuple[View, ...]:
-    """Return every view that an operation touches."""
-    if isinstance(op, ComputeOp):
-        return tuple(op.operands.values())
-    if isinstance(op, MatmulOp):
-        return op.stationary, op.moving, op.dst
-    if isinstance(op, DmaOp | SendRecvOp):
-        return op.src, op.dst
-    return ()
 
 
 def functions_of(trace: Trace) -> list[str]:
@@ -60,6 +46,13 @@ def hbm_used(trace: Trace) -> frozenset[int]:
     )
 
 
+class Peer(NamedTuple):
+    """What a core has to know of the other: where its tiles stand, and where exchanged ones land, in order."""
+
+    places: dict[int, Place]
+    landings: list[View]
+
+
 class Program:
     """Emit a trace into the streams of one core."""
 
@@ -69,25 +62,22 @@ class Program:
         chip: Chip,
         writer: SubgraphWriter,
         variables: Variables,
-        places: dict[int, tuple[int, int]],
-        groups: dict[int, int],
-        peer_places: dict[int, tuple[int, int]] | None = None,
-        peer_lands: list[View] | None = None,
+        tiles: Tiles,
+        peer: Peer,
     ) -> None:
-        self.trace, self.chip, self.writer, self.variables, self.places = trace, chip, writer, variables, places
-        self.peer_places, self.peer_lands = peer_places or {}, peer_lands or []
+        self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
+        self.peer, self.places = peer, tiles.places
         self.streams = Streams(chip)
         self.activation: ActivationPlan = plan_activation(functions_of(trace))
         self.transfers = self.transfer_bytes = 0
         self._memory = {Space.SBUF: Memory(), Space.PSUM: Memory()}
-        self._engine_places = {number: self._place(number) for number in places}
+        self._engine_places = tiles.engine_places()
         self._transfers = TransferEncoder(bool(chip.direct))
         self._encoder = Encoder(self._engine_places, self.activation.codes)
         self._matmuls = MatmulEncoder(chip, self._engine_places)
         self._shapes: dict[tuple[Any, int], Shape] = {}
         self._regions: dict[int, Region] = {}
         self._group_regions: dict[int, Region] = {}
-        self._groups = groups
         self._psum = PsumLife()
         self._loaded: tuple[Any, ...] | None = None
         self._activations = self._exchanges = self._barriers = 0
@@ -113,12 +103,6 @@ class Program:
         self._psum.finish()
         self.streams.finish()
         self.streams.seal()
-
-    def _place(self, number: int) -> Place:
-        partition, byte = self.places[number]
-        if self.trace.allocations[number].space is Space.PSUM:
-            return Place(PSUM_BASE + partition * PSUM_PARTITION_STRIDE + byte, PSUM_PARTITION_STRIDE)
-        return Place(partition * SBUF_PARTITION_STRIDE + byte, SBUF_PARTITION_STRIDE)
 
     def _access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it."""
@@ -146,7 +130,7 @@ class Program:
 
     def _claim(self, view: View, byte: int) -> Region:
         allocation = view.allocation
-        group = self._groups.get(allocation.id)
+        group = self.tiles.groups.get(allocation.id)
         region = None if group is None else self._group_regions.get(group)
         if region is None:
             region = Region(self.chip.psum_bytes if allocation.space is Space.PSUM else self.chip.sbuf_bytes)
@@ -177,10 +161,11 @@ class Program:
         needs = Needs()
         written = []
         for operand, view in op.operands.items():
-            if op.instruction.OPERANDS[operand].role == "write":
-                written.append(view)
-            else:
+            role = op.instruction.OPERANDS[operand].role
+            if role != "write":
                 self._access(view, False, actor, unit, needs)
+            if role != "read":
+                written.append(view)
         for view in written:
             self._access(view, True, actor, unit, needs)
             if view.allocation.space is Space.PSUM:
@@ -304,7 +289,7 @@ class Program:
         """Send a tile and take one: meet first, so that both landing places are free, then each side sends."""
         if self._sent < 0:
             self._sent, self._received = self.streams.counter(SENT), self.streams.counter(RECEIVED)
-        landing = self.peer_lands[self._exchanges]
+        landing = self.peer.landings[self._exchanges]
         self._exchanges += 1
         if (landing.partitions, landing.dtype, landing.elements) != (op.src.partitions, op.src.dtype, op.src.elements):
             raise refuse(
@@ -316,8 +301,7 @@ class Program:
         needs = Needs()
         self._access(op.dst, True, pool, self.streams.knowledge.count(pool), needs)
         self._meet(op, f"{name}-meet", needs)
-        partition, byte = self.peer_places[landing.allocation.id]
-        there = Place(partition * SBUF_PARTITION_STRIDE + byte, SBUF_PARTITION_STRIDE)
+        there = self.peer.places[landing.allocation.id]
         shared = common([op.src.dims, landing.dims])
         pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
         if len(pieces) != 1:
@@ -338,11 +322,6 @@ class Program:
         # What arrives is known by its semaphore alone.
         self._access(op.dst, True, self._received, self.streams.knowledge.count(self._received), Needs())
         self.streams.knowledge.arrival(self._received)
-
-    @property
-    def engine_words(self) -> dict[str, int]:
-        """Return the number of words per engine."""
-        return {engine: len(self.streams.slots[engine]) for engine in ENGINES}
 
 
 def _written(op: Op) -> tuple[View, ...]:

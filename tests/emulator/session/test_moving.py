@@ -48,7 +48,9 @@ def test_every_completion_one_by_one(session: Session) -> None:
     (write,) = add.writes
     assert (write.space, write.partition, write.partitions, write.byte, write.nbytes) == ("SBUF", 0, 128, 0x5000, 256)
     out = next(step for step in seen if step.engine == "qOut")
-    assert out.kind == "dma" and out.writes[0].name == "y" and (out.writes[0].offset, out.writes[0].nbytes) == (0, 32768)
+    assert (
+        out.kind == "dma" and out.writes[0].name == "y" and (out.writes[0].offset, out.writes[0].nbytes) == (0, 32768)
+    )
     assert out.source is not None and out.source.line == 20
     trigger = next(step for step in seen if step.engine == "SP" and step.pc == 1)
     assert trigger.text == "PSEUDO_DMA_TRIGGER qIn block_id=0" and "copy 32768 bytes" in (trigger.starts or "")
@@ -221,6 +223,15 @@ def test_a_fault_is_a_stop_and_the_focus(root: Path) -> None:
     assert stop.steps[-1].kind == "fault" and stop.ahead is None
     assert session.outcome == "fault" and session.state().focus == (0, "DVE")
     assert session.step().reason == "fault"
+
+
+def test_a_breakpoint_on_the_faulting_word_comes_first(root: Path) -> None:
+    session = example(root, "out_of_bounds.s")
+    session.break_at("dve:2")
+    stop = session.continue_()
+    assert (stop.reason, stop.breakpoints, session.outcome) == ("breakpoint", (1,), "running")
+    assert stop.fault is None and stop.ahead is not None and (stop.ahead.engine, stop.ahead.pc) == ("DVE", 2)
+    assert session.continue_().reason == "fault"
 
 
 def test_a_hang_is_reported_by_the_command_that_meets_it(root: Path) -> None:

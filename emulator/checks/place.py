@@ -1,0 +1,92 @@
+"""Where findings lie: sites of words and transfers, names of the bytes they touch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.checks.clocks import Unit
+from emulator.checks.finding import Site
+from emulator.events import Region
+from formats import isa
+from formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+    from emulator.session.tiles import Tile
+
+__all__ = ["Names", "condition", "operands_at", "site_of", "unit_site"]
+
+
+def site_of(device: Device, core: int, engine: str, pc: int, word: Any, *, owner: str = "", access: str = "",
+            operand: str = "", time_ps: int = -1, clock: int = -1, seen: int = -1) -> Site:
+    """Return the site of a word, or of a transfer that a word triggered."""
+    owner = owner or engine
+    text = str(getattr(word, "text", ""))
+    trigger = getattr(word, "instruction", None)
+    if trigger is not None:
+        text = f"{trigger.text} ({text})"
+    return Site(core, engine, owner, pc, text, device.cores[core].source_of(owner, pc), access, operand, time_ps, clock,
+                seen)
+
+
+def unit_site(device: Device, names: list[tuple[int, str]], unit: Unit, *, access: str = "", operand: str = "",
+              seen: int = -1) -> Site:
+    """Return the site of a unit; `names` are those of the clocks."""
+    core, engine = names[unit.actor]
+    word = unit.word
+    pc = word.pc if hasattr(word, "parts") else unit.loaded.pc if unit.loaded is not None else -1
+    return site_of(device, core, engine, pc, word, owner=getattr(word, "engine", engine), access=access,
+                   operand=operand, time_ps=unit.time_ps, clock=unit.number, seen=seen)
+
+
+def condition(key: tuple[int, str, int], value: int) -> str:
+    """Return a wait as the profiler writes it."""
+    return f"E[{key[2]}]==1-" if key[1] == "event" else f"S[{key[2]}]>={value}"
+
+
+def operands_at(device: Device, core: int, engine: str, word: Any, region: Region, write: bool) -> str:
+    """Return the name of the operand of a word that gives a region, "" where that is not clear."""
+    if hasattr(word, "parts"):
+        return "dst" if write else "src"
+    from emulator.access import plan_of
+
+    resolver = device.cores[core].resolver
+    for plan in plan_of(type(word)):
+        if plan.writes if write else plan.reads or isinstance(word, isa.MatMul):
+            found = resolver.resolve(word, plan, engine)
+            if found is not None and region in found.regions:
+                return plan.name
+    return ""
+
+
+class Names:
+    """Names of bytes: variables of HBM, and tiles on chip where the file has a map of them."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._tiles: dict[int, tuple[Tile, ...]] = {}
+
+    def name(self, region: Region, engine: str = "", pc: int = -1) -> str:
+        """Return what a region belongs to, for a word of an engine; "" where nothing names it."""
+        if region.space == "HBM":
+            found = self._device.hbm.find(region.byte)
+            return "" if found is None else found.name
+        fits = [tile for tile in self._of(region.core) if tile.space == region.space
+                and tile.partition < region.first + region.partitions and region.first < tile.partition + tile.partitions
+                and tile.offset < region.byte + region.nbytes and region.byte < tile.offset + tile.partition_bytes]
+        alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
+        chosen = alive or fits
+        return ", ".join(dict.fromkeys(tile.name for tile in chosen[:2]))
+
+    def _of(self, core: int) -> tuple[Tile, ...]:
+        found = self._tiles.get(core)
+        if found is None:
+            from emulator.session.tiles import read_tiles
+
+            loaded = self._device.cores[core].loaded
+            try:
+                found = () if loaded is None else read_tiles(loaded.subgraph)
+            except FormatError:
+                found = ()      # names are a comfort: a broken map costs them, nothing else
+            self._tiles[core] = found
+        return found

@@ -1,0 +1,148 @@
+"""racecheck: two accesses to one byte, one of them a write, that nothing orders."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from emulator.checks.clocks import Clock, Clocks, Key, Unit
+from emulator.checks.finding import Finding, Site
+from emulator.checks.place import Names, condition, operands_at, unit_site
+from emulator.checks.shadow import Record, Shadow, common
+from emulator.events import Event, Region
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+
+__all__ = ["Racecheck"]
+
+_SHIFT = 10         # bytes of a bucket on chip: half a PSUM bank
+_HBM_SHIFT = 14
+_HBM_BUCKETS = 64   # a variable has about as many buckets, so that a transfer of all of it stays cheap
+_LIMIT = 200        # distinct pairs reported
+
+_KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True): "read-write"}
+
+
+class Racecheck:
+    """Find races in one run: those of this schedule and of every other one.
+
+    Needs `Clocks` to run before it. Accesses on one engine, and on one queue, are ordered as they stand (isa.md 11).
+    """
+
+    name = "racecheck"
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.findings: list[Finding] = []
+        self.accesses = self.races = 0
+        self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit]] = {}
+        self._chip: dict[tuple[str, int], Shadow] = {}
+        self._hbm: dict[int, Shadow] = {}
+        clocks.listeners.append(self)
+
+    def attach(self, device: Device) -> None:
+        """Begin with a device that has its program and has not moved."""
+        self.device = device
+        self._names = Names(device)
+
+    def on_unit(self, unit: Unit, event: Event) -> None:
+        """Check what one word or transfer touches."""
+        for region in event.reads:
+            self._shadow(region).access(unit, region, False, self._race, self.clocks.floor)
+        for region in event.writes:
+            self._shadow(region).access(unit, region, True, self._race, self.clocks.floor)
+
+    def _shadow(self, region: Region) -> Shadow:
+        self.accesses += 1
+        if region.space != "HBM":
+            key = region.space, region.core
+            found = self._chip.get(key)
+            if found is None:
+                found = self._chip[key] = Shadow(_SHIFT)
+            return found
+        allocation = self.device.hbm.find(region.byte)
+        start = 0 if allocation is None else allocation.address
+        found = self._hbm.get(start)
+        if found is None:
+            nbytes = 0 if allocation is None else allocation.nbytes
+            found = self._hbm[start] = Shadow(max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length()))
+        return found
+
+    def _race(self, old: Record, new: Record) -> None:
+        self.races += 1
+        pair = (self._place(old.unit), self._place(new.unit), old.write, new.write)
+        known = self._by_pair.get(pair)
+        if known is not None:
+            known[0].count += 1
+            return
+        if len(self._by_pair) >= _LIMIT:
+            return
+        region = common(old, new)
+        here, there = self._site(new, old), self._site(old, new)
+        kind = _KINDS[old.write, new.write]
+        name = self._names.name(region, here.owner, here.pc)
+        what = {"write-read": "reads what", "write-write": "writes what", "read-write": "writes what"}[kind]
+        did = "still be writing" if old.write else "still be reading"
+        message = (f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
+                   f"{did}: {name or region.space}")
+        finding = Finding("racecheck", kind, "error", message, here, (there,), region, name)
+        self._by_pair[pair] = finding, old.unit
+        self.findings.append(finding)
+
+    def _place(self, unit: Unit) -> tuple[int, int]:
+        word = unit.word
+        return unit.actor, word.pc if hasattr(word, "parts") else unit.loaded.pc if unit.loaded is not None else -1
+
+    def _site(self, record: Record, other: Record) -> Site:
+        core, engine = self.clocks.names[record.actor]
+        operand = operands_at(self.device, core, engine, record.unit.word, record.region, record.write)
+        return unit_site(self.device, self.clocks.names, record.unit, access="writes" if record.write else "reads",
+                         operand=operand, seen=record.unit.clock[other.actor])
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Check what the host reads after the end, and say which wait would order each pair."""
+        device = self.device
+        if device.model is not None and device.outcome == "finished":
+            self._outputs(self.clocks.everything())
+        for finding, unit in self._by_pair.values():
+            if not finding.hint:
+                finding.hint = self._hint(unit, finding.site)
+
+    def _outputs(self, host: Clock) -> None:
+        """Report stores to outputs that no engine waits for: the program may end before they do."""
+        assert self.device.model is not None
+        for tensor in self.device.model.outputs:
+            placed = self.device.model.tensors[tensor.name]
+            shadow = self._hbm.get(placed.address)
+            for record in shadow.writes() if shadow is not None else ():
+                if host[record.actor] >= record.number:
+                    continue
+                self.races += 1
+                known = self._by_pair.get((self._place(record.unit), "host"))
+                if known is not None:
+                    known[0].count += 1
+                    continue
+                site = unit_site(self.device, self.clocks.names, record.unit, access="writes", operand="dst")
+                message = (f"the program may end before nc{site.core} {site.engine} pc {site.pc} has stored "
+                           f"{tensor.name}: no engine waits for it")
+                hint = self._hint(record.unit, site)
+                finding = Finding("racecheck", "output-not-awaited", "error", message, site, (), record.region,
+                                  tensor.name, hint)
+                self._by_pair[self._place(record.unit), "host"] = finding, record.unit
+                self.findings.append(finding)
+
+    def _hint(self, before: Unit, site: Site) -> str:
+        """Name the wait that would put `site` behind a unit: the first signal its actor gives from there on."""
+        signals = self.clocks.signals[before.actor]
+        place = bisect_left(signals, (before.number,))
+        core, engine = self.clocks.names[before.actor]
+        if place < len(signals):
+            key: Key = signals[place][1]
+            if key[0] == site.core:
+                at = "" if site.engine != site.owner else f" at or before pc {site.pc}"
+                return f"let {site.owner} wait for {condition(key, signals[place][2])}{at}"
+            return f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}; nc{site.core} needs a signal or a barrier"
+        return f"nothing that nc{core} {engine} does from there on signals; raise a semaphore there and wait for it"

@@ -1,0 +1,55 @@
+"""The checks by name, and how a run gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from emulator.checks.clocks import Clocks, WaitPlace
+from emulator.checks.initcheck import Initcheck
+from emulator.checks.memcheck import Memcheck
+from emulator.checks.racecheck import Racecheck
+from emulator.checks.synccheck import Synccheck
+from emulator.errors import InputError
+
+__all__ = ["TOOLS", "make_checks", "tools_of"]
+
+TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
+_SHORT = {"mem": "memcheck", "bounds": "memcheck", "init": "initcheck", "race": "racecheck", "races": "racecheck",
+          "sync": "synccheck"}
+
+
+def tools_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the tools that names mean, in the order of TOOLS; "all" means every one, "race" is short for racecheck.
+
+    Raises InputError for a name that means none.
+    """
+    wanted = set()
+    for name in names:
+        tool = _SHORT.get(name, name)
+        if tool != "all" and tool not in TOOLS:
+            raise InputError(f"no check {name!r}; there are {', '.join(TOOLS)} and all")
+        wanted |= set(TOOLS) if tool == "all" else {tool}
+    return tuple(tool for tool in TOOLS if tool in wanted)
+
+
+def make_checks(names: Iterable[str], ignored: Iterable[WaitPlace] = ()) -> list[Any]:
+    """Return new observers for the named checks, in the order in which the device has to call them.
+
+    Each has `attach(device)`, to be called when program and inputs are loaded, `finish()` for the end, and those named
+    TOOLS have `findings`. `ignored` waits are carried out and teach nothing (see `Clocks`).
+    """
+    tools = tools_of(names)
+    clocks = Clocks(ignored)
+    found: list[Any] = []
+    if "memcheck" in tools:
+        found.append(Memcheck())
+    if "initcheck" in tools:
+        found.append(Initcheck())
+    if "racecheck" in tools or "synccheck" in tools:
+        found.append(clocks)
+    if "racecheck" in tools:
+        found.append(Racecheck(clocks))
+    if "synccheck" in tools:
+        found.append(Synccheck(clocks))
+    return found

@@ -1,0 +1,75 @@
+"""The on-chip tiles of one program: how long each lives, where it stands, which share bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from neurontools.builder.allocate import Life, allocate, groups_of
+from neurontools.builder.chip import Chip
+from neurontools.builder.encode import Place
+from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, SendRecvOp, Source, Space, Trace, View
+
+__all__ = ["Tiles", "lives_of", "place_tiles", "views_of"]
+
+
+def views_of(op: Op) -> tuple[View, ...]:
+    """Return every view that an operation touches."""
+    if isinstance(op, ComputeOp):
+        return tuple(op.operands.values())
+    if isinstance(op, MatmulOp):
+        return op.stationary, op.moving, op.dst
+    if isinstance(op, DmaOp | SendRecvOp):
+        return op.src, op.dst
+    return ()
+
+
+class Tiles(NamedTuple):
+    """Lives of all tiles; (partition, byte) of each by allocation id; group of those that share bytes by choice."""
+
+    lives: list[Life]
+    places: dict[int, tuple[int, int]]
+    groups: dict[int, int]
+
+    def engine_places(self) -> dict[int, Place]:
+        """Return the engine address of every tile."""
+        found = {}
+        for life in self.lives:
+            partition, byte = self.places[life.allocation.id]
+            psum = life.allocation.space is Space.PSUM
+            base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if psum else (0, SBUF_PARTITION_STRIDE)
+            found[life.allocation.id] = Place(base + partition * stride + byte, stride)
+        return found
+
+    def top(self, space: Space) -> int:
+        """Return the byte behind the highest one in use, 0 for none."""
+        mine = [life.allocation for life in self.lives if life.allocation.space is space]
+        return max((self.places[one.id][1] + one.partition_bytes for one in mine), default=0)
+
+    def bottom(self, space: Space) -> int | None:
+        """Return the lowest byte in use."""
+        mine = [life.allocation.id for life in self.lives if life.allocation.space is space]
+        return min((self.places[number][1] for number in mine), default=None)
+
+
+def lives_of(trace: Trace) -> list[Life]:
+    """Return every tile that an operation touches, with its first and last operation."""
+    first: dict[int, tuple[Allocation, int, Source]] = {}
+    last: dict[int, int] = {}
+    for number, op in enumerate(trace.ops):
+        for view in views_of(op):
+            allocation = view.allocation
+            if allocation.space is not Space.HBM:
+                if allocation.id not in first:
+                    first[allocation.id] = allocation, number, op.source
+                last[allocation.id] = number
+    return [Life(tile, start, last[tile.id], source) for tile, start, source in first.values()]
+
+
+def place_tiles(trace: Trace, chip: Chip) -> Tiles:
+    """Return the tiles of a program with their places.
+
+    Raises AllocationError when they do not fit.
+    """
+    lives = lives_of(trace)
+    return Tiles(lives, allocate(lives, chip), groups_of(lives))

@@ -1,0 +1,278 @@
+"""`neurontools debug`: golden sessions, scripts of commands, pipes, JSON, the prompt, what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neurontools.debug_commands import COMMANDS
+from neurontools.repl import Repl, split_commands, without_comment
+from tests.cli.check import SCHEMAS, refuses_bad_files
+from tests.cli.conftest import Cli, Ended
+from tests.cli.schema import problems
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "debug"
+X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+KERNEL = """
+import sys
+import numpy as np
+import nki, nki.isa as nisa, nki.language as nl
+
+@nki.jit
+def twice(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+print("before", sys.argv[1:])
+try:
+    nki.simulate(twice)(np.arange(128 * 8, dtype=np.float32).reshape(128, 8))
+except Exception:
+    print("swallowed")
+print("after")
+"""
+
+
+@pytest.fixture
+def double(program_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the doubling program's source in the current folder, its input beside it."""
+    monkeypatch.chdir(tmp_path)
+    Path("double.s").write_text(program_text)
+    np.savez("in.npz", x=X)
+    return Path("double.s")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """Return a script with a kernel."""
+    path = tmp_path / "kernel.py"
+    path.write_text(KERNEL)
+    return path
+
+
+def documents(ended: Ended) -> list[Any]:
+    """Return the documents of a --json session, each checked against the schema."""
+    schema = json.loads((SCHEMAS / "debug.json").read_text())
+    found = [json.loads(line) for line in ended.out.splitlines()]
+    for document in found:
+        assert problems(document, schema) == []
+    return found
+
+
+def golden(name: str, ended: Ended) -> None:
+    """Compare a session with tests/golden/debug; NEURONTOOLS_UPDATE_GOLDEN=1 writes it anew."""
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("NEURONTOOLS_UPDATE_GOLDEN"):
+        path.write_text(ended.out)
+    assert ended.out == path.read_text()
+
+
+@pytest.mark.parametrize("name", ["stepping", "breakpoints"])
+def test_golden_sessions(cli: Cli, double: Path, name: str) -> None:
+    ended = cli("debug", double, "--inputs", "in.npz", "--no-timing", "-x", GOLDEN / f"{name}.cmd")
+    assert (ended.status, ended.err) == (0, "")
+    golden(name, ended)
+
+
+@pytest.mark.parametrize("name", ["deadlock", "out_of_bounds"])
+def test_golden_sessions_that_end_badly(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(root)
+    ended = cli("debug", f"examples/{name}.s", "--no-timing", "-x", GOLDEN / f"{name}.cmd")
+    assert ended.status == 5
+    golden(name, ended)
+
+
+def test_every_golden_has_its_commands() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {path.stem for path in GOLDEN.glob("*.cmd")}
+
+
+def test_a_kernel_is_debugged_at_its_first_launch(cli: Cli, kernel: Path) -> None:
+    ended = cli("debug", kernel, "-c", "b kernel.py:11; c; s; p x[0, :3]; c; p hbm_1[1, :3]", "--", "--rows", "4")
+    assert ended.status == 0, ended
+    assert ended.out.startswith("before ['--rows', '4']\n")
+    assert "swallowed" not in ended.out and "\nafter\n" not in ended.out
+    assert "kernel.py:11)" in ended.out, "stopped before the line"
+    assert "[0., 1., 2.]" in ended.out and "[16., 18., 20.]" in ended.out
+
+
+def test_a_kernel_on_two_cores(cli: Cli, kernel: Path) -> None:
+    kernel.write_text(KERNEL.replace("nki.simulate(twice)", "nki.simulate(twice)[2]"))
+    ended = cli("debug", kernel, "-c", "b kernel.py:11; b nc1 kernel.py:11; i b; c; focus nc1; disas; c; c", "--json")
+    values = [document["result"]["value"] for document in documents(ended)]
+    assert [len({place[0] for place in each["places"]}) for each in values[2]] == [2, 1]
+    assert values[3]["ahead"]["core"] == 0 and values[4]["focus"][0] == 1 and values[5]["core"] == 1
+    assert values[6]["breakpoints"] == [1, 2] and values[6]["ahead"]["core"] == 1
+    assert values[7]["reason"] == "finished"
+    assert "before" in ended.err and "before" not in ended.out
+
+
+def test_a_script_without_a_launch_and_one_that_fails(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("print('nothing to do')\n")
+    ended = cli("debug", path, "-c", "s")
+    assert ended.status == 4 and "launched no kernel" in ended.error_line
+    path.write_text("raise SystemExit(7)\n")
+    assert cli("debug", path, "-c", "s").status == 7
+
+
+def test_json_is_one_document_per_command(cli: Cli, double: Path) -> None:
+    ended = cli("debug", double, "--json", "-c", "step; b dve:2; c; info engines; x/2f 0:0x5000; p y[0,:2]; bogus")
+    found = documents(ended)
+    assert [document["inputs"]["command"] for document in found][:2] == ["step", "b dve:2"]
+    assert [document["exit"] for document in found] == [0] * 6 + [2] and ended.status == 2
+    assert found[0]["warnings"] == ["input x float32[128, 64] was not given; it is all zeros"]
+    assert not any(document["warnings"] for document in found[1:])
+    step = found[0]["result"]
+    assert step["command"] == "step" and step["value"]["steps"][0]["time_ps"] > 0
+    stop = found[2]["result"]["value"]
+    assert (stop["reason"], stop["breakpoints"], stop["ahead"]["engine"]) == ("breakpoint", [1], "DVE")
+    assert {row["engine"] for row in found[3]["result"]["value"]} == {"PE", "Activation", "Pool", "DVE", "SP"}
+    assert found[4]["result"]["value"]["written"]["values"] == [False, False]
+    assert found[5]["result"]["value"]["array"] == {"dtype": "float32", "shape": [2], "values": ["nan", "nan"]}
+    assert found[6]["error"]["kind"] == "usage" and ended.err == ""
+
+
+def test_json_of_every_command(cli: Cli, double: Path) -> None:
+    script = (
+        "help; help step; info q; info s; info m; info t; info w; l; disas; f pe; state; tb qOut; en; dis; d; r; u #3"
+    )
+    ended = cli("debug", double, "--json", "--inputs", "in.npz", "-c", script)
+    assert ended.status == 0 and len(documents(ended)) == script.count(";") + 1
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "text"),
+    [
+        ("foo", 2, "no command 'foo'"),
+        ("st", 2, "may be step or stepi or state"),
+        ("info", 2, "engines, queues"),
+        ("info z", 2, "engines, queues"),
+        ("step x", 2, "is not a count"),
+        ("continue 3", 2, "takes no argument"),
+        ("x/9z 0", 2, "is no format"),
+        ("print", 2, "TENSOR"),
+        ("print x[a]", 2, "is no index"),
+        ("break", 2, "ENGINE:PC"),
+        ("disas 1 2 3", 2, "disassemble"),
+        ("stepi pe pe", 2, "is not a count"),
+        ("delete two", 2, "number of a breakpoint"),
+        ("break pe:99", 4, "no PE pc 99"),
+        ("break gone.py:3", 4, "no source file"),
+        ("print gone", 4, "no tensor"),
+        ("print x[128]", 4, "out of bounds"),
+        ("x hbm:0", 4, "no memory"),
+        ("delete 3", 4, "no breakpoint 3"),
+        ("focus gpu", 4, "no engine"),
+        ("help gone", 4, "no command"),
+    ],
+)
+def test_a_failing_command_ends_a_batch(cli: Cli, double: Path, script: str, status: int, text: str) -> None:
+    ended = cli("debug", double, "--inputs", "in.npz", "-c", f"{script}; state")
+    assert ended.status == status and text in ended.error_line
+    assert ended.out == f"> {script}\n", "nothing after it"
+
+
+def test_bad_files_and_options(cli: Cli, double: Path, kernel: Path, tmp_path: Path) -> None:
+    refuses_bad_files(cli, "debug", tmp_path, "-c", "step")
+    assert cli("debug", double, "--nki", "theirs").status == 2
+    assert cli("debug", double, "--target", "trn1", "-c", "s").status == 3
+    assert cli("debug", double, "--lnc", "2", "-c", "s").status == 2
+    assert cli("debug", double, "-c", "s", "--", "argument").status == 2
+    assert cli("debug", kernel, "--inputs", "in.npz", "-c", "s").status == 2
+    assert cli("debug", double, "--inputs", "gone.npz", "-c", "s").status == 4
+    assert cli("debug", double, "-x", "gone.cmd").status == 4
+    np.savez("wrong.npz", x=X[:3])
+    ended = cli("debug", double, "--inputs", "wrong.npz", "-c", "s")
+    assert ended.status == 3 and "shape [3, 64]" in ended.error_line
+
+
+def test_commands_come_from_a_pipe(cli: Cli, double: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("s\n\n\n# a comment\nquit\nbogus\n"))
+    ended = cli("debug", double, "--inputs", "in.npz")
+    assert ended.status == 0 and ended.err == ""
+    assert [line.split()[0] for line in ended.out.splitlines() if line.startswith("#")] == ["#0", "#1", "#2"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("bogus\ns\n"))
+    assert cli("debug", double, "--inputs", "in.npz").status == 2
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_errors_do_not_end_the_prompt(cli: Cli, double: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", _Terminal())
+    lines = iter(["bogus", KeyboardInterrupt, "s", "", "p nobody", "c"])
+
+    def ask(prompt: str) -> str:
+        assert prompt.startswith("(neuron nc0 ")
+        line = next(lines, EOFError)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    monkeypatch.setattr("builtins.input", ask)
+    ended = cli("debug", double, "--inputs", "in.npz", "--cli", "-c", "s")
+    assert ended.status == 0
+    assert [line.split("'")[1] for line in ended.err.splitlines()] == ["bogus", "nobody"]
+    assert "#2 " in ended.out and "the program has ended" in ended.out
+
+
+def test_ctrl_c_ends_a_batch_with_130(program_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from emulator.session import Session
+
+    class Interrupting:
+        def on_event(self, event: Any) -> None:
+            if event.number == 3:
+                raise KeyboardInterrupt
+
+    session = Session(program_file, {"x": X})
+    session.device.observers.append(Interrupting())
+    assert Repl(session).batch(["continue", "state"]) == 130
+    out = capsys.readouterr().out
+    assert "interrupted" in out and "> state" not in out
+
+
+def test_list_and_x_go_on_when_repeated(double: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from neurontools.debugging import Request, open_session
+
+    repl = Repl(open_session(Request(double, [], Path("in.npz"))))
+    assert repl.piped(io.StringIO("l 6\n\nx/2f x\n\n")) == 0
+    out = capsys.readouterr().out
+    numbers = [int(line[3:8]) for line in out.splitlines() if line[0] != ">" and line[3:8].strip().isdigit()]
+    assert numbers == list(range(1, 21))
+    values = [line.split(":  ")[1] for line in out.splitlines() if line.startswith("hbm x ")]
+    assert values == ["0  1", "2  3"]
+
+
+def test_comments_and_splitting() -> None:
+    assert split_commands("a; b # c; d\n# e\n\n f ;; until #12; #3 x") == ["a", "b", "f", "until #12", "#3 x"]
+    assert without_comment("  # 3") == "" and without_comment("s 2 # two") == "s 2"
+
+
+def test_completion(double: Path) -> None:
+    from neurontools.debugging import Request, open_session
+
+    repl = Repl(open_session(Request(double, [], Path("in.npz"))))
+    assert repl.complete("ste") == ["step ", "stepi "]
+    assert repl.complete("info q") == ["queues"]
+    assert repl.complete("p ") == ["x", "y", "two"]
+    assert "double.s:17" in repl.complete("break dou") and repl.complete("si d") == ["dve"]
+    assert repl.complete("bogus x") == []
+
+
+def test_help_knows_every_command(cli: Cli, double: Path) -> None:
+    out = cli("debug", double, "--inputs", "in.npz", "-c", "help").out
+    for name, command in COMMANDS.items():
+        assert f"\n{name} " in out and command.summary in out

@@ -1,0 +1,3 @@
+step 6
+info engines
+continue

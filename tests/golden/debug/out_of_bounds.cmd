@@ -1,0 +1,6 @@
+break dve:2
+continue
+step
+state
+disas
+list
