@@ -7,7 +7,7 @@ knew; a transfer knows what the engine knew that triggered it; a core barrier jo
 
 A wait teaches what the increments up to the awaited value carry, not what happens to be there already: the verdict does
 not depend on the schedule that was observed. Where several actors raise one semaphore, the order observed decides which
-increments those were; `ambiguous` tells where another order would have satisfied the wait too.
+increments those were; `unordered` is told of raises that nothing puts behind a wait that was satisfied without them.
 """
 
 from __future__ import annotations
@@ -83,21 +83,24 @@ class _History:
         self.values = [0]
         self.clocks = [clock]
         self.raisers: set[int] = set()
-        self.waits: dict[int, tuple[Unit, int]] = {}      # by waiting actor: its latest wait and the value
+        # By waiting actor: its latest wait, the value, and whether it has to be met exactly.
+        self.waits: dict[int, tuple[Unit, int, bool]] = {}
 
 
 class Clocks:
     """An observer that keeps the clocks and hands every unit to `listeners` when it is complete.
 
-    Listeners have `on_unit(unit, event)`; `raised` and `waited` are lists of functions told of every change and every
-    wait. `ignored` waits teach nothing: the analysis is that of a program without them.
+    Listeners have `on_unit(unit, event)`; `raised` holds functions told of every change of a semaphore or event,
+    `unordered` functions told of raises that another schedule could have put before a wait that did without them: the
+    waiting unit, what it awaited, the value, whether exactly that, and the raise. `ignored` waits teach nothing: the
+    analysis is that of a program without them.
     """
 
     def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
         self.ignored = frozenset(ignored)
         self.listeners: list[Any] = []
         self.raised: list[Callable[[Raise], object]] = []
-        self.ambiguous: list[Callable[[Unit, Key, int, Raise], object]] = []
+        self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.signals: list[list[tuple[int, Key, int]]] = []
         self.names: list[tuple[int, str]] = []
 
@@ -141,27 +144,27 @@ class Clocks:
             self._meet(actor, core, loaded.word.semaphore)
         self.count[actor] = number
         unit = Unit(actor, number, self.known[actor], loaded.word, loaded, now)
-        for history, need in waits:
+        for history, need, exact in waits:
             if history is not None:
-                history.waits[actor] = (unit, need)
+                history.waits[actor] = (unit, need, exact)
         self._flights[actor].append(unit)
 
     def _learn(self, actor: int, core: int, name: str, loaded: LoadedWord, slot: int, mode: int, index: int,
-               value: bytes) -> tuple[_History | None, int]:
+               value: bytes) -> tuple[_History | None, int, bool]:
         """Join what a satisfied wait tells."""
         if self.ignored and WaitPlace(core, name, loaded.pc, slot) in self.ignored:
-            return None, 0
+            return None, 0, False
         if mode == _EVENT:
             clock = self._events.get((core, "event", index))
             if clock is not None:
                 self.known[actor] = _join(self.known[actor], clock)
-            return None, 0
+            return None, 0, False
         need = int.from_bytes(value, "little", signed=True) + (mode == _GT)
         history = self._histories.get((core, "semaphore", index))
         if history is None:
-            return None, 0
+            return None, 0, False
         self.known[actor] = _join(self.known[actor], self._reached(history, need))
-        return history, need
+        return history, need, mode == _EQ
 
     @staticmethod
     def _reached(history: _History, need: int) -> Clock:
@@ -279,11 +282,12 @@ class Clocks:
             history.values, history.clocks, history.raisers = [new], [clock], set()
             history.waits.clear()
             return
-        if self.ambiguous and history.raisers and history.waits and history.raisers != {actor}:
-            for waiter, (wait, need) in history.waits.items():
-                if waiter != actor and release[waiter] < wait.number and change.old >= need:
-                    for tell in self.ambiguous:
-                        tell(wait, change.key, need, change)
+        if self.unordered and history.waits:
+            shared = bool(history.raisers) and history.raisers != {actor}
+            for waiter, (wait, need, exact) in history.waits.items():
+                if (exact or shared) and waiter != actor and release[waiter] < wait.number and change.old >= need:
+                    for tell in self.unordered:
+                        tell(wait, change.key, need, exact, change)
         history.raisers.add(actor)
         history.values.append(new)
         history.clocks.append(clock)

@@ -46,8 +46,9 @@ def states(word: Any, engine: str, chip: Chip) -> Cost:
 def tensor_scalar_reduce(word: isa.TensorScalarReduce, engine: str, chip: Chip) -> Cost:
     """Return the cost of a tile with a scalar and of reading the registers."""
     src = _tile(word, "src")
-    cycles = max(src.elements * _stride_factor([src, _tile(word, "dst")], chip), figure("minimum_interval", chip.target))
-    return _paced(cycles + figure("read_accumulator", chip.target), "tensor_scalar_latency", engine, chip)
+    cycles = src.elements * _stride_factor([src, _tile(word, "dst")], chip)
+    return _paced(max(cycles, figure("minimum_interval", chip.target)) + figure("read_accumulator", chip.target),
+                  "tensor_scalar_latency", engine, chip)
 
 
 @costs(isa.CopyPredicated, isa.SelectReduce)

@@ -81,7 +81,7 @@ def affine_select(word: isa.AffineSelect, port: Any) -> Step:
 
 def _same_width(word: isa.Instruction, src: Array, dst: Array) -> None:
     if src.dtype.itemsize != dst.dtype.itemsize:
-        raise UnsupportedError(f"{word.NAME} between element types of different size is not modelled: it moves raw bits")
+        raise UnsupportedError(f"{word.NAME} between element types of different size is not modelled: bits are moved")
 
 
 def _require_inside(word: isa.Instruction, places: Array, limit: int) -> None:
@@ -226,7 +226,7 @@ def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Any) -> Step:
         result, put = raw_rows_out(dst)
         return chain(fetch, partial(_FOLDS[op].reduce, bits, 0, None, result[0]), put)
     if op not in (AluOp.ADD, AluOp.MAX):
-        raise UnsupportedError(f"TENSOR_PARTITION_REDUCE with {op.name} is not modelled: add, average, max, or, and are")
+        raise UnsupportedError(f"TENSOR_PARTITION_REDUCE with {op.name} is not modelled: it is not documented")
     rows, load = float_rows(src, word.src_dtype)
     out, store = float_rows_out(dst, word.dst_dtype)
     total = out[0]

@@ -5,12 +5,14 @@ The instructions are documented (hardware.md 5.2, the nki.isa pages); every bit 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from formats.dtypes import Dtype
 from formats.isa.extension import _Extension, _Wide
 from formats.isa.field import BitFlag, Enumeration, Immediate, Integer
 from formats.isa.instruction import EXTENSION_OPCODE
 from formats.isa.operand import Pattern, Pointer
-from formats.isa.syntax import Key
+from formats.isa.syntax import Item, Key
 from formats.isa.syntax_operands import Immediates, PatternItem
 
 __all__ = ["Dropout", "Rand2", "RandGetState", "RandSetState", "Rng", "SetRngSeed"]
@@ -20,12 +22,12 @@ class _Output(_Extension):
     """A word with an output only."""
 
     __slots__ = ()
-    ENGINES = ("DVE", "Pool")
+    ENGINES: ClassVar[tuple[str, ...]] = ("DVE", "Pool")
     CUTS = False
     channels = Integer(16, 1, "partitions", unit="partitions", default=128, provenance="ours")
     dst_dtype = Enumeration(17, Dtype, "element type of the output", provenance="ours")
     dst = Pattern(32, 5, "output", role="write", dtype="dst_dtype", partitions="channels", wide=True, provenance="ours")
-    SYNTAX = (PatternItem("dst"), Key("channels"))
+    SYNTAX: ClassVar[tuple[Item, ...]] = (PatternItem("dst"), Key("channels"))
 
 
 class _Input(_Extension):

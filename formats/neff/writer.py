@@ -83,8 +83,8 @@ class NeffWriter:
         info = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
         twin = self._inputs.get(name)
         if twin is not None and (twin.dtype, twin.shape) != (info.dtype, info.shape):
-            raise FormatError("updated input has another type or shape", field=name, expected=f"{twin.dtype}{list(twin.shape)}",
-                              got=f"{info.dtype}{list(info.shape)}")
+            raise FormatError("updated input has another type or shape", field=name,
+                              expected=f"{twin.dtype}{list(twin.shape)}", got=f"{info.dtype}{list(info.shape)}")
         table[name] = info
 
     def to_bytes(self) -> bytes:

@@ -78,6 +78,9 @@ class DType(str):
 
     __hash__ = str.__hash__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype_of, (str(self),)
+
     def __repr__(self) -> str:
         return str(self)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from formats.dtypes import Dtype
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.strides import contiguous, contiguous_strides
-from neurontools.nki.views import ViewMethods, complain
+from neurontools.nki.views import ViewMethods, complain, unsupported
 from neurontools.trace import Allocation, Space, View
 
-__all__ = ["DynamicSlice", "NkiTensor", "ds"]
+__all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """Operators of tiles (`add`, `assign`, ...); `nki.language` fills them in, so that this module imports none of it."""
@@ -35,6 +35,21 @@ def ds(start: int, size: int) -> DynamicSlice:
     return DynamicSlice(start, size)
 
 
+class Indirection(NamedTuple):
+    """Where the addresses of an indirect view come from.
+
+    `index` is an integer tile in SBUF, `step` the bytes that one of its numbers counts.  A "scalar" index shifts the
+    whole view; of a "vector" one the first dimension takes a number for each of its `rows` elements, and `stride` tells
+    whether that dimension is still whole.
+    """
+
+    kind: str
+    index: NkiTensor
+    step: int
+    rows: int
+    stride: int
+
+
 class NkiTensor(ViewMethods, NKIObject):
     """A typed view of storage: shape, strides and offset in elements of `dtype`.
 
@@ -43,7 +58,9 @@ class NkiTensor(ViewMethods, NKIObject):
     """
 
     __slots__ = (
+        "_indirection",
         "_row",
+        "_unchecked",
         "_view",
         "allocation",
         "buffer",
@@ -82,6 +99,8 @@ class NkiTensor(ViewMethods, NKIObject):
         if self.buffer.space is not Space.HBM:
             self._row = prod(self.shape[1:])
         self._view = None
+        self._indirection: Indirection | None = None
+        self._unchecked = False
 
     def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor:
         new: NkiTensor = object.__new__(NkiTensor)
@@ -96,6 +115,8 @@ class NkiTensor(ViewMethods, NKIObject):
         new.itemsize = self.itemsize
         new._row = self._row
         new._view = None
+        new._indirection = self._indirection
+        new._unchecked = self._unchecked
         return new
 
     # -- facts ----------------------------------------------------------------------------------------------------
@@ -132,9 +153,21 @@ class NkiTensor(ViewMethods, NKIObject):
 
     @property
     def view_of_storage(self) -> View:
-        """Return the view that the builder reads; a partition step that no engine has is an error."""
+        """Return the view that the builder reads; a partition step that no engine has is an error.
+
+        So are addresses that depend on data: `base_view` gives those, to the DMA calls that can take them.
+        """
+        if self._indirection is not None:
+            raise unsupported(f"{self.name}: an indirect view as an operand of this instruction")
+        return self.base_view
+
+    @property
+    def base_view(self) -> View:
+        """Return the view as if every index were 0."""
         view: View | None = self._view
         if view is None:
+            if self._unchecked:
+                self._check_reach()
             row = self._row
             if row:
                 partition, free = divmod(self.offset, row)
@@ -168,8 +201,13 @@ class NkiTensor(ViewMethods, NKIObject):
         return [[stride, count] for stride, count in zip(self.strides, self.shape, strict=True)]
 
     def is_indirect(self) -> bool:
-        """Tell whether addresses depend on data; such views are refused so far, so this is False."""
-        return False
+        """Tell whether addresses depend on data: a dynamic `select`, a `vector_select`, or `.ap` with an offset."""
+        return self._indirection is not None
+
+    @property
+    def indirection(self) -> Indirection | None:
+        """Return where the addresses come from, None for a view that is known while tracing."""
+        return self._indirection
 
     def __repr__(self) -> str:
         return f"<NkiTensor {self.name!r} {self.buffer.value} {self.dtype} {self.shape}>"

@@ -1,0 +1,125 @@
+"""memcheck: operands and transfers that leave what they may touch, for every word, executed or not; faults of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.access import plan_of
+from emulator.checks.finding import Finding
+from emulator.checks.place import Names, site_of
+from emulator.dma.binding import bind
+from emulator.errors import FaultError
+from emulator.events import Event, Region
+from emulator.faults import Fault
+from formats import isa
+from formats.errors import FormatError, NeuronError, UnsupportedError
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.device import Device
+    from emulator.loader import LoadedWord
+
+__all__ = ["Memcheck"]
+
+_LIMIT = 200
+_HINTS = {
+    "oob": "check offset, step and count against the size of what it lies in",
+    "partitions": "a core has partitions 0 to 127; check the start and the number",
+    "bank": "split the access at the bank, or start it on one",
+    "alignment": "start at a multiple of the element size",
+    "access": "move the data to a memory that the engine reaches",
+}
+
+
+class Memcheck:
+    """Check every word of a program against the memory it names, and report the fault that ends a run."""
+
+    name = "memcheck"
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._places: set[tuple[int, str, int]] = set()
+
+    def attach(self, device: Device) -> None:
+        """Check the program as loaded: operands, the rules of each word, both sides of every transfer."""
+        self.device = device
+        self._names = Names(device)
+        for core in device.cores:
+            for name, engine in core.engines.items():
+                known: dict[bytes, tuple[Fault, ...]] = {}
+                for loaded in engine.words:
+                    raw = loaded.word.raw
+                    key = raw[:1] + raw[12:]
+                    faults = known.get(key)
+                    if faults is None:
+                        faults = known[key] = self._word(core, name, loaded)
+                    for fault in faults:
+                        self._add(fault, core.index, name, loaded.pc, loaded.word)
+                    if loaded.transfer is not None and not faults:
+                        self._transfer(core, name, loaded)
+
+    def _word(self, core: Core, engine: str, loaded: LoadedWord) -> tuple[Fault, ...]:
+        """Return what is wrong with the operands of a word."""
+        word, found = loaded.word, []
+        cls = type(word)
+        if cls is isa.Unknown or engine not in cls.ENGINES:
+            return ()
+        if loaded.transfer is None:
+            for plan in plan_of(cls):
+                try:
+                    core.resolver.resolve(word, plan, engine)
+                except FaultError as error:
+                    found.append(error.fault)
+                except (FormatError, UnsupportedError):
+                    continue    # the run says so, if it gets there
+        named = {fault.operand for fault in found}
+        for problem in isa.check(word, self.device.target.generation):
+            if problem.field not in named and problem.field in cls.OPERANDS:
+                found.append(Fault("rule", str(problem), operand=problem.field, expected=problem.cite))
+        return tuple(found)
+
+    def _transfer(self, core: Core, engine: str, loaded: LoadedWord) -> None:
+        assert loaded.transfer is not None
+        try:
+            bind(self.device, loaded.transfer())
+        except FaultError as error:
+            self._add(error.fault, core.index, engine, loaded.pc, loaded.word)
+        except NeuronError:
+            return      # not modelled: the run says so, if it gets there
+
+    def on_event(self, event: Event) -> None:
+        """Take the fault that ends a run, unless the program as loaded showed it already."""
+        if event.kind == "fault":
+            fault = event.instruction
+            if fault.kind != "unsupported" and (fault.core, fault.engine, fault.pc) not in self._places:
+                self._add(fault, fault.core, fault.engine, fault.pc, None)
+
+    def finish(self) -> None:
+        """Nothing is left to do at the end."""
+
+    def _add(self, fault: Fault, core: int, engine: str, pc: int, word: Any) -> None:
+        self._places.add((core, engine, pc))
+        if len(self.findings) >= _LIMIT:
+            return
+        site = site_of(self.device, max(core, 0), engine, pc, word, operand=fault.operand or "",
+                       time_ps=fault.time_ps)
+        if word is None:
+            site = site._replace(text=fault.instruction_text)
+        region = _region(fault, core)
+        tensor = "" if region is None or region.space != "HBM" else self._names.name(region)
+        details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
+        message = fault.message + (f"; allowed: {fault.expected}" if fault.expected and fault.kind != "rule" else "")
+        self.findings.append(Finding("memcheck", fault.kind, "warning" if fault.kind == "rule" else "error", message,
+                                     site, (), region, tensor, _HINTS.get(fault.kind, ""), details=details))
+
+
+def _region(fault: Fault, core: int) -> Region | None:
+    """Return the range of a fault; on chip it is one of engine addresses, given as a range of its first partition."""
+    if fault.address is None or fault.space is None:
+        return None
+    low, high = fault.address
+    if fault.space == "HBM":
+        return Region("HBM", core, 0, 1, low, high - low)
+    base, stride = (isa.PSUM_BASE, 0x4000) if fault.space == "PSUM" else (0, 0x40000)
+    first, byte = divmod(low - base, stride)
+    return Region(fault.space, core, first, 1, byte, high - low)
