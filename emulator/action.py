@@ -144,6 +144,8 @@ def make_action(sequencer: Sequencer, word: isa.Instruction, starts_transfer: bo
     if not barrier and not starts_transfer:
         operands = _operands(sequencer, word, reads, writes)
         effect = bind_effect(word, WordPort(sequencer, operands))
+    elif isinstance(word, isa.DmaIndirect):
+        _operands(sequencer, word, reads, writes)  # the engine itself reads the indices
     cost = _cost(sequencer, word)
     action = Action(effect, cost.interval_ps, max(cost.latency_ps, 1))
     action.reads = tuple((operand.name, extent) for operand in reads for extent in operand.extents)

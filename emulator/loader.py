@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.addresses import AddressMap, address_map
 from emulator.dma.blocks import block_parts
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
+from emulator.dma.indirect import translate_indirect
 from emulator.dma.rings import Segment, share_out
 from emulator.dma.system import DmaQueue
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
 from emulator.placement import DeviceTensor, Placement, place
-from formats.isa import DmaDirect2d, Instruction, OpcodeCC, PseudoDmaDirect2d, PseudoDmaTrigger, SendReceive, Write
+from formats.isa import (
+    DmaDirect2d,
+    DmaIndirect,
+    Instruction,
+    OpcodeCC,
+    PseudoDmaDirect2d,
+    PseudoDmaTrigger,
+    SendReceive,
+    Write,
+)
 from formats.neff import ENGINES, DmaBlock, Neff, SourceLocation, Subgraph, TensorInfo
 from formats.neff import Queue as QueueSet
 
@@ -143,6 +153,8 @@ class _CoreLoader:
             return self._trigger(word, pc, slot, engine, where)
         if isinstance(word, SendReceive):
             return self._send(word, pc, slot, engine, where)
+        if isinstance(word, DmaIndirect):
+            return self._indirect(word, pc, slot, engine, where)
         loaded, copies, casts = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         queue = self._dynamic_queue(engine, loaded.semaphore, where)
         op = "cast" if casts else "copy"
@@ -160,6 +172,24 @@ class _CoreLoader:
             )
 
         return LoadedWord(loaded, pc, slot, transfer)
+
+    def _indirect(self, word: DmaIndirect, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
+        parts = translate_indirect(word, self.direct, self.device, where)
+        queue = self._dynamic_queue(engine, word.semaphore, where)
+
+        def transfer() -> Transfer:
+            return Transfer(
+                queue=queue.name,
+                core=self.core,
+                engine=engine,
+                pc=pc,
+                parts=parts(),
+                semaphore=word.semaphore,
+                increment=word.semaphore_increment,
+                instruction=word,
+            )
+
+        return LoadedWord(word, pc, slot, transfer)
 
     def _dynamic_queue(self, engine: str, semaphore: int, where: str) -> DmaQueue:
         owned = [queue for queue in self.queues.values() if queue.engine == engine and not queue.prebuilt]
@@ -261,4 +291,4 @@ class _CoreLoader:
         return Write.from_raw(write.raw[:2] + word.raw[2:12] + write.raw[12:])
 
 
-_TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, SendReceive))
+_TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, DmaIndirect, SendReceive))

@@ -87,29 +87,40 @@ def run(
 
     `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
     types. `seed` shakes the schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
-    `progress` is called with the device a few times a second; `observers` see every event, and what they keep in
-    `findings` is returned; `max_steps` and `limit_ps` end what does not end by itself. Faults and hangs are values of
-    the result; raises InputError for wrong inputs, LoadError, UnsupportedError or FormatError where the file cannot be
+    `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the device
+    a few times a second; `observers` see every event, are told of the loaded device (`attach`) and of the end (`finish`)
+    where they want to know, and what they keep in `findings` is returned; `max_steps` and `limit_ps` end what does not
+    end by itself. Faults and hangs are values of the result; raises InputError for wrong inputs, LoadError, UnsupportedError or FormatError where the file cannot be
     loaded.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     cores = len(opened.subgraphs)
     if lnc is not None and lnc != cores:
         raise InputError(f"file is for {cores} core(s), not for {lnc}")
+    watching = list(observers)
     if checks:
-        raise InputError(f"no check {checks[0]!r} here; pass its observer")
+        from emulator.checks import make_checks
+
+        watching = [*make_checks(checks), *watching]
     arrays = check_inputs(opened, inputs or {})
     device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps)
-    device.observers.extend(observers)
+    device.observers.extend(watching)
     device.load(opened)
     device.set_inputs(arrays)
+    for observer in watching:
+        if hasattr(observer, "attach"):
+            observer.attach(device)
     started = perf_counter()
     if progress is None:
         device.run()
     else:
         _run_with(device, progress)
-    findings = tuple(finding for observer in observers for finding in getattr(observer, "findings", ()))
-    return _result(device, perf_counter() - started, findings)
+    seconds = perf_counter() - started
+    for observer in watching:
+        if hasattr(observer, "finish"):
+            observer.finish()
+    findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
+    return _result(device, seconds, findings)
 
 
 def check_inputs(neff: Neff, inputs: Mapping[str, Any]) -> dict[str, Array]:

@@ -169,6 +169,67 @@ class DmaOp:
         return f"<DmaOp {word} {ends} at {self.source[0]}:{self.source[1]}>"
 
 
+class IndirectDmaOp:
+    """Hold one copy by DMA of which one side lies at the numbers of `index`, a tile in SBUF.
+
+    `scatter` tells that `dst` is that side, else `src` is. One number counts `step` bytes. With `rows` of 0 the one number
+    shifts the whole side; else the first of its dimensions has `rows` elements, each at its own number. `order` says
+    which dimension of the other side each dimension goes with; `skip` leaves out what is out of bounds, `accumulate`
+    adds to the destination.
+    """
+
+    __slots__ = ("accumulate", "dst", "engine", "index", "name", "order", "rows", "scatter", "skip", "source", "src", "step")
+
+    def __init__(
+        self,
+        dst: View,
+        src: View,
+        index: View,
+        step: int,
+        rows: int,
+        engine: str,
+        source: Source,
+        name: str | None = None,
+        *,
+        scatter: bool = False,
+        skip: bool = False,
+        accumulate: bool = False,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        self.dst = dst
+        self.src = src
+        self.index = index
+        self.step = step
+        self.rows = rows
+        self.engine = engine
+        self.source = source
+        self.name = name
+        self.scatter = scatter
+        self.skip = skip
+        self.accumulate = accumulate
+        self.order = order
+
+    def __repr__(self) -> str:
+        word = "scatter" if self.scatter else "gather"
+        ends = f"{self.src.allocation.name} to {self.dst.allocation.name}"
+        return f"<IndirectDmaOp {word} {ends} at {self.source[0]}:{self.source[1]}>"
+
+
+class DmaComputeOp:
+    """Hold one transfer by DMA that adds several sources, in fp32, into `dst`."""
+
+    __slots__ = ("dst", "name", "source", "srcs")
+
+    def __init__(self, dst: View, srcs: tuple[View, ...], source: Source, name: str | None = None) -> None:
+        self.dst = dst
+        self.srcs = srcs
+        self.source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<DmaComputeOp {len(self.srcs)} sources to {self.dst.allocation.name} at {self.source[0]}:{self.source[1]}>"
+
+
 class MatmulOp:
     """Hold one matrix multiplication: load the stationary tile, stream the moving tile, write PSUM.
 
@@ -226,7 +287,7 @@ class SendRecvOp:
         return f"<SendRecvOp with {self.peer} at {self.source[0]}:{self.source[1]}>"
 
 
-Op = ComputeOp | DmaOp | MatmulOp | BarrierOp | SendRecvOp
+Op = ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp
 
 
 class Trace:

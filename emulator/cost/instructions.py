@@ -216,7 +216,8 @@ def control(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     return _fixed("control", chip)
 
 
-@costs(isa.PseudoDmaTrigger, isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.SendReceive, isa.Write, isa.TensorStore)
+@costs(isa.PseudoDmaTrigger, isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive,
+       isa.Write, isa.TensorStore)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
     return _fixed("trigger_pool" if engine == "Pool" else "trigger_other", chip)

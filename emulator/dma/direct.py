@@ -13,7 +13,7 @@ from formats.dtypes import Dtype
 from formats.isa import DmaDirect2d, SendReceive
 from formats.isa.operand import SBUF_PARTITION_STRIDE, AccessPattern, DmaAddress, DmaPattern
 
-__all__ = ["DirectContext", "send_copies", "translate_direct"]
+__all__ = ["DirectContext", "named_dtype", "pattern_side", "send_copies", "side_of", "through", "translate_direct"]
 
 # Where a core's window ends for DMA: SBUF, PSUM and registers (formats.md 7.1).
 _WINDOW = 0x4000000
@@ -44,7 +44,7 @@ def translate_direct(
     sides: list[Side] = []
     tables: list[int | None] = []
     for name, address, pattern, run, dtype in pairs:
-        side, table = _side(address, pattern, run, _dtype(dtype, where), context, f"{where}: {name}")
+        side, table = side_of(address, pattern, run, named_dtype(dtype, where), context, f"{where}: {name}")
         sides.append(side)
         tables.append(table)
         if address.form == "variable":
@@ -59,12 +59,12 @@ def translate_direct(
         return loaded, lambda: fixed, casts
 
     def resolve() -> Copies:
-        return ((_through(source, tables[0], context.placement), _through(target, tables[1], context.placement)),)
+        return ((through(source, tables[0], context.placement), through(target, tables[1], context.placement)),)
 
     return loaded, resolve, casts
 
 
-def _side(
+def side_of(
     address: DmaAddress, pattern: DmaPattern, run: int, dtype: Dtype, context: DirectContext, where: str
 ) -> tuple[Side, int | None]:
     """Return one side, and the table entry that its address counts from, if it counts from one."""
@@ -100,14 +100,16 @@ def _table_entry(placement: Placement, index: int, where: str) -> DeviceTensor:
     return placement.table.entries[index]
 
 
-def _through(side: Side, index: int | None, placement: Placement) -> Side:
+def through(side: Side, index: int | None, placement: Placement) -> Side:
+    """Return a side with its table entry, if it counts from one, put in."""
     if index is None:
         return side
     tensor = _table_entry(placement, index, "DMA word")
     return side._replace(address=tensor.address + side.address, limit=tensor.limit)
 
 
-def _dtype(code: int, where: str) -> Dtype:
+def named_dtype(code: int, where: str) -> Dtype:
+    """Return the element type of a code; an unknown one is a LoadError."""
     try:
         return Dtype(code)
     except ValueError:
@@ -116,16 +118,16 @@ def _dtype(code: int, where: str) -> Dtype:
 
 def send_copies(word: SendReceive, core: int, peer: int, where: str) -> Copies:
     """Return the copy from this core's SBUF to the other core's."""
-    dtype = _dtype(word.dtype, where)
+    dtype = named_dtype(word.dtype, where)
     if not dtype.size or dtype == Dtype.UNKNOWN:
         raise LoadError(f"{where}: the element type is not named")
-    source = _pattern_side(word.src, word.channels, dtype, core)
-    target = _pattern_side(word.peer_pattern, word.channels, dtype, peer)
+    source = pattern_side(word.src, word.channels, dtype, core)
+    target = pattern_side(word.peer_pattern, word.channels, dtype, peer)
     check_sizes(source, target, where)
     return ((source, target),)
 
 
-def _pattern_side(pattern: AccessPattern, channels: int, dtype: Dtype, core: int) -> Side:
+def pattern_side(pattern: AccessPattern, channels: int, dtype: Dtype, core: int) -> Side:
     """Return a tile as a side: partitions first, then the dimensions, contiguous ones folded into the run."""
     dims = [(step * dtype.size, count) for step, count in zip(pattern.steps, pattern.counts, strict=True) if count != 1]
     run = dtype.size

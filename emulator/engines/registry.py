@@ -24,6 +24,7 @@ ELSEWHERE: dict[type[isa.Instruction], str] = {
     isa.PseudoDmaTrigger:  "a DMA word: the loader turns it into a doorbell, emulator.dma moves the data",
     isa.PseudoDmaDirect2d: "a DMA word: the loader resolves it, emulator.dma moves the data",
     isa.DmaDirect2d:       "a DMA word: emulator.dma moves the data",
+    isa.DmaIndirect:       "a DMA word: emulator.dma reads its indices and moves the data",
     isa.SendReceive:       "a DMA word: emulator.dma moves the data to the other core",
     isa.CoreBarrier:       "a wait on the other core: the sequencer carries it out with the semaphores of both",
 }

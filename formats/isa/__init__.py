@@ -34,6 +34,7 @@ from formats.isa.extension import (
     TensorTensorScan,
     VectorTranspose,
 )
+from formats.isa.extension_dma import DmaIndirect
 from formats.isa.extension_gpsimd import (
     AffineSelect,
     Iota,
@@ -91,8 +92,8 @@ __all__ = [
     "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate", "ActivationExtended",
     "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp", "Bits", "BnAggregate", "BnStats",
     "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated", "CoreBarrier", "DmaAccess", "DmaAddress",
-    "DmaDirect2d", "DmaPattern", "Drain", "Dropout", "EventSemaphore", "EventSemaphoreRangeClear", "Exponential",
-    "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights", "LocalGather", "MatMul", "MatchReplace8",
+    "DmaDirect2d", "DmaIndirect", "DmaPattern", "Drain", "Dropout", "EventSemaphore", "EventSemaphoreRangeClear",
+    "Exponential", "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights", "LocalGather", "MatMul", "MatchReplace8",
     "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop", "Notify", "Opcode95", "OpcodeA1", "OpcodeCC",
     "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d", "PseudoDmaTrigger", "Rand2", "RandGetState",
     "RandSetState", "RangeClearMode", "RangeSelect", "Reciprocal", "ReduceCommand", "ReduceDims", "Rng",

@@ -7,6 +7,7 @@ from formats.isa import (
     control,
     dma,
     extension,
+    extension_dma,
     extension_gpsimd,
     extension_random,
     extension_search,
@@ -21,8 +22,8 @@ from formats.isa.unknown import Unknown
 __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 
 CLASSES: tuple[type[Instruction], ...] = tuple(
-    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_gpsimd,
-                                          extension_select, extension_search, extension_random)
+    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_dma,
+                                          extension_gpsimd, extension_select, extension_search, extension_random)
     for name in module.__all__)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256

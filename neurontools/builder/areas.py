@@ -10,8 +10,8 @@ __all__ = ["Area", "Shape", "overlap", "shape_of"]
 class Shape(NamedTuple):
     """The bytes of a pattern, whatever its address.
 
-    The lowest byte lies `shift` before the first element; `reach` bytes lie from there to behind the highest, in runs of
-    `run`; `steps` are (bytes, count) of the dimensions that jump over bytes, largest first.
+    The lowest byte lies `shift` before the first element; `reach` bytes lie from there to behind the highest, in runs
+    of `run`; `steps` are (bytes, count) of the dimensions that jump over bytes, largest first.
     """
 
     shift: int

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from formats.errors import UnsupportedError
 from formats.targets import Target
 
-__all__ = ["CHIPS", "CORE_BARRIER", "PROGRESS", "RECEIVED", "SENT", "Chip", "QueueFacts", "chip_of"]
+__all__ = ["CHIPS", "CORE_BARRIER", "INDIRECT", "PROGRESS", "RECEIVED", "SENT", "Chip", "QueueFacts", "chip_of"]
 
 # Progress semaphore of each engine. Source: isa.md 3 (4, 5, 6 observed; 3 and 7 by the order of the names: inferred).
 PROGRESS: dict[str, int] = {"PE": 5, "Activation": 4, "Pool": 3, "DVE": 6, "SP": 7}
@@ -69,6 +69,8 @@ def _listed(first: int) -> dict[str, QueueFacts]:
         for i, (engine, name, owner) in enumerate(names)
     }
 
+# Where gen2 has no direct words, indirect ones still need a queue of their own; ours.
+INDIRECT = QueueFacts("qPoolDynamic", "dynamic", "Pool", "pool", 56, DGE_SCRATCH)
 
 # sbuf_first: no engine word of a public file touches the first 16 KiB; sbuf_end: gen3 reserves the last 8 bytes
 # (runtime_statebuffer_reservation); gen4 keeps both by analogy.

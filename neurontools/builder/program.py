@@ -10,6 +10,7 @@ from formats.errors import FormatError
 from formats.isa import (
     ActTableLoad,
     CoreBarrier,
+    DmaIndirect,
     Memset,
     PseudoDmaTrigger,
     SendReceive,
@@ -18,16 +19,29 @@ from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.areas import Area, Shape, shape_of
-from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT, Chip, QueueFacts
+from neurontools.builder.chip import CORE_BARRIER, INDIRECT, RECEIVED, SENT, Chip, QueueFacts
 from neurontools.builder.dims import common, split
 from neurontools.builder.encode import Encoder, Place, limit_of, pad, refuse
 from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, Streams
 from neurontools.builder.tiles import Tiles, views_of
 from neurontools.builder.transfers import TransferEncoder
 from neurontools.builder.variables import Variables
-from neurontools.trace import BarrierOp, ComputeOp, DmaOp, MatmulOp, Op, SendRecvOp, Space, Trace, View
+from neurontools.trace import (
+    BarrierOp,
+    ComputeOp,
+    DmaComputeOp,
+    DmaOp,
+    IndirectDmaOp,
+    MatmulOp,
+    Op,
+    SendRecvOp,
+    Space,
+    Trace,
+    View,
+)
 
 __all__ = ["Peer", "Program", "functions_of", "hbm_used"]
 
@@ -91,6 +105,8 @@ class Program:
             ComputeOp: self._compute,
             MatmulOp: self._matmul,
             DmaOp: self._dma,
+            IndirectDmaOp: self._indirect,
+            DmaComputeOp: self._combine,
             BarrierOp: self._barrier,
             SendRecvOp: self._exchange,
         }
@@ -226,8 +242,8 @@ class Program:
     def _choose(self, op: DmaOp) -> str:
         """Return the engine whose queue takes a transfer that the kernel leaves open.
 
-        Stores wait for results, so they go where no load stands behind them. Loads go to Sync, and in turn to Scalar while
-        that computes nothing: two descriptor engines start transfers twice as often.
+        Stores wait for results, so they go where no load stands behind them. Loads go to Sync, and in turn to Scalar
+        where that computes nothing: two descriptor engines start transfers twice as often.
         """
         if op.dst.allocation.space is Space.HBM:
             return "Pool"
@@ -265,6 +281,48 @@ class Program:
             self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
             use.transfers += 1
         self.transfers += len(words)
+        self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _indirect(self, op: IndirectDmaOp, name: str) -> None:
+        """Emit a copy by index: the engine reads the indices, its queue moves the data."""
+        src, dst = (self.variables.side(view, self.places) for view in (op.src, op.dst))
+        words = indirect_words(op, src, dst, self._engine_places[op.index.allocation.id])
+        use = self.streams.queue(self.chip.direct.get(op.engine, INDIRECT))
+        actor = ENGINE[use.facts.engine]
+        unit, last = self.streams.knowledge.count(actor), use.transfers + len(words) - 1
+        needs = Needs()
+        self._access(op.index, False, actor, unit, needs)
+        self._access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
+        self._access(whole(op.dst) if op.scatter else op.dst, True, use.actor, last, needs)
+        for number, word in enumerate(words):
+            word[_INDIRECT_SEMAPHORE] = use.semaphore(use.transfers)[0]
+            wanted = needs if number == 0 else None
+            slot = self.streams.add(use.facts.engine, word, name, op.source, wanted, use.actor)
+            self.streams.knowledge.unit(actor, use.actor)
+            use.transfers += 1
+        slot.unit = unit
+        self.streams.knowledge.unit(actor)
+        self.transfers += len(words)
+        self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _combine(self, op: DmaComputeOp, name: str) -> None:
+        """Emit a transfer of several sources: descriptors in a list, which direct words cannot express."""
+        places = self.places
+        block = combined(op, [self.variables.side(view, places) for view in op.srcs], self.variables.side(op.dst, places))
+        use = self.streams.queue(self.chip.listed["Pool"])
+        facts = use.facts
+        semaphore = use.semaphore(use.transfers)[0]
+        self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
+        word = bytearray(PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw)
+        use.blocks += 1
+        needs = Needs()
+        for view in op.srcs:
+            self._access(view, False, use.actor, use.transfers, needs)
+        self._access(op.dst, True, use.actor, use.transfers, needs)
+        self.streams.add(facts.engine, word, name, op.source, needs, use.actor)
+        self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
+        use.transfers += 1
+        self.transfers += 1
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
 
     def _barrier(self, op: BarrierOp, name: str) -> None:
@@ -325,9 +383,10 @@ class Program:
 
 
 def _written(op: Op) -> tuple[View, ...]:
-    if isinstance(op, DmaOp):
+    if isinstance(op, DmaOp | IndirectDmaOp | DmaComputeOp):
         return (op.dst,)
     return ()
 
 
 _SEMAPHORE = 13
+_INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset

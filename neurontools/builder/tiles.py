@@ -8,7 +8,20 @@ from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
-from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, SendRecvOp, Source, Space, Trace, View
+from neurontools.trace import (
+    Allocation,
+    ComputeOp,
+    DmaComputeOp,
+    DmaOp,
+    IndirectDmaOp,
+    MatmulOp,
+    Op,
+    SendRecvOp,
+    Source,
+    Space,
+    Trace,
+    View,
+)
 
 __all__ = ["Tiles", "lives_of", "place_tiles", "views_of"]
 
@@ -21,6 +34,10 @@ def views_of(op: Op) -> tuple[View, ...]:
         return op.stationary, op.moving, op.dst
     if isinstance(op, DmaOp | SendRecvOp):
         return op.src, op.dst
+    if isinstance(op, IndirectDmaOp):
+        return op.src, op.dst, op.index
+    if isinstance(op, DmaComputeOp):
+        return *op.srcs, op.dst
     return ()
 
 

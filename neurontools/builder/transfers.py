@@ -12,7 +12,7 @@ from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
 from neurontools.trace import DmaOp, Space, View
 
-__all__ = ["Side", "TransferEncoder", "Walk", "descriptors", "variable_code", "walk"]
+__all__ = ["Side", "TransferEncoder", "Walk", "descriptors", "dtype_name", "variable_code", "walk"]
 
 _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
 _pack = struct.Struct("<II").pack_into
@@ -181,8 +181,8 @@ def descriptors(op: DmaOp, way: Walk, src: Side, dst: Side) -> list[Descriptor]:
                 (way.run * op.dst.dtype.size, *sizes[1]),
                 (1, *steps[1]),
                 kind,
-                _dtype_name(op.src.dtype),
-                _dtype_name(op.dst.dtype),
+                dtype_name(op.src.dtype),
+                dtype_name(op.dst.dtype),
             )
         )
     return out
@@ -197,5 +197,6 @@ _JSON_NAMES = {
 }
 
 
-def _dtype_name(dtype: Dtype) -> str:
+def dtype_name(dtype: Dtype) -> str:
+    """Return the spelling of an element type in the engine's JSON."""
     return _JSON_NAMES.get(dtype) or dtype.numpy_name

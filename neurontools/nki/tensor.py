@@ -187,7 +187,8 @@ class NkiTensor(ViewMethods, NKIObject):
                     self.offset * self.itemsize,
                     tuple(zip(self.strides, self.shape, strict=True)),
                 )
-            self._view = view
+            if self._indirection is None:
+                self._view = view
         return view
 
     def is_contiguous(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from formats.dtypes import Dtype
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reshape_strides
 from neurontools.nki.tracer import current, kernel_line
 from neurontools.trace import Allocation
@@ -50,7 +51,10 @@ class ViewMethods:
         allocation: Allocation
         name: str
         size: int
+        buffer: MemoryRegion
         _row: int
+        _indirection: Any
+        _unchecked: bool
 
         def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor: ...
         def __getitem__(self, key: Any) -> NkiTensor: ...
@@ -196,6 +200,15 @@ class ViewMethods:
     def select(self, dim: int, index: Any) -> NkiTensor:
         """Return the view of one index of a dimension, which is removed (kept with size 1 for partitions)."""
         axis = self._axis(dim, "select", partition=True)
+        if isinstance(index, ViewMethods):
+            if axis == 0 and self._row:
+                raise complain(f"{self.name}: dynamic select of dim 0, the partition dimension of an on-chip tensor")
+            new = self._make(
+                (self.shape[:axis] + self.shape[axis + 1 :]) or (1,),
+                (self.strides[:axis] + self.strides[axis + 1 :]) or (1,),
+                self.offset,
+            )
+            return self._by_scalar(new, index, self.strides[axis] * self.itemsize)
         position = self._integer(index, axis)
         if not 0 <= position < self.shape[axis]:
             raise complain(f"{self.name}: select index {position} leaves dimension {axis} of size {self.shape[axis]}")
@@ -211,20 +224,64 @@ class ViewMethods:
         dtype: Any = None,
     ) -> NkiTensor:
         """Return the view of explicit [stride, count] pairs over the storage, `offset` elements on from this one."""
-        if scalar_offset is not None or vector_offset is not None:
-            which = "scalar_offset" if scalar_offset is not None else "vector_offset"
-            raise unsupported(f"{self.name}: .ap({which}=...), indirect addressing,")
         new = self._make(tuple(int(pair[1]) for pair in pattern), tuple(int(pair[0]) for pair in pattern), self.offset)
         if dtype is not None:
             new._reinterpret(dtype_of(dtype))
         new.offset += offset or 0
         if not new.shape or min(new.shape) < 1:
             raise complain(f"{self.name}: ap {list(map(list, pattern))} has a count below 1")
-        new._check_reach()
+        if scalar_offset is None and vector_offset is None:
+            # Kernels make patterns that they then do not use: one that leaves its storage is an error where it is used.
+            new._unchecked = self._unchecked or new._reach_problem() is not None
+            return new
+        if scalar_offset is not None and vector_offset is not None:
+            raise complain(f"{self.name}: ap takes scalar_offset or vector_offset, not both")
+        axis = self._axis(indirect_dim, "ap indirect_dim", partition=True)
+        step = self.strides[axis] * self.itemsize
+        if scalar_offset is not None:
+            if axis == 0 and self._row:
+                raise complain(f"{self.name}: ap indirect_dim 0 is the partition dimension of an on-chip tensor")
+            return self._by_scalar(new, scalar_offset, step)
+        return self._by_vector(new, vector_offset, step)
+
+    def _by_scalar(self, new: NkiTensor, index: Any, step: int) -> NkiTensor:
+        """Return `new`, shifted by the number in a 1 x 1 tile times `step` bytes."""
+        self._index_tile(index)
+        if index.size != 1:
+            raise complain(f"{self.name}: a dynamic index has {index.size} elements, must be one")
+        return self._indirect(new, "scalar", index, step)
+
+    def _by_vector(self, new: NkiTensor, index: Any, step: int) -> NkiTensor:
+        """Return `new`, with its first dimension at the numbers of a tile times `step` bytes."""
+        self._index_tile(index)
+        if self._row:
+            raise complain(f"{self.name}: vector indirection needs a tensor in HBM, this one is in {self.buffer.value}")
+        if index.size < new.shape[0] or (len(index.shape) > 1 and index.size != index.shape[0] * index.shape[1]):
+            raise complain(f"{self.name}: indices of shape {index.shape} for {new.shape[0]} elements of dimension 0")
+        return self._indirect(new, "vector", index, step)
+
+    def _index_tile(self, index: Any) -> None:
+        if self._indirection is not None:
+            raise complain(f"{self.name}: the view is indirect already")
+        if not isinstance(index, ViewMethods):
+            raise unsupported(f"{self.name}: an index in a {type(index).__name__}")
+        if index.buffer is not MemoryRegion.sbuf or not index.dtype.is_int:
+            raise complain(f"{self.name}: indices are integers in SBUF, not {index.dtype} in {index.buffer.value}")
+
+    def _indirect(self, new: NkiTensor, kind: str, index: Any, step: int) -> NkiTensor:
+        from neurontools.nki.tensor import Indirection  # which imports this module
+
+        new._indirection = Indirection(kind, index, step, new.shape[0], new.strides[0])
         return new
 
     def _check_reach(self) -> None:
         """Refuse a pattern that leaves the allocation, or a partition."""
+        problem = self._reach_problem()
+        if problem is not None:
+            raise complain(problem)
+
+    def _reach_problem(self) -> str | None:
+        """Return what is wrong with a pattern that leaves the allocation, or a partition."""
         low = high = self.offset
         free_low = free_high = self.offset % self._row if self._row else 0
         for axis, (stride, count) in enumerate(zip(self.strides, self.shape, strict=True)):
@@ -234,15 +291,16 @@ class ViewMethods:
                 free_low, free_high = free_low + min(span, 0), free_high + max(span, 0)
         total = self.allocation.nbytes // self.itemsize
         if low < 0 or high >= total:
-            raise complain(
+            return (
                 f"{self.name}: ap {self.get_pattern()} from offset {self.offset} reaches elements {low} to {high} "
                 f"of {total}"
             )
         if self._row and (free_low < 0 or free_high >= self._row):
-            raise complain(
+            return (
                 f"{self.name}: ap {self.get_pattern()} from offset {self.offset} leaves the partition of "
                 f"{self._row} elements"
             )
+        return None
 
     def _reinterpret(self, dtype: DType) -> None:
         """Change dtype and count offsets in it; strides are left alone."""
@@ -288,8 +346,13 @@ class ViewMethods:
     reinterpret_cast = view
 
     def vector_select(self, dim: int, vector_offset: Any) -> NkiTensor:
-        """Refuse: addresses that depend on data come with the next issue."""
-        raise unsupported(f"{self.name}: vector_select")
+        """Return the view whose first dimension is at the indices of an SBUF tile, one for each partition."""
+        if dim != 0:
+            raise complain(f"{self.name}: vector_select dim {dim}, must be 0")
+        if not isinstance(vector_offset, ViewMethods):
+            raise complain(f"{self.name}: vector_select takes a tile of indices, not {vector_offset!r}")
+        new = self._make((vector_offset.shape[0], *self.shape[1:]), self.strides, self.offset)
+        return self._by_vector(new, vector_offset, self.strides[0] * self.itemsize)
 
     def indirect(self, index: Any, num_elem: int | None = None) -> NkiTensor:
         """Refuse: tensor indirection comes with the next issue."""

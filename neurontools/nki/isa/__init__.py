@@ -18,12 +18,32 @@ from neurontools.nki.isa.constants import (
     vector_engine,
 )
 from neurontools.nki.isa.dma import dma_copy, dma_transpose
+from neurontools.nki.isa.gpsimd import (
+    affine_select,
+    iota,
+    local_gather,
+    nc_n_gather,
+    nonzero_with_count,
+    sequence_bounds,
+    tensor_partition_reduce,
+    topk,
+)
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.later import *  # noqa: F403  the documented names that are refused
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
 from neurontools.nki.isa.moves import memset, nc_stream_shuffle, tensor_copy
 from neurontools.nki.isa.multicore import core_barrier, get_nc_sub_version, get_nc_version, sendrecv
+from neurontools.nki.isa.random_numbers import dropout, rand2, rand_get_state, rand_set_state, rng, set_rng_seed
 from neurontools.nki.isa.reduce import tensor_reduce
+from neurontools.nki.isa.search import bn_aggr, bn_stats, max8, nc_find_index8, nc_match_replace8
+from neurontools.nki.isa.selection import (
+    exponential,
+    range_select,
+    select_reduce,
+    tensor_copy_predicated,
+    tensor_scalar_cumulative,
+    tensor_scalar_reduce,
+)
 from neurontools.nki.isa.vector import (
     reciprocal,
     scalar_tensor_tensor,
@@ -37,34 +57,59 @@ __all__ = [
     "NkiValidationError",
     "activation",
     "activation_reduce",
+    "affine_select",
+    "bn_aggr",
+    "bn_stats",
     "constants",
     "core_barrier",
     "dge_mode",
     "dma_copy",
     "dma_engine",
     "dma_transpose",
+    "dropout",
     "engine",
+    "exponential",
     "get_nc_sub_version",
     "get_nc_version",
     "gpsimd_engine",
+    "iota",
+    "local_gather",
     "matmul_perf_mode",
+    "max8",
     "memset",
+    "nc_find_index8",
+    "nc_match_replace8",
     "nc_matmul",
+    "nc_n_gather",
     "nc_stream_shuffle",
     "nc_transpose",
     "nc_version",
+    "nonzero_with_count",
     "oob_mode",
+    "rand2",
+    "rand_get_state",
+    "rand_set_state",
+    "range_select",
     "reciprocal",
     "reduce_cmd",
+    "rng",
     "scalar_engine",
     "scalar_tensor_tensor",
+    "select_reduce",
     "sendrecv",
+    "sequence_bounds",
+    "set_rng_seed",
     "tensor_copy",
+    "tensor_copy_predicated",
     "tensor_engine",
+    "tensor_partition_reduce",
     "tensor_reduce",
     "tensor_scalar",
+    "tensor_scalar_cumulative",
+    "tensor_scalar_reduce",
     "tensor_tensor",
     "tensor_tensor_scan",
+    "topk",
     "unknown_engine",
     "vector_engine",
 ]

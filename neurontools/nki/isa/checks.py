@@ -24,6 +24,7 @@ __all__ = [
     "same_free",
     "same_partitions",
     "scalar_or_column",
+    "since",
     "tensor",
     "tile",
     "unsupported",
@@ -51,6 +52,12 @@ def unsupported(instruction: str, feature: str) -> UnsupportedError:
     """Return the error for something that is understood but not modelled yet."""
     file, line = kernel_line()
     return UnsupportedError(f"nisa.{instruction}: {feature} is not supported yet, at {file}:{line}")
+
+
+def since(tracer: Tracer, instruction: str, generation: int) -> None:
+    """Refuse an instruction that the target's generation does not have."""
+    if tracer.generation < generation:
+        raise tracer.error(f"nisa.{instruction}: needs gen{generation}")
 
 
 def tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> NkiTensor:

@@ -116,6 +116,8 @@ def test_an_fp32_matmul_takes_what_the_tutorial_measured() -> None:
 @pytest.mark.parametrize("cls", isa.CLASSES, ids=lambda c: c.__name__)
 def test_every_class_has_a_cost_on_every_chip(cls: type[isa.Instruction], target: str) -> None:
     assert costs_of(cls) is not None
+    if arch_of(target).generation not in cls.GENERATIONS:
+        return      # the decoder knows no such word there
     used = {name: AccessPattern(0, (1,) * field.dims, (4,) + (1,) * (field.dims - 1))
             for name, field in cls.OPERANDS.items() if isinstance(field, isa.Pattern)}
     for engine in cls.ENGINES:

@@ -1,0 +1,170 @@
+"""Which elements of a result depend on which elements of the inputs, per kind of word.
+
+The rule for words that are not named here: an output element depends on the input elements at the same place; a longer
+input is folded in equal parts, anything else counts for the whole partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emulator.access import Operand
+from emulator.checks.poison import Marks
+from formats import isa
+from formats.isa import Fp32Pass, ReduceCommand
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+
+__all__ = ["Flow", "outputs_of"]
+
+_FIRST = 1          # acc_flags bit 0
+_UNTOUCHED = 255
+_QUADRANT = 32
+# Words whose results depend on all elements of a partition, and on all of a group of partitions.
+_WHOLE = ("MAX8", "FIND_INDEX8", "MATCH_REPLACE8", "BN_STATS", "BN_AGGREGATE", "N_GATHER", "SEQUENCE_BOUNDS")
+_MIXED = ("LOCAL_GATHER", "TOP_K", "NONZERO_WITH_COUNT", "TENSOR_PARTITION_REDUCE")
+# Words that put a number where a condition does not hold.
+_FILLED = ("on_false", "fill")
+
+Inputs = Mapping[str, "Marks | None"]
+
+
+class Flow:
+    """What engines of one core keep between words: weights and accumulators, as marks."""
+
+    def __init__(self) -> None:
+        self.weights: dict[bool, Marks | None] = {}
+        self.current = False
+        self.accumulators: dict[str, Marks] = {}
+
+    @property
+    def dirty(self) -> bool:
+        """Tell whether an engine holds anything undefined."""
+        return any(marks is not None for marks in self.weights.values()) or any(
+            marks.any() for marks in self.accumulators.values())
+
+    def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
+        """Latch the marks of a stationary tile; it arrives backwards."""
+        self.current = int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode
+        self.weights[self.current] = None if marks is None else marks[:, ::-1].copy()
+
+    def product(self, word: isa.MatMul, moving: Marks | None, before: Marks | None, size: int) -> Marks | None:
+        """Return the marks of a product: column j depends on weights of column j, element n on moving column n."""
+        weights = self.weights.get(self.current)
+        shape = (word.cols, size)
+        if word.transpose_mode:
+            return None if weights is None else np.ascontiguousarray(weights.T[:, :size])
+        found: Marks | None = None
+        if weights is not None:
+            found = np.broadcast_to(weights.max(0)[:, None], shape)
+        if moving is not None:
+            columns = np.broadcast_to(moving.max(0)[None, :], shape)
+            found = columns if found is None else np.maximum(found, columns)
+        if before is not None and not word.acc_flags & _FIRST:
+            found = before if found is None else np.maximum(found, before)
+        return found
+
+    def fold(self, word: Any, engine: str, results: Marks | None) -> None:
+        """Let a word that folds its results into accumulators do the same with marks."""
+        command = int(getattr(word, "reduce_command", 0))
+        if command == ReduceCommand.IDLE:
+            return
+        lanes = self.accumulators.setdefault(engine, np.zeros(128, np.int16))
+        if command in (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_REDUCE):
+            lanes[:] = 0
+        if command != ReduceCommand.RESET and results is not None:
+            rows = results.max(1)
+            lanes[:rows.size] = np.maximum(lanes[:rows.size], rows)
+
+
+def outputs_of(flow: Flow, word: Any, engine: str, inputs: Inputs, outputs: Mapping[str, Operand],
+               core: Core) -> dict[str, Marks | None]:
+    """Return the marks of each output of a word; `inputs` hold those of outputs that it may leave as they are, too."""
+    if isinstance(word, isa.MatMul):
+        view = outputs["dst"].view
+        size = view.size // max(view.shape[0], 1)
+        return {"dst": flow.product(word, inputs.get("src"), inputs.get("dst"), size)}
+    if isinstance(word, isa.ActivationReadAccumulator) or not any(n not in outputs for n in inputs):
+        lanes = flow.accumulators.get(engine)
+        reads = lanes is not None and "ACCUMULATOR" in word.NAME
+        return {name: lanes[:o.view.shape[0], None] if reads and lanes is not None else None
+                for name, o in outputs.items()}
+    found: dict[str, Marks | None] = {}
+    for name, operand in outputs.items():
+        view = operand.view
+        shape = (view.shape[0], view.size // max(view.shape[0], 1))
+        found[name] = _one(word, {n: m for n, m in inputs.items() if n not in outputs}, inputs.get(name), operand,
+                           shape, core, engine)
+    flow.fold(word, engine, found.get("dst"))
+    return found
+
+
+def _one(word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shape: tuple[int, int], core: Core,
+         engine: str) -> Marks | None:
+    marks = {name: value for name, value in inputs.items() if value is not None}
+    if isinstance(word, isa.StreamShuffle):
+        return _shuffled(word, marks.get("src"), before, shape)
+    if isinstance(word, isa.VectorTranspose):
+        return marks["src"].reshape(word.channels, word.columns).T if "src" in marks else None
+    if "predicate" in word.OPERANDS:
+        return _chosen(word, marks, before, shape, core, engine)
+    found: Marks | None = None
+    for value in marks.values():
+        spread = _spread(word, value, shape)
+        found = spread if found is None else np.maximum(found, spread)
+    if found is not None:
+        for name in _FILLED:
+            if name in word.FIELDS:
+                value = np.asarray(getattr(word, name)).astype(operand.view.dtype)
+                found = np.where(operand.view.reshape(shape) == value, np.int16(0), found)
+    return found
+
+
+def _spread(word: Any, marks: Marks, shape: tuple[int, int]) -> Marks:
+    """Return what one input contributes to each element of an output."""
+    partitions, size = shape
+    if word.NAME in _MIXED or marks.shape[0] != partitions:
+        return np.full(shape, marks.max(), np.int16)
+    if word.NAME.endswith(("SCAN", "CUMULATIVE")) and marks.shape == shape:
+        return np.maximum.accumulate(marks, 1)
+    if marks.shape == shape and word.NAME not in _WHOLE:
+        return marks
+    if marks.shape[1] > size and marks.shape[1] % size == 0 and word.NAME not in _WHOLE:
+        folded: Marks = marks.reshape(partitions, size, -1).max(2)
+        return folded
+    return np.broadcast_to(marks.max(1)[:, None], shape)
+
+
+def _shuffled(word: isa.StreamShuffle, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:
+    found = np.zeros(shape, np.int16) if before is None else before.copy()
+    for p in range(shape[0]):
+        chosen = word.mask[p % _QUADRANT]
+        if chosen != _UNTOUCHED:
+            found[p] = 0 if source is None else source[p - p % _QUADRANT + chosen]
+    return found
+
+
+def _chosen(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core,
+            engine: str) -> Marks:
+    """Return the marks of a choice between two inputs, by the predicate as it is; what is not chosen does not matter."""
+    from emulator.access import plan_of
+
+    plan = next(plan for plan in plan_of(type(word)) if plan.name == "predicate")
+    predicate = core.resolver.resolve(word, plan, engine)
+    nothing = np.zeros(shape, np.int16)
+    if predicate is None:
+        return nothing
+    holds = np.broadcast_to(predicate.view.reshape(predicate.view.shape[0], -1).astype(bool), shape)
+    if getattr(word, "reverse", 0) or getattr(word, "reverse_predicate", 0):
+        holds = ~holds
+    others = [marks[name] for name in marks if name not in ("predicate", "src")]
+    stays = before if not others and word.NAME == "COPY_PREDICATED" and before is not None else nothing
+    other = np.broadcast_to(others[0], shape) if others else stays
+    chosen = np.where(holds, np.broadcast_to(marks["src"], shape) if "src" in marks else nothing, other)
+    asked = marks.get("predicate")
+    found: Marks = chosen if asked is None else np.maximum(chosen, np.broadcast_to(asked, shape))
+    return found

@@ -1,0 +1,247 @@
+"""initcheck: bytes that nothing ever wrote, read by something whose result reaches an output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emulator.access import Operand, plan_of
+from emulator.checks.finding import Finding, Site
+from emulator.checks.flow import Flow, outputs_of
+from emulator.checks.place import Names, site_of
+from emulator.checks.poison import Marks, Planes
+from emulator.dma.regions import side_regions
+from emulator.events import Event, Region
+from formats import isa
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.device import Device
+
+__all__ = ["Initcheck"]
+
+_MOST = 30000       # reads told apart; what comes later shares the last number
+_NOTES = 50
+
+
+class _Origin:
+    """One read of bytes that nothing wrote; `store` is the last transfer that brought them to an output."""
+
+    __slots__ = ("count", "event", "name", "region", "store", "tensor")
+
+    def __init__(self, event: Event, name: str, region: Region | None) -> None:
+        self.event, self.name, self.region = event, name, region
+        self.store: Event | None = None
+        self.tensor = ""
+        self.count = 1
+
+
+class Initcheck:
+    """Follow undefined bytes through a run, and report those that reach an output; the others are notes."""
+
+    name = "initcheck"
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._origins: list[_Origin] = []
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._inputs: dict[str, Marks | None] | None = None
+        self._outputs: dict[str, Operand] = {}
+
+    def attach(self, device: Device) -> None:
+        """Begin with a device that has its program and its inputs."""
+        self.device = device
+        self._planes = Planes(device)
+        self._flows = [Flow() for _ in device.cores]
+        self._names = Names(device)
+        model = device.model
+        self._results = {} if model is None else {model.tensors[t.name].address: t.name for t in model.outputs}
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def on_effect(self, event: Event) -> None:
+        """Look at the inputs of a word before it runs: afterwards they may be overwritten."""
+        self._inputs = None
+        if event.kind != "instruction":
+            return
+        core, word = self.device.cores[event.core], event.instruction
+        if self._calm(core, word, event):
+            return
+        inputs: dict[str, Marks | None] = {}
+        self._outputs = outputs = {}
+        resolve, engine = core.resolver.resolve, event.engine
+        for plan in plan_of(type(word)):
+            operand = resolve(word, plan, engine)
+            if operand is None:
+                continue
+            if plan.writes:
+                outputs[plan.name] = operand
+            keeps = plan.writes and _keeps(word)
+            if plan.reads or keeps:
+                known = len(self._origins)
+                number = self._number(event, plan.name, operand)
+                marks = inputs[plan.name] = self._planes.read(core, operand, number)
+                if len(self._origins) > known and (marks is None or not (marks == number).any()):
+                    self._forget()
+        self._inputs = inputs
+
+    def _calm(self, core: Core, word: Any, event: Event) -> bool:
+        """Tell whether nothing undefined is near: nearly always, and then there is nothing to do."""
+        planes, memory = self._planes, core.memory
+        for region in event.reads:
+            if planes.touched(core.index, region.space) or memory.extent(
+                    region.space, region.first, region.partitions, region.byte, region.nbytes,
+                    region.pattern).missing():
+                return False
+        if any(planes.touched(core.index, region.space) for region in event.writes):
+            return False
+        if isinstance(word, isa.LoadWeights):
+            self._flows[core.index].load(word, None)
+            return True
+        return not self._flows[core.index].dirty
+
+    def on_event(self, event: Event) -> None:
+        """Give the results of a word, or of a transfer, their marks."""
+        if event.kind == "dma":
+            self._transfer(event)
+            return
+        inputs = self._inputs
+        if inputs is None or event.kind != "instruction":
+            return
+        self._inputs = None
+        core, word = self.device.cores[event.core], event.instruction
+        flow = self._flows[event.core]
+        if isinstance(word, isa.LoadWeights):
+            flow.load(word, inputs.get("src"))
+            return
+        marks = outputs_of(flow, word, event.engine, inputs, self._outputs, core)
+        for name, operand in self._outputs.items():
+            self._planes.write(core, operand, marks.get(name))
+
+    def _number(self, event: Event, name: str, operand: Operand | None, region: Region | None = None) -> int:
+        """Return the number of a read: one for each operand of each word of the program."""
+        place = (event.core, event.engine, event.pc, name)
+        number = self._numbers.get(place)
+        if number is None:
+            if len(self._origins) >= _MOST:
+                return _MOST
+            where = operand.regions[0] if operand is not None and operand.regions else region
+            self._origins.append(_Origin(event, name, where))
+            number = self._numbers[place] = len(self._origins)
+        return number
+
+    def _forget(self) -> None:
+        """Take back the number of a read that found nothing of its own."""
+        self._origins.pop()
+        self._numbers.popitem()
+
+    # --- transfers ---------------------------------------------------------------------------------------------------
+
+    def _transfer(self, event: Event) -> None:
+        transfer = event.instruction
+        planes = self._planes
+        width = self.device.arch.sbuf_bytes.whole
+        for part in transfer.parts:
+            total: Marks | None = None
+            target = part.copies[0][1]
+            for index, (source, _) in enumerate(part.copies):
+                known = len(self._origins)
+                number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
+                marks = planes.read_side(source, number)
+                if len(self._origins) > known and (marks is None or not (marks == number).any()):
+                    self._forget()
+                if marks is not None:
+                    marks = _converted(marks, source.dtype.size, target.dtype.size)
+                    total = marks if total is None else np.maximum(total, marks)
+            planes.write_side(target, total)
+            if total is not None and target.space == "HBM":
+                found = self.device.hbm.find(target.span[0])
+                tensor = "" if found is None else self._results.get(found.address, "")
+                if tensor:
+                    for number in np.unique(total):
+                        if number:
+                            origin = self._origins[number - 1]
+                            origin.store, origin.tensor = event, tensor
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Report what reached an output, note what did not, and name outputs that were left unwritten."""
+        reached = self._reached()
+        notes = 0
+        for number, origin in enumerate(self._origins, 1):
+            if number in reached:
+                self.findings.append(self._finding(origin, reached[number]))
+            elif notes < _NOTES:
+                notes += 1
+                self.findings.append(self._note(origin))
+        self.findings.sort(key=lambda finding: not finding.serious)
+        if self.device.outcome == "finished":
+            self._unwritten()
+
+    def _reached(self) -> dict[int, int]:
+        """Return how many bytes of outputs each read made undefined, as they are at the end."""
+        found: dict[int, int] = {}
+        for address in self._results:
+            marks = self._planes.of_output(self.device.hbm.allocations[address])
+            if marks is not None:
+                numbers, counts = np.unique(marks[marks > 0], return_counts=True)
+                for number, count in zip(numbers, counts, strict=True):
+                    found[int(number)] = found.get(int(number), 0) + int(count)
+        return found
+
+    def _site(self, event: Event, access: str, operand: str) -> Site:
+        word = event.instruction
+        return site_of(self.device, event.core, event.engine, event.pc, word,
+                       owner=getattr(word, "engine", event.engine), access=access, operand=operand,
+                       time_ps=event.time_ps)
+
+    def _finding(self, origin: _Origin, count: int) -> Finding:
+        event, store = origin.event, origin.store
+        site = self._site(event, "reads", origin.name)
+        others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
+        name = self._name(origin)
+        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} bytes of "
+                   f"output {origin.tensor} come from them")
+        return Finding("initcheck", "undefined-output", "error", message, site, others, origin.region, name,
+                       "write the tile before this word, or leave out of the access what is not written",
+                       details={"output": origin.tensor, "bytes": count})
+
+    def _note(self, origin: _Origin) -> Finding:
+        site = self._site(origin.event, "reads", origin.name)
+        name = self._name(origin)
+        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output depends on "
+                   "them")
+        return Finding("initcheck", "unwritten-read", "note", message, site, (), origin.region, name)
+
+    def _name(self, origin: _Origin) -> str:
+        event = origin.event
+        owner = getattr(event.instruction, "engine", event.engine)
+        return "" if origin.region is None else self._names.name(origin.region, owner, event.pc)
+
+    def _unwritten(self) -> None:
+        for address, tensor in self._results.items():
+            allocation = self.device.hbm.allocations[address]
+            missing = allocation.nbytes - int(np.count_nonzero(allocation.written))
+            if not missing:
+                continue
+            first = int(np.argmin(allocation.written))
+            region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
+            message = f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
+            self.findings.append(Finding("initcheck", "output-unwritten", "warning", message,
+                                         Site(0, "host", "host", -1, "", access="reads"), (), region, tensor,
+                                         "store every part of the output; check the tail of ragged loops"))
+
+
+def _keeps(word: Any) -> bool:
+    """Tell whether a word may leave parts of its output as they are, or adds to them."""
+    return isinstance(word, isa.StreamShuffle) or word.NAME == "COPY_PREDICATED" or (
+        isinstance(word, isa.MatMul) and not word.acc_flags & 1)
+
+
+def _converted(marks: Marks, source: int, target: int) -> Marks:
+    """Return the marks of a transfer's bytes after a cast from elements of one size to another."""
+    if source == target:
+        return marks
+    return np.repeat(marks.reshape(-1, source).max(1), target)

@@ -1,0 +1,143 @@
+"""Undefined bytes and where they came from: planes beside the memories, made only once something is undefined.
+
+A byte is undefined if nothing wrote it, or if it was computed from an undefined one. For the latter the plane holds the
+number of the read where the undefined byte entered; 0 is defined.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.access import Operand
+from emulator.dma.transfer import Side
+from emulator.dma.views import sbuf_geometry
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.device import Device
+    from emulator.memory import Allocation
+
+__all__ = ["Marks", "Planes"]
+
+Marks = npt.NDArray[np.int16]
+_MARK = np.dtype(np.int16)
+
+
+class Planes:
+    """The marks of every memory of a device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._chip: dict[tuple[int, str], Marks] = {}
+        self._hbm: dict[int, Marks] = {}
+
+    def touched(self, core: int, space: str) -> bool:
+        """Tell whether anything on a core's memory ever was computed from undefined bytes."""
+        return (core, space) in self._chip
+
+    def of_output(self, allocation: Allocation) -> Marks | None:
+        """Return the marks of an allocation, None where all is as it was written."""
+        return self._hbm.get(allocation.address)
+
+    # --- operands of words: one mark per element, shape (partitions, elements) ---------------------------------------
+
+    def read(self, core: Core, operand: Operand, number: int) -> Marks | None:
+        """Return the marks of an operand; what nothing ever wrote gets `number`. None where all is defined."""
+        if not operand.regions:
+            return None
+        space = operand.regions[0].space
+        marks: Marks | None = None
+        view = operand.view
+        if any(extent.missing() for extent in operand.extents):
+            unwritten = ~_beside(core, space, core.memory.written(space), view)
+            marks = np.where(unwritten.any(-1), np.int16(number), np.int16(0)).astype(_MARK)
+        plane = self._chip.get((core.index, space))
+        if plane is not None:
+            derived = _beside(core, space, plane, view).max(-1)
+            if derived.any():
+                marks = derived if marks is None else np.maximum(marks, derived)
+        return None if marks is None else marks.reshape(view.shape[0], -1)
+
+    def write(self, core: Core, operand: Operand, marks: Marks | None) -> None:
+        """Give an operand marks, None for "all defined"."""
+        if not operand.regions:
+            return
+        space = operand.regions[0].space
+        plane = self._chip.get((core.index, space))
+        if marks is None or not marks.any():
+            if plane is not None:
+                _beside(core, space, plane, operand.view)[...] = 0
+            return
+        if plane is None:
+            plane = self._chip[core.index, space] = np.zeros(core.memory.array(space).shape, _MARK)
+        _beside(core, space, plane, operand.view)[...] = marks.reshape(operand.view.shape)[..., None]
+
+    # --- sides of transfers: one mark per byte, flat -----------------------------------------------------------------
+
+    def read_side(self, side: Side, number: int) -> Marks | None:
+        """Return the marks of a side in the order of its walk."""
+        written = _walk(self._written(side), side, self._offset(side))
+        marks: Marks | None = None
+        if not written.all():
+            marks = np.where(written, np.int16(0), np.int16(number)).astype(_MARK).reshape(-1)
+        plane = self._marks(side, False)
+        if plane is not None:
+            derived = _walk(plane, side, self._offset(side)).reshape(-1)
+            if derived.any():
+                marks = derived if marks is None else np.maximum(marks, derived)
+        return marks
+
+    def write_side(self, side: Side, marks: Marks | None) -> None:
+        """Give a side marks, None for "all defined"."""
+        some = marks is not None and bool(marks.any())
+        plane = self._marks(side, some)
+        if plane is not None:
+            view = _walk(plane, side, self._offset(side))
+            view[...] = marks.reshape(view.shape) if marks is not None and some else 0
+
+    def _allocation(self, side: Side) -> Allocation:
+        found = self._device.hbm.find(side.span[0])
+        assert found is not None, "the transfer was bound, so its bytes exist"
+        return found
+
+    def _offset(self, side: Side) -> tuple[int, tuple[int, ...]]:
+        """Return offset and strides of a side in the array of its memory, in bytes of that memory."""
+        if side.space == "SBUF":
+            memory = self._device.cores[side.core].sbuf
+            return sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)
+        return side.address - self._allocation(side).address, tuple(step for step, _ in side.dims)
+
+    def _written(self, side: Side) -> npt.NDArray[np.bool_]:
+        return self._device.cores[side.core].sbuf_written if side.space == "SBUF" else self._allocation(side).written
+
+    def _marks(self, side: Side, make: bool) -> Marks | None:
+        if side.space == "SBUF":
+            found = self._chip.get((side.core, "SBUF"))
+            if found is None and make:
+                found = self._chip[side.core, "SBUF"] = np.zeros(self._device.cores[side.core].sbuf.shape, _MARK)
+            return found
+        allocation = self._allocation(side)
+        found = self._hbm.get(allocation.address)
+        if found is None and make:
+            found = self._hbm[allocation.address] = np.zeros(allocation.nbytes, _MARK)
+        return found
+
+
+def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the part of a plane that lies beside a view of memory, with the bytes of an element as last axis."""
+    offset = view.ctypes.data - core.memory.array(space).ctypes.data
+    size = plane.itemsize
+    return np.ndarray((*view.shape, view.itemsize), plane.dtype, plane, offset * size,
+                      (*(stride * size for stride in view.strides), size))
+
+
+def _walk(plane: npt.NDArray[Any], side: Side, geometry: tuple[int, tuple[int, ...]]) -> npt.NDArray[Any]:
+    offset, steps = geometry
+    size = plane.itemsize
+    shape = (*(count for _, count in side.dims), side.run)
+    assert prod(shape), "a side holds bytes"
+    return np.ndarray(shape, plane.dtype, plane, offset * size, (*(step * size for step in steps), size))

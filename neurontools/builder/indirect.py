@@ -1,0 +1,154 @@
+"""DMA by index to indirect words, and DMA with several sources to descriptors."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from math import prod
+
+from formats.isa import SBUF_PARTITION_STRIDE, DmaIndirect, DmaPattern
+from formats.neff.transfers import Descriptor
+from formats.neff.transfers import Side as Source
+from neurontools.builder.dims import Dims, Limit, common, elements, merge, split
+from neurontools.builder.encode import Place, limit_of, pad, refuse
+from neurontools.builder.transfers import Side, dtype_name
+from neurontools.trace import DmaComputeOp, IndirectDmaOp, Space, View
+
+__all__ = ["combined", "indirect_words", "whole"]
+
+_SRC, _DST = DmaIndirect.FIELDS["src"].offset, DmaIndirect.FIELDS["dst"].offset
+_STEPS = -(1 << 31), (1 << 31) - 1
+_ROW = Limit(4, (1 << 31) - 1, *_STEPS)
+_DESCRIPTOR = Limit(3, (1 << 31) - 1, *_STEPS)
+_INDEX = limit_of(DmaIndirect.OPERANDS["index"])  # type: ignore[arg-type]
+_MOST_DESCRIPTORS = 1 << 14
+
+
+def _dims(view: View) -> Dims:
+    """Return all dimensions of a view with steps in bytes, partitions outermost."""
+    size = view.dtype.size
+    inner = tuple((step * size, count) for step, count in view.dims)
+    if view.allocation.space is Space.HBM:
+        return inner
+    return ((SBUF_PARTITION_STRIDE, view.partitions), *inner)
+
+
+def whole(view: View) -> View:
+    """Return the view of all that an indirect side may touch: its tensor in HBM, its partitions on chip."""
+    allocation = view.allocation
+    size = view.dtype.size
+    return view._replace(offset=0, dims=((1, allocation.partition_bytes // size),))
+
+
+def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> list[bytearray]:
+    """Return the words of an indirect copy, without semaphore.
+
+    Raises BuildError, with the kernel line, for sides that cannot be paired.
+    """
+    sides = [_dims(op.src), _dims(op.dst)]
+    moving, fixed = (1, 0) if op.scatter else (0, 1)
+    if op.order is not None:
+        sides[fixed] = tuple(sides[fixed][axis] for axis in op.order)
+    row_step = 0
+    if op.rows:
+        sides[moving] = sides[moving][1:] or ((1, 1),)
+        row_step, sides[fixed] = _rows(op, sides[fixed])
+    both = common(sides)
+    if both is None or elements(sides[0]) != elements(sides[1]):
+        raise refuse(op, f"pairs {sides[0]} with {sides[1]}, which do not nest")
+    sizes = op.src.dtype.size, op.dst.dtype.size
+    run = 1
+    source, target = both
+    if source[-1] == (1, 1) or (source[-1][0], target[-1][0]) == sizes:
+        run = source[-1][1]
+        source, target = source[:-1], target[:-1]
+    pieces = split((source or ((1, 1),), target or ((1, 1),)), [_ROW, _ROW])
+    address, steps, counts = pad(index.of(op.index), merge(op.index.dims), _INDEX.dims, 1)
+    words = []
+    for piece in pieces:
+        word = bytearray(
+            DmaIndirect(
+                src_dtype=op.src.dtype,
+                dst_dtype=op.dst.dtype,
+                index_dtype=op.index.dtype,
+                channels=op.index.partitions,
+                scatter=op.scatter,
+                skip=op.skip,
+                accumulate=op.accumulate,
+                rows=max(op.rows, 1),
+                index_step=op.step,
+                row_step=row_step,
+                src_element_size=run * sizes[0],
+                dst_element_size=run * sizes[1],
+                index=(address, steps, counts),
+                src_pattern=_pattern(piece.dims[0]),
+                dst_pattern=_pattern(piece.dims[1]),
+            ).raw
+        )
+        struct.pack_into("<II", word, _SRC, src.offset + piece.offsets[0], src.code)
+        struct.pack_into("<II", word, _DST, dst.offset + piece.offsets[1], dst.code)
+        words.append(word)
+    return words
+
+
+def _rows(op: IndirectDmaOp, dims: Dims) -> tuple[int, Dims]:
+    """Cut the dimension of rows off the side without indices: its step, and the dimensions inside a row."""
+    for count in range(1, len(dims) + 1):
+        if prod(size for _, size in dims[:count]) == op.rows:
+            outer = merge(dims[:count])
+            if len(outer) == 1:
+                return outer[0][0], dims[count:] or ((1, 1),)
+    raise refuse(op, f"has {op.rows} rows, and the other side has dimensions {[size for _, size in dims]}")
+
+
+def _pattern(dims: Dims) -> DmaPattern:
+    padded = (*((1, 1),) * (_ROW.dims - len(dims)), *dims)
+    return DmaPattern(
+        tuple(step for step, _ in reversed(padded)),  # type: ignore[arg-type]
+        tuple(count for _, count in reversed(padded)),  # type: ignore[arg-type]
+    )
+
+
+def combined(op: DmaComputeOp, sources: Sequence[Side], target: Side) -> list[Descriptor]:
+    """Return the descriptors of a transfer that adds its sources.
+
+    Raises BuildError, with the kernel line, for views that cannot be paired.
+    """
+    views = (*op.srcs, op.dst)
+    both = common([_dims(view) for view in views])
+    if both is None:
+        raise refuse(op, "combines views whose dimensions do not nest; do it in parts")
+    run = 1
+    if all(dims[-1] == (1, 1) for dims in both) or all(
+        dims[-1][0] == view.dtype.size for dims, view in zip(both, views, strict=True)
+    ):
+        run = both[0][-1][1]
+        both = tuple(dims[:-1] or ((1, 1),) for dims in both)
+    pieces = split(both, [_DESCRIPTOR] * len(views))
+    if len(pieces) > _MOST_DESCRIPTORS:
+        raise refuse(op, f"needs {len(pieces)} descriptors, at most {_MOST_DESCRIPTORS} are written")
+    out = []
+    for piece in pieces:
+        ends = []
+        for side, view, offset, dims in zip((*sources, target), views, piece.offsets, piece.dims, strict=True):
+            sizes = (run * view.dtype.size, *(count for _, count in reversed(dims)))
+            steps = (1, *(step for step, _ in reversed(dims)))
+            ends.append(Source(side.variable, dtype_name(view.dtype), side.offset + offset, sizes, steps))
+        first, last = ends[0], ends[-1]
+        out.append(
+            Descriptor(
+                first.variable,
+                first.offset,
+                first.sizes,
+                first.steps,
+                last.variable,
+                last.offset,
+                last.sizes,
+                last.steps,
+                "add",
+                first.dtype,
+                last.dtype,
+                tuple(ends[:-1]),
+            )
+        )
+    return out
