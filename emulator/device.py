@@ -85,6 +85,8 @@ class Device:
         sequence = count()
         self.order: Callable[[], int] = sequence.__next__
         self.jitter: Callable[[int], int] | None = None
+        self._chance: random.Random | None = None
+        self.drawn = 0      # 32-bit words that a shaken schedule took from its random numbers
         if seed is not None:
             self._shake(random.Random(seed), sequence)
         self.hbm = DeviceMemory(self.addresses.hbm)
@@ -94,8 +96,25 @@ class Device:
     def _shake(self, source: random.Random, sequence: count[int]) -> None:
         """Let chance order what is due at one time, and stretch or shorten every latency."""
         bits, uniform, (low, high) = source.getrandbits, source.uniform, _JITTER
-        self.order = lambda: bits(30) << 40 | next(sequence)
-        self.jitter = lambda time_ps: max(1, int(time_ps * uniform(low, high)))
+        self._chance = source
+
+        def order() -> int:
+            self.drawn += 1
+            return bits(30) << 40 | next(sequence)
+
+        def jitter(time_ps: int) -> int:
+            self.drawn += 2
+            return max(1, int(time_ps * uniform(low, high)))
+
+        self.order, self.jitter = order, jitter
+
+    def draw_again(self, drawn: int) -> None:
+        """Put the random numbers of a shaken schedule back to where `drawn` words were taken (time travel)."""
+        self.drawn = drawn
+        if self._chance is not None:
+            self._chance.seed(self.seed)
+            if drawn:
+                self._chance.getrandbits(32 * drawn)
 
     # --- programs and tensors ----------------------------------------------------------------------------------------
 

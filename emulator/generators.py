@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Generators", "digest", "generators_of"]
+__all__ = ["Generators", "digest", "existing", "generators_of"]
 
 _LANES = 128
 _WORDS = 6                      # x, y, z, w, v of Marsaglia's xorwow, and the Weyl counter d
@@ -67,8 +67,15 @@ def generators_of(core: Any, engine: str) -> Generators:
     return engines[engine]
 
 
+def existing(core: Any, engine: str) -> Generators | None:
+    """Return the generators of a core's engine, None where no word has used them."""
+    return _GENERATORS.get(core, {}).get(engine)
+
+
 def digest(core: Any, into: Any) -> None:
-    """Feed the states of a core's generators to a hash."""
+    """Feed the states of a core's generators to a hash; those as they were at the beginning count for nothing."""
     for engine, one in sorted(_GENERATORS.get(core, {}).items()):
-        into.update(engine.encode())
-        into.update(one.state)
+        state = one.state.tobytes()
+        if state != Generators(_PER_LANE[engine]).state.tobytes():
+            into.update(engine.encode())
+            into.update(state)

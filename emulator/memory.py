@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right, insort
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ ExtentKey = tuple[str, int, int, int, int, Any]
 class Extent:
     """The written plane under one region of a core's memory; `full` once every byte of it is known to be written."""
 
-    __slots__ = ("full", "plane")
+    __slots__ = ("__weakref__", "full", "plane")
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
@@ -59,6 +60,7 @@ class ChipMemory:
         self.sbuf_written: Plane = np.zeros((partitions, sbuf_bytes), np.bool_)
         self.psum_written: Plane = np.zeros((partitions, psum_bytes), np.bool_)
         self._extents: dict[ExtentKey, Extent] = {}
+        self._dropped: WeakSet[Extent] = WeakSet()      # words may still hold them
 
     def array(self, space: str) -> Bytes:
         """Return the bytes of "SBUF" or "PSUM"."""
@@ -82,6 +84,7 @@ class ChipMemory:
                 view = np.ndarray((partitions, *(count for _, count in dims), run), np.bool_, plane,
                                   first * width + byte, (width, *(step for step, _ in dims), 1))
             if len(self._extents) >= _EXTENT_LIMIT:
+                self._dropped.update(self._extents.values())
                 self._extents.clear()
             found = self._extents[key] = Extent(view)
         return found
@@ -96,8 +99,13 @@ class ChipMemory:
 
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
-        for extent in self._extents.values():
+        for extent in (*self._extents.values(), *self._dropped):
             extent.full = not extent.plane.size
+
+    def known_written(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: Any) -> bool:
+        """Tell whether a region is known to be written whole, without looking at the plane."""
+        found = self._extents.get((space, first, partitions, byte, nbytes, pattern))
+        return found is not None and found.full
 
     def digest(self, into: Any) -> None:
         """Feed contents and written planes to a hash."""

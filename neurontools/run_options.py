@@ -22,13 +22,14 @@ class Launch(NamedTuple):
 class RunOptions:
     """Settings of the emulator for every launch, and a place to note each launch.
 
-    `lnc` is used for kernels launched without `kernel[n]`; `on_launch` is called after each run, before faults are
-    raised.
+    `lnc` is used for kernels launched without `kernel[n]`; `checks` are those of `emulator.runtime.run`; `on_launch` is
+    called after each run, before faults are raised.
     """
 
     seed: int | None = None
     timing: bool = True
     lnc: int | None = None
+    checks: tuple[str, ...] = ()
     on_launch: Callable[[Launch], None] | None = None
     launches: list[Launch] = field(default_factory=list)
 

@@ -172,13 +172,26 @@ class DmaOp:
 class IndirectDmaOp:
     """Hold one copy by DMA of which one side lies at the numbers of `index`, a tile in SBUF.
 
-    `scatter` tells that `dst` is that side, else `src` is. One number counts `step` bytes. With `rows` of 0 the one number
-    shifts the whole side; else the first of its dimensions has `rows` elements, each at its own number. `order` says
-    which dimension of the other side each dimension goes with; `skip` leaves out what is out of bounds, `accumulate`
-    adds to the destination.
+    `scatter` tells that `dst` is that side, else `src` is. One number counts `step` bytes. With `rows` of 0 the one
+    number shifts the whole side; else the first of its dimensions has `rows` elements, each at its own number. `order`
+    says which dimension of the other side each dimension goes with; `skip` leaves out what is out of bounds,
+    `accumulate` adds to the destination.
     """
 
-    __slots__ = ("accumulate", "dst", "engine", "index", "name", "order", "rows", "scatter", "skip", "source", "src", "step")
+    __slots__ = (
+        "accumulate",
+        "dst",
+        "engine",
+        "index",
+        "name",
+        "order",
+        "rows",
+        "scatter",
+        "skip",
+        "source",
+        "src",
+        "step",
+    )
 
     def __init__(
         self,
@@ -227,7 +240,8 @@ class DmaComputeOp:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"<DmaComputeOp {len(self.srcs)} sources to {self.dst.allocation.name} at {self.source[0]}:{self.source[1]}>"
+        ends = f"{len(self.srcs)} sources to {self.dst.allocation.name}"
+        return f"<DmaComputeOp {ends} at {self.source[0]}:{self.source[1]}>"
 
 
 class MatmulOp:

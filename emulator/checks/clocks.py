@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.events import Event
@@ -241,7 +241,10 @@ class Clocks:
         return found
 
     def _transfer(self, event: Event) -> Unit:
-        actor = self.index[event.core, event.engine]
+        return self._begin(self.index[event.core, event.engine], event.instruction, event.issued_ps)
+
+    def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
+        """Number a transfer of a queue and join what its trigger knew."""
         triggers = self._flights[actor]
         known = self.known[actor]
         loaded = None
@@ -250,7 +253,7 @@ class Clocks:
             known, loaded = _join(known, trigger.release), trigger.loaded
             self.known[actor] = known
         number = self.count[actor] = self.count[actor] + 1
-        return Unit(actor, number, known, event.instruction, loaded, event.issued_ps)
+        return Unit(actor, number, known, transfer, loaded, issued_ps)
 
     def _change(self, unit: Unit, event: Event) -> None:
         release = unit.release
@@ -293,6 +296,15 @@ class Clocks:
         history.clocks.append(clock)
 
     # --- the end -----------------------------------------------------------------------------------------------------
+
+    def unfinished(self) -> Iterator[Unit]:
+        """Yield what was under way when a fault ended the run: words that had issued, transfers on their queues."""
+        for actor in range(self.engines):
+            yield from (unit for unit in self._flights[actor] if unit.loaded is not None and unit.loaded.transfer is None)
+        for queue in self.device.queues:
+            actor = self.index[queue.core, queue.name]
+            for transfer in queue.pending:
+                yield self._begin(actor, transfer, transfer.triggered_ps)
 
     def everything(self) -> Clock:
         """Return what is known when all engines have come to their ends, as the host knows it then."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.access import plan_of
 from emulator.checks.clocks import Unit
 from emulator.checks.finding import Site
 from emulator.events import Region
 from formats import isa
-from formats.errors import FormatError
+from formats.errors import FormatError, NeuronError
 
 if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.session.tiles import Tile
 
-__all__ = ["Names", "condition", "operands_at", "site_of", "unit_site"]
+__all__ = ["Names", "condition", "operands_at", "regions_touched", "site_of", "unit_site"]
 
 
 def site_of(device: Device, core: int, engine: str, pc: int, word: Any, *, owner: str = "", access: str = "",
@@ -48,8 +49,6 @@ def operands_at(device: Device, core: int, engine: str, word: Any, region: Regio
     """Return the name of the operand of a word that gives a region, "" where that is not clear."""
     if hasattr(word, "parts"):
         return "dst" if write else "src"
-    from emulator.access import plan_of
-
     resolver = device.cores[core].resolver
     for plan in plan_of(type(word)):
         if plan.writes if write else plan.reads or isinstance(word, isa.MatMul):
@@ -57,6 +56,21 @@ def operands_at(device: Device, core: int, engine: str, word: Any, region: Regio
             if found is not None and region in found.regions:
                 return plan.name
     return ""
+
+
+def regions_touched(device: Device, core: int, engine: str, word: Any) -> tuple[list[Region], list[Region]]:
+    """Return what a word reads and writes, without running it; nothing where its operands are out of bounds."""
+    reads: list[Region] = []
+    writes: list[Region] = []
+    try:
+        for plan in plan_of(type(word)):
+            operand = device.cores[core].resolver.resolve(word, plan, engine)
+            if operand is not None:
+                reads += operand.regions if plan.reads else ()
+                writes += operand.regions if plan.writes else ()
+    except NeuronError:
+        return [], []
+    return reads, writes
 
 
 class Names:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
 from emulator.checks.finding import Finding, Site
-from emulator.checks.place import Names, condition, operands_at, unit_site
+from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
 from emulator.checks.shadow import Record, Shadow, common
+from emulator.dma.regions import regions_of
 from emulator.events import Event, Region
 
 if TYPE_CHECKING:
@@ -51,9 +53,12 @@ class Racecheck:
 
     def on_unit(self, unit: Unit, event: Event) -> None:
         """Check what one word or transfer touches."""
-        for region in event.reads:
+        self._access(unit, event.reads, event.writes)
+
+    def _access(self, unit: Unit, reads: Iterable[Region], writes: Iterable[Region]) -> None:
+        for region in reads:
             self._shadow(region).access(unit, region, False, self._race, self.clocks.floor)
-        for region in event.writes:
+        for region in writes:
             self._shadow(region).access(unit, region, True, self._race, self.clocks.floor)
 
     def _shadow(self, region: Region) -> Shadow:
@@ -108,6 +113,14 @@ class Racecheck:
     def finish(self) -> None:
         """Check what the host reads after the end, and say which wait would order each pair."""
         device = self.device
+        if device.fault is not None:
+            width = device.arch.sbuf_bytes.whole
+            for unit in self.clocks.unfinished():
+                if hasattr(unit.word, "parts"):
+                    self._access(unit, regions_of(unit.word.reads, width), regions_of(unit.word.writes, width))
+                else:
+                    core, engine = self.clocks.names[unit.actor]
+                    self._access(unit, *regions_touched(device, core, engine, unit.word))
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything())
         for finding, unit in self._by_pair.values():

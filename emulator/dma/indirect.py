@@ -96,7 +96,7 @@ def _kept(source: Side, target: Side, moving: int) -> Iterator[tuple[Side, Side]
         return
     for place in product(*(range(count) for _, count in source.dims)):
         pair = [
-            side._replace(address=side.address + sum(s * at for (s, _), at in zip(side.dims, place, strict=True)), dims=())
+            _shifted(side, sum(step * at for (step, _), at in zip(side.dims, place, strict=True)))._replace(dims=())
             for side in (source, target)
         ]
         if _inside(pair[moving]):

@@ -119,6 +119,6 @@ class DmaIndirect(_Extension):
     SYNTAX = (Key("semaphore"), Key("semaphore_increment", "sem_increment"), Key("scatter", optional=True),
               Key("skip", optional=True), Key("accumulate", optional=True), Key("rows"), Key("index_step"),
               Key("row_step"), PatternItem("index"), Key("channels"), Key("src_element_size", "src_elem_size"),
-              Key("dst_element_size", "dst_elem_size"), _WidePatternItem("src_pattern"), _WidePatternItem("dst_pattern"),
-              DmaAddressItem("src", hex_table=False), DmaAddressItem("dst", hex_table=False), Key("src_dtype"),
-              Key("dst_dtype"))
+              Key("dst_element_size", "dst_elem_size"), _WidePatternItem("src_pattern"),
+              _WidePatternItem("dst_pattern"), DmaAddressItem("src", hex_table=False),
+              DmaAddressItem("dst", hex_table=False), Key("src_dtype"), Key("dst_dtype"))

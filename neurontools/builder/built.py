@@ -14,7 +14,7 @@ from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
 from neurontools.builder.program import Peer, Program, hbm_used
 from neurontools.builder.report import CoreReport, Report
-from neurontools.builder.tiles import place_tiles
+from neurontools.builder.tiles import place_tiles, tile_map
 from neurontools.builder.variables import Variables, shared_names
 from neurontools.trace import SendRecvOp, Space, Trace, View
 
@@ -62,6 +62,7 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
         program = Program(trace, chip, part, variables, tiles[index],
                           Peer(tiles[other].engine_places(), landings[other]))  # fmt: skip
         extended = _write(program, part, chip) or extended
+        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.tile_words))
         cores.append(_core_report(program, variables))
     first = traces[0]
     inputs = [one for one in first.allocations if one.kind == "input"]

@@ -110,12 +110,22 @@ class Program:
             BarrierOp: self._barrier,
             SendRecvOp: self._exchange,
         }
+        self.tile_words: dict[int, dict[str, list[int]]] = {}
+        lists = [(engine, self.streams.slots[engine]) for engine in ENGINE]
         for number, op in enumerate(trace.ops):
             name = getattr(op, "name", None) or f"I-{number}"
+            before = [len(slots) for _, slots in lists]
             try:
                 emitters[type(op)](op, name)
             except FormatError as error:
                 raise refuse(op, str(error)) from None
+            spans = [(engine, first, len(slots) - 1) for (engine, slots), first in zip(lists, before, strict=True)
+                     if len(slots) > first]
+            for view in views_of(op):
+                if view.allocation.space is not Space.HBM:
+                    touched = self.tile_words.setdefault(view.allocation.id, {})
+                    for engine, first, last in spans:
+                        touched.setdefault(engine, [first, last])[1] = last
         self._psum.finish()
         self.streams.finish()
         self.streams.seal()
@@ -308,7 +318,8 @@ class Program:
     def _combine(self, op: DmaComputeOp, name: str) -> None:
         """Emit a transfer of several sources: descriptors in a list, which direct words cannot express."""
         places = self.places
-        block = combined(op, [self.variables.side(view, places) for view in op.srcs], self.variables.side(op.dst, places))
+        sources = [self.variables.side(view, places) for view in op.srcs]
+        block = combined(op, sources, self.variables.side(op.dst, places))
         use = self.streams.queue(self.chip.listed["Pool"])
         facts = use.facts
         semaphore = use.semaphore(use.transfers)[0]

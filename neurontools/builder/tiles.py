@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
@@ -23,7 +25,7 @@ from neurontools.trace import (
     View,
 )
 
-__all__ = ["Tiles", "lives_of", "place_tiles", "views_of"]
+__all__ = ["Tiles", "lives_of", "place_tiles", "tile_map", "views_of"]
 
 
 def views_of(op: Op) -> tuple[View, ...]:
@@ -90,3 +92,18 @@ def place_tiles(trace: Trace, chip: Chip) -> Tiles:
     """
     lives = lives_of(trace)
     return Tiles(lives, allocate(lives, chip), groups_of(lives))
+
+
+def tile_map(tiles: Tiles, words: Mapping[int, Mapping[str, Sequence[int]]]) -> bytes:
+    """Return member `tiles.json`, the debugger's map of names to places; `words` are first and last pc by engine.
+
+    The format is described in `emulator.session.tiles`.
+    """
+    rows = []
+    for life in tiles.lives:
+        one = life.allocation
+        partition, byte = tiles.places[one.id]
+        rows.append({"name": one.name, "space": one.space.name, "partition": partition, "partitions": one.partitions,
+                     "offset": byte, "shape": list(one.shape), "dtype": one.dtype.numpy_name,
+                     "pcs": {engine: list(span) for engine, span in words.get(one.id, {}).items()}})
+    return json.dumps(rows, separators=(",", ":")).encode()

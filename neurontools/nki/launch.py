@@ -176,7 +176,7 @@ def launch(
     if options is None:
         result = runtime.run(neff, values, timing=False)
     else:
-        result = runtime.run(neff, values, seed=options.seed, timing=options.timing)
+        result = runtime.run(neff, values, seed=options.seed, timing=options.timing, checks=options.checks)
         options.note(name, neff, result)
     for problem in (result.fault, result.hang):
         if problem is not None:

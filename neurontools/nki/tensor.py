@@ -38,13 +38,13 @@ def ds(start: int, size: int) -> DynamicSlice:
 class Indirection(NamedTuple):
     """Where the addresses of an indirect view come from.
 
-    `index` is an integer tile in SBUF, `step` the bytes that one of its numbers counts.  A "scalar" index shifts the
+    `indices` is an integer tile in SBUF, `step` the bytes that one of its numbers counts.  A "scalar" index shifts the
     whole view; of a "vector" one the first dimension takes a number for each of its `rows` elements, and `stride` tells
     whether that dimension is still whole.
     """
 
     kind: str
-    index: NkiTensor
+    indices: NkiTensor
     step: int
     rows: int
     stride: int

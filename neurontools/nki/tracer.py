@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,21 @@ def kernel_line() -> Source:
     """Return file and line of the innermost frame outside this package."""
     frame = kernel_frame()
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
+
+
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
+
+
+@lru_cache(maxsize=1 << 14)
+def _target_of(file: str, line: int) -> str:
+    match = _ASSIGNMENT.match(linecache.getline(file, line))
+    return match[1] if match else ""
+
+
+def _assigned_name() -> str:
+    """Return the variable that the kernel's line assigns to, "" where it assigns none: people ask for tiles by it."""
+    frame = kernel_frame()
+    return _target_of(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
 
 
 def default_target(platform_target: str | None = None) -> Target:
@@ -136,7 +154,7 @@ class Tracer:
         allocation = Allocation(
             index,
             space,
-            self.unique_name(name or f"{space.value}_{index}"),
+            self.unique_name(name or _assigned_name() or f"{space.value}_{index}"),
             dtype,
             shape,
             kind,

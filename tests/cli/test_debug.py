@@ -97,7 +97,7 @@ def test_every_golden_has_its_commands() -> None:
 
 
 def test_a_kernel_is_debugged_at_its_first_launch(cli: Cli, kernel: Path) -> None:
-    ended = cli("debug", kernel, "-c", "b kernel.py:11; c; s; p x[0, :3]; c; p hbm_1[1, :3]", "--", "--rows", "4")
+    ended = cli("debug", kernel, "-c", "b kernel.py:11; c; s; p x[0, :3]; c; p out[1, :3]", "--", "--rows", "4")
     assert ended.status == 0, ended
     assert ended.out.startswith("before ['--rows', '4']\n")
     assert "swallowed" not in ended.out and "\nafter\n" not in ended.out

@@ -58,7 +58,7 @@ def check_trace(trace: Trace) -> None:
         elif isinstance(op, DmaOp):
             views = [op.dst, op.src]
             assert op.dst.elements == op.src.elements, op
-            assert op.engine in ("SP", "Activation", "Pool"), op
+            assert op.engine in (None, "SP", "Activation", "Pool"), op
         elif isinstance(op, MatmulOp):
             views = [op.dst, op.stationary, op.moving]
         elif isinstance(op, SendRecvOp):

@@ -18,6 +18,7 @@ from neurontools.nki.isa.constants import (
     vector_engine,
 )
 from neurontools.nki.isa.dma import dma_copy, dma_transpose
+from neurontools.nki.isa.dma_indirect import dma_compute
 from neurontools.nki.isa.gpsimd import (
     affine_select,
     iota,
@@ -63,6 +64,7 @@ __all__ = [
     "constants",
     "core_barrier",
     "dge_mode",
+    "dma_compute",
     "dma_copy",
     "dma_engine",
     "dma_transpose",

@@ -9,6 +9,7 @@ from neurontools.nki.isa.checks import ENGINE_NAMES, reject, tensor, unsupported
 from neurontools.nki.isa.constants import dge_mode as dge_modes
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import oob_mode as oob_modes
+from neurontools.nki.isa.dma_indirect import indirect_copy
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
@@ -47,6 +48,8 @@ def dma_copy(
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
     owner = _queue_engine(t, instruction, dst, dge_mode, engine)
+    if dst.indirection is not None or src.indirection is not None:
+        return indirect_copy(t, instruction, dst, src, owner, oob_mode, name)
     handle = None
     for one_dst, one_src in _contiguous_partitions(t, dst, src):
         handle = t.dma(one_dst.view_of_storage, one_src.view_of_storage, owner, False, name)
@@ -69,12 +72,10 @@ def _priority(t: Tracer, instruction: str, priority: Any) -> None:
         raise reject(t, instruction, "priority", priority, "must be 0 to 3")
 
 
-def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, engine: Any) -> str:
-    """Return the engine that owns the queue.
+def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, engine: Any) -> str | None:
+    """Return the engine that owns the queue; None leaves it to the builder, which knows what each engine is busy with.
 
-    Loads go to the Sync engine and stores to GpSimd, so that a store that waits for its data does not hold up the next
-    loads (queues start in order); both own queues on every generation.  hwdge has Sync and Scalar. Source:
-    hardware.md 4.4.
+    hwdge has Sync and Scalar. Source: hardware.md 4.4.
     """
     store = dst.allocation.space is Space.HBM
     if dge_mode is dge_modes.hwdge:
@@ -89,7 +90,7 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
         raise reject(t, instruction, "engine", engine, "goes with dge_mode=nisa.dge_mode.hwdge only")
     if dge_mode is dge_modes.swdge:
         return "Pool"
-    return "Pool" if store else "SP"
+    return None
 
 
 def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
@@ -131,6 +132,8 @@ def dma_transpose(
     _space(t, instruction, "dst", dst)
     if dst.allocation.space is not Space.SBUF:
         raise reject(t, instruction, "dst", f"{dst.name} in HBM", "must be in SBUF")
+    if src.indirection is not None and t.generation < 3:
+        raise reject(t, instruction, "src", f"{src.name} with indices", "needs gen3")
     if dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of src, {src.dtype}")
     order = _AXES.get(src.ndim)
@@ -142,6 +145,8 @@ def dma_transpose(
     if dst.shape != wanted:
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
     _priority(t, instruction, priority)
+    if src.indirection is not None:
+        return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)
     elif dge_mode is not dge_modes.unknown:

@@ -9,7 +9,6 @@ from neurontools.nki.views import unsupported
 
 LATER = (
     "activate2",
-    "dma_compute",
     "nc_matmul_mx",
     "quantize_mx",
     "register_alloc",

@@ -90,7 +90,7 @@ def nc_matmul(
         raise reject(t, "nc_matmul", "free size of dst", dst.free_size, f"must be the {width} of moving")
     _matmul_dtypes(t, dst, stationary, moving, is_transpose)
     if tile_position or tile_size:
-        _row_tile(t, left, tile_position, tile_size)
+        _array_tile(t, left, columns, tile_position, tile_size)
     psum_span(t, "nc_matmul", out)
     keep = None if accumulate is None else bool(accumulate)
     return NkiInstruction(t.matmul(out, left, right, keep, bool(is_transpose) and out.dtype is left.dtype, name))
@@ -124,22 +124,22 @@ def _matmul_dtypes(t: Tracer, dst: NkiTensor, stationary: NkiTensor, moving: Nki
         raise reject(t, "nc_matmul", "dst", f"of {dst.dtype}", f"must be {' or '.join(sorted(allowed))}")
 
 
-def _row_tile(t: Tracer, left: View, position: Any, size: Any) -> None:
-    """Check row tiling. Source: hardware.md 3.3; column tiling is out of the current API."""
+def _array_tile(t: Tracer, left: View, width: int, position: Any, size: Any) -> None:
+    """Check tiling of the array. Source: nc_matmul docstring; AWS's kernels use column tiles of 32 and 64 as well."""
     if len(tuple(position)) != 2 or len(tuple(size)) != 2:
         raise reject(t, "nc_matmul", "tile_position and tile_size", f"{position} and {size}", "must both be pairs")
     (row, column), (rows, columns) = position, size
     sizes = (64, 128) if t.generation < 3 else (32, 64, 128)
     if rows not in sizes:
         raise reject(t, "nc_matmul", "tile_size", size, f"row size must be {' or '.join(map(str, sizes))}")
-    if column != 0 or columns != 128:
+    if columns not in sizes:
+        raise reject(t, "nc_matmul", "tile_size", size, f"column size must be {' or '.join(map(str, sizes))}")
+    if column % columns or not 0 <= column < 128:
         raise reject(
-            t,
-            "nc_matmul",
-            "tile_position and tile_size",
-            f"{position} and {size}",
-            "column start must be 0 and column size 128",
+            t, "nc_matmul", "tile_position", position, f"column start must be a multiple of {columns} below 128"
         )
+    if width > columns:
+        raise reject(t, "nc_matmul", "stationary free size", width, f"at most the {columns} columns of the tile")
     if row % rows or not 0 <= row < 128:
         raise reject(t, "nc_matmul", "tile_position", position, f"row start must be a multiple of {rows} below 128")
     if left.partitions > rows:

@@ -53,6 +53,7 @@ from neurontools.nki.language.loops import (
 )
 from neurontools.nki.language.movement import broadcast_to, expand_dims, load, load_transpose2d, store, transpose
 from neurontools.nki.language.reductions import all, matmul, max, mean, min, prod, rms_norm, softmax, sum, var
+from neurontools.nki.language.sampling import dropout, gather_flattened, rand, random_seed
 from neurontools.nki.language.sizes import tile_size
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.operators import OPERATORS
@@ -80,6 +81,7 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "bool_",
     "broadcast_to",
     "device_print",
+    "dropout",
     "ds",
     "empty_like",
     "expand_dims",
@@ -93,6 +95,7 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "float16",
     "float32",
     "full",
+    "gather_flattened",
     "hbm",
     "int8",
     "int16",
@@ -118,6 +121,8 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "program_id",
     "program_ndim",
     "psum",
+    "rand",
+    "random_seed",
     "range",
     "rms_norm",
     "sbuf",

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from neurontools.nki.views import unsupported
 
-LATER = ("dropout", "dynamic_range", "fori_loop", "gather_flattened", "rand", "random_seed", "while_loop")
+LATER = ("dynamic_range", "fori_loop", "while_loop")
 
 __all__ = [*LATER]  # noqa: PLE0604  the names are made below
 

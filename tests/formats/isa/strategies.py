@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from formats import isa
+from formats.isa.extension_dma import WidePattern
 from formats.isa.field import BitFlag, Bytes, Enumeration, Field, Float32, Immediate, Integer, Text
 from formats.isa.operand import DmaAddressField, DmaPatternField, Pattern, Pointer
 
@@ -40,6 +41,9 @@ def values_of(field: Field[Any]) -> st.SearchStrategy[Any]:
     if isinstance(field, DmaPatternField):
         steps = st.tuples(*[st.integers(-(1 << 31), (1 << 31) - 1)] * 2)
         return st.builds(isa.DmaPattern, steps, st.tuples(*[st.integers(0, 65535)] * 2))
+    if isinstance(field, WidePattern):
+        steps = st.tuples(*[st.integers(-(1 << 31), (1 << 31) - 1)] * 4)
+        return st.builds(isa.DmaPattern, steps, st.tuples(*[U32] * 4))
     if isinstance(field, Bytes):
         return st.binary(min_size=field.size, max_size=field.size).map(tuple)
     if isinstance(field, Text):

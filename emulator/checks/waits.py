@@ -1,0 +1,68 @@
+"""Which waits of a program are needed: each is taken away in the analysis alone, and the races that appear are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from emulator.checks.clocks import WaitPlace
+from emulator.checks.finding import Finding
+from emulator.device import Device
+from formats import isa
+from formats.isa.sync import wait_text
+from formats.neff import Neff
+
+__all__ = ["WaitVerdict", "judge_waits", "waits_of"]
+
+_EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
+
+
+class WaitVerdict(NamedTuple):
+    """What one wait is good for: `races` that it alone prevents, none where it is redundant for memory."""
+
+    place: WaitPlace
+    condition: str
+    races: tuple[Finding, ...]
+
+    @property
+    def needed(self) -> bool:
+        """Tell whether something would be unordered without it."""
+        return bool(self.races)
+
+
+def waits_of(device: Device) -> Iterator[tuple[WaitPlace, str]]:
+    """Yield every wait of a loaded program and its condition."""
+    for core in device.cores:
+        for name, engine in core.engines.items():
+            for loaded in engine.words:
+                raw = loaded.word.raw
+                slots = [(0, 4)] if raw[4] else []
+                if raw[0] == _EVENT_SEMAPHORE and raw[32]:
+                    slots.append((1, 32))
+                for slot, at in slots:
+                    value = int.from_bytes(raw[at + 4:at + 8], "little", signed=True)
+                    yield WaitPlace(core.index, name, loaded.pc, slot), wait_text(raw[at], raw[at + 1], value)
+
+
+def judge_waits(neff: Neff, inputs: Mapping[str, Any]) -> list[WaitVerdict]:
+    """Return what each wait of a program is good for; runs the program once per wait.
+
+    The run keeps every wait, so that data and schedule stay as they are; the analysis of one run goes without one.
+    A wait that prevents no race is redundant as far as memory goes: without it no schedule gives other results.
+    """
+    from emulator.runtime import run
+
+    device = Device(neff.target, len(neff.subgraphs), False)
+    device.load(neff)
+    verdicts = []
+    for place, condition in waits_of(device):
+        checks = _racecheck(place)
+        run(neff, inputs, timing=False, observers=checks)
+        verdicts.append(WaitVerdict(place, condition, tuple(checks[-1].findings)))
+    return verdicts
+
+
+def _racecheck(place: WaitPlace) -> list[Any]:
+    from emulator.checks.registry import make_checks
+
+    return make_checks(("racecheck",), (place,))

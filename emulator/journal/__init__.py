@@ -1,0 +1,7 @@
+"""Going back: what every completion overwrote, and checkpoints to run again from."""
+
+from __future__ import annotations
+
+from emulator.journal.journal import Entry, Journal
+
+__all__ = ["Entry", "Journal"]

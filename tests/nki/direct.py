@@ -1,0 +1,111 @@
+"""Run single instructions of a traced body straight on an executor bench: front end, encoder, decoder, executor.
+
+Much faster than a launch, so that properties can be tried over many types, access patterns, partitions and targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ml_dtypes  # noqa: F401  registers bfloat16 and the 8-bit floats with NumPy
+import numpy as np
+from hypothesis import strategies as st
+
+import neurontools.nki.language as nl
+from formats import isa
+from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.targets import resolve_target
+from neurontools.builder.activation_sets import plan_activation
+from neurontools.builder.encode import Encoder, Place
+from neurontools.nki.tracer import Tracer, tracing
+from neurontools.trace import ComputeOp, Space, View
+from tests.emulator.engines.machine import Bench
+from tests.nki.support import check_trace
+
+Array = np.ndarray[Any, Any]
+TARGETS = ("trn1", "trn2", "trn3")
+_DTYPES = {"float32": nl.float32, "bfloat16": nl.bfloat16, "float16": nl.float16, "int32": nl.int32,
+           "uint32": nl.uint32, "int16": nl.int16, "uint16": nl.uint16, "int8": nl.int8, "uint8": nl.uint8}  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """Where a tile lies: partition start, spare elements before it, step between its elements, memory."""
+
+    start: int = 0
+    lead: int = 0
+    step: int = 1
+    psum: bool = False
+
+
+def tile(partitions: int, elements: int, dtype: Any, layout: Layout = Layout()) -> Any:
+    """Return a (partitions, elements) view of a new tensor, laid out as asked."""
+    width = layout.lead + elements * layout.step
+    buffer = nl.psum if layout.psum else nl.sbuf
+    whole = nl.ndarray((layout.start + partitions, width), dtype, buffer)
+    return whole[layout.start : layout.start + partitions, layout.lead : width : layout.step]
+
+
+def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
+    """Trace `body`, which returns (inputs, outputs): pairs of tile and values, and tiles; return the outputs' values.
+
+    `body` runs under a tracer of `target`; only compute instructions are allowed.
+    """
+    t = Tracer(resolve_target(target))
+    with tracing(t):
+        inputs, outputs = body()
+    check_trace(t.trace)
+    bench = Bench(target)
+    places: dict[int, Place] = {}
+    used = {Space.SBUF: 0, Space.PSUM: 0}
+    for allocation in t.trace.allocations:
+        base, stride = (
+            (0, SBUF_PARTITION_STRIDE) if allocation.space is Space.SBUF else (PSUM_BASE, PSUM_PARTITION_STRIDE)
+        )
+        places[allocation.id] = Place(base + used[allocation.space], stride)
+        used[allocation.space] += -(-allocation.partition_bytes // 64) * 64
+    for one, values in inputs:
+        _window(bench, one.view_of_storage, places)[...] = values
+    functions = [str(op.fields["function"]) for op in t.trace.ops if "function" in getattr(op, "fields", {})]
+    encoder = Encoder(places, plan_activation(functions).codes)
+    for op in t.trace.ops:
+        assert isinstance(op, ComputeOp), op
+        for raw in encoder.encode(op):
+            word = isa.decode(bytes(raw), t.target)
+            assert isinstance(word, op.instruction)
+            bench.run(word, op.engine)
+    return [_window(bench, one.view_of_storage, places).copy() for one in outputs]
+
+
+def _window(bench: Bench, view: View, places: dict[int, Place]) -> Array:
+    """Return the elements of a view as (partitions, elements...)."""
+    memory = bench.sbuf if view.allocation.space is Space.SBUF else bench.psum
+    address = places[view.allocation.id].of(view)
+    place = places[view.allocation.id]
+    partition, byte = divmod(address - (0 if view.allocation.space is Space.SBUF else PSUM_BASE), place.stride)
+    dtype = np.dtype(view.dtype.numpy_name)
+    shape = (view.partitions, *(count for _, count in view.dims))
+    strides = (memory.shape[1], *(step * dtype.itemsize for step, _ in view.dims))
+    return np.ndarray(shape, dtype, memory.data, partition * memory.shape[1] + byte, strides)
+
+
+def layouts(psum: bool = False) -> st.SearchStrategy[Layout]:
+    """Return layouts of tiles of up to 32 partitions, which may start in any quadrant."""
+    memory = st.booleans() if psum else st.just(False)
+    return st.builds(Layout, st.sampled_from([0, 32, 64, 96]), st.integers(0, 3), st.integers(1, 3), memory)
+
+
+def dtype_of(name: str) -> Any:
+    """Return the `nl` type of a name."""
+    return _DTYPES[name]
+
+
+def values_of(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Return small values, with repetitions, that every type can hold; floats are not whole."""
+    whole = rng.integers(0 if dtype.startswith("u") else -20, 21, shape)
+    return (whole if "int" in dtype else whole * 0.375).astype(dtype)
+
+
+def seeds() -> st.SearchStrategy[np.random.Generator]:
+    """Return generators of test values."""
+    return st.integers(0, 2**32 - 1).map(np.random.default_rng)
