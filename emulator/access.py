@@ -23,6 +23,8 @@ _NO_PSUM = frozenset(("Pool", "SP"))
 _UNTOUCHED = 255    # mask value of STREAM_SHUFFLE that leaves a partition as it is
 # What one of the eight GpSimd cores touches where an instruction works in its first partition only (hardware.md 5.4).
 _FIRST_OF_16 = (0, *(_UNTOUCHED,) * 15)
+# Partitions of the scales of 32 partitions of MX data (hardware.md 3.3).
+_FIRST_FOUR_OF_32 = (0, 1, 2, 3, *(_UNTOUCHED,) * 28)
 
 
 class Operand(NamedTuple):
@@ -67,6 +69,11 @@ def _partition_mask(word: isa.Instruction, writes: bool) -> tuple[int, ...] | No
     return _FIRST_OF_16 if isinstance(word, isa.NonzeroWithCount) else None
 
 
+def _scale_mask(field: Any) -> tuple[int, ...] | None:
+    """Return the mask of an operand that is MX scales: four of 32 partitions."""
+    return _FIRST_FOUR_OF_32 if field.partitions == "scale_channels" else None
+
+
 def operand_dtype(word: isa.Instruction, field: isa.Pattern | isa.Pointer) -> int:
     """Return the element type of an operand; PSUM results of MATMUL without one have the documented default."""
     if isinstance(field.dtype, Dtype):
@@ -99,7 +106,7 @@ class Resolver:
             return None
         code = operand_dtype(word, field)
         partitions = int(plan.partitions.read(raw))
-        mask = _partition_mask(word, plan.writes)
+        mask = _partition_mask(word, plan.writes) or _scale_mask(field)
         # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
         key = (raw[field.offset:field.offset + field.size], code, partitions, plan.writes, engine, field.kind, mask)
         found = self._known.get(key)

@@ -171,7 +171,8 @@ def _operands(sequencer: Sequencer, word: isa.Instruction, reads: list[Operand],
                 reads.append(operand)
             if plan.writes:
                 writes.append(operand)
-    if isinstance(word, isa.MatMul) and not word.acc_flags & _FIRST_OF_GROUP:
+    if (isinstance(word, isa.MatMul) and not word.acc_flags & _FIRST_OF_GROUP) or (
+            isinstance(word, isa.MatMulMx) and word.accumulate):
         reads += writes
     return found
 

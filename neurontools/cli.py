@@ -20,6 +20,7 @@ __all__ = ["LAZY", "app", "main", "neuron_dump"]
 LAZY: dict[str, Entry] = {
     "run": Entry("neurontools.commands.run", "Run a script with NKI kernels, or a NEFF, on the emulator."),
     "debug": Entry("neurontools.commands.debug", "Step a kernel, a NEFF or an assembler program, and look inside."),
+    "check": Entry("neurontools.commands.check", "Find races, undefined bytes, bad accesses and waits that never end."),
     "neff": Entry("neurontools.commands.neff", "Look into a NEFF, check it, take it apart and put it together."),
     "disasm": Entry("neurontools.commands.disasm", "List the instructions of a NEFF or of a raw instruction stream."),
     "asm": Entry("neurontools.commands.asm", "Assemble a .s file into a NEFF or into raw instruction words."),

@@ -52,8 +52,8 @@ def run_file(wanted: Request, out: Report) -> None:
 
         data = to_neff(parse_program(read_text(file), str(file), wanted.target))
     neff = open_neff(data)
-    _check_target(wanted, neff)
-    values = _load_inputs(wanted.inputs, [tensor.name for tensor in neff.inputs])
+    check_target(wanted, neff)
+    values = load_inputs(wanted.inputs, [tensor.name for tensor in neff.inputs])
 
     from emulator import runtime
 
@@ -119,6 +119,7 @@ def run_kernels(wanted: Request, out: Report) -> None:
 @contextlib.contextmanager
 def environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables for a while."""
+    """Set environment variables for a while."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -161,7 +162,8 @@ def _save_outputs(path: Path | None, result: Any) -> None:
         write_arrays(beside, result.outputs)
 
 
-def _check_target(wanted: Request, neff: Any) -> None:
+def check_target(wanted: Any, neff: Any) -> None:
+    """Refuse a target or number of cores that the file was not made for; `wanted` has file, target and lnc."""
     from formats.targets import resolve_target
 
     name = wanted.file.name
@@ -171,7 +173,8 @@ def _check_target(wanted: Request, neff: Any) -> None:
         raise typer.BadParameter(f"{name} was built for LNC {neff.lnc}", param_hint="--lnc")
 
 
-def _load_inputs(path: Path | None, names: list[str]) -> dict[str, Any]:
+def load_inputs(path: Path | None, names: list[str]) -> dict[str, Any]:
+    """Return the arrays of an .npz; without one, refuse a file that has inputs."""
     if path is None:
         if names:
             raise typer.BadParameter(f"the file has inputs: give {', '.join(names)} in an .npz", param_hint="--inputs")

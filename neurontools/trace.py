@@ -200,7 +200,7 @@ class IndirectDmaOp:
         index: View,
         step: int,
         rows: int,
-        engine: str,
+        engine: str | None,
         source: Source,
         name: str | None = None,
         *,

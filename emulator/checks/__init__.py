@@ -1,7 +1,7 @@
 """Checks of a run: observers of a device that say what is wrong, where, and who is on the other side.
 
-`make_checks(("racecheck",))` gives the observers; `emulator.runtime.run(..., checks=("race", "init"))` attaches them and
-returns what they found as `Result.findings`.
+`make_checks(("racecheck",))` gives the observers; `emulator.runtime.run(..., checks=("race", "init"))` attaches them
+and returns what they found as `Result.findings`.
 """
 
 from emulator.checks.clocks import Clocks, WaitPlace

@@ -2,8 +2,8 @@
 
 An actor is an engine or a queue of a core. Its accesses are numbered in program order, which holds on an engine (it
 completes in order) and on a queue (first in, first out; isa.md 11). What one actor knows of the others it learns from
-waits: a semaphore that reached the awaited value carries what those who raised it knew; an event carries what its setter
-knew; a transfer knows what the engine knew that triggered it; a core barrier joins both sides.
+waits: a semaphore that reached the awaited value carries what those who raised it knew; an event carries what its
+setter knew; a transfer knows what the engine knew that triggered it; a core barrier joins both sides.
 
 A wait teaches what the increments up to the awaited value carry, not what happens to be there already: the verdict does
 not depend on the schedule that was observed. Where several actors raise one semaphore, the order observed decides which
@@ -300,7 +300,9 @@ class Clocks:
     def unfinished(self) -> Iterator[Unit]:
         """Yield what was under way when a fault ended the run: words that had issued, transfers on their queues."""
         for actor in range(self.engines):
-            yield from (unit for unit in self._flights[actor] if unit.loaded is not None and unit.loaded.transfer is None)
+            for unit in self._flights[actor]:
+                if unit.loaded is not None and unit.loaded.transfer is None:
+                    yield unit
         for queue in self.device.queues:
             actor = self.index[queue.core, queue.name]
             for transfer in queue.pending:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emulator.access import Operand
+from emulator.access import Operand, plan_of
 from emulator.checks.poison import Marks
 from formats import isa
 from formats.isa import Fp32Pass, ReduceCommand
@@ -150,9 +150,7 @@ def _shuffled(word: isa.StreamShuffle, source: Marks | None, before: Marks | Non
 
 def _chosen(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core,
             engine: str) -> Marks:
-    """Return the marks of a choice between two inputs, by the predicate as it is; what is not chosen does not matter."""
-    from emulator.access import plan_of
-
+    """Return the marks of a choice between two inputs, by the predicate as it is; what is left out does not matter."""
     plan = next(plan for plan in plan_of(type(word)) if plan.name == "predicate")
     predicate = core.resolver.resolve(word, plan, engine)
     nothing = np.zeros(shape, np.int16)

@@ -202,8 +202,8 @@ class Initcheck:
         site = self._site(event, "reads", origin.name)
         others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
         name = self._name(origin)
-        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} bytes of "
-                   f"output {origin.tensor} come from them")
+        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} "
+                   f"bytes of output {origin.tensor} come from them")
         return Finding("initcheck", "undefined-output", "error", message, site, others, origin.region, name,
                        "write the tile before this word, or leave out of the access what is not written",
                        details={"output": origin.tensor, "bytes": count})
@@ -211,8 +211,8 @@ class Initcheck:
     def _note(self, origin: _Origin) -> Finding:
         site = self._site(origin.event, "reads", origin.name)
         name = self._name(origin)
-        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output depends on "
-                   "them")
+        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output "
+                   "depends on them")
         return Finding("initcheck", "unwritten-read", "note", message, site, (), origin.region, name)
 
     def _name(self, origin: _Origin) -> str:
@@ -228,7 +228,8 @@ class Initcheck:
                 continue
             first = int(np.argmin(allocation.written))
             region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
-            message = f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
+            message = (f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at "
+                       f"{first:#x}")
             self.findings.append(Finding("initcheck", "output-unwritten", "warning", message,
                                          Site(0, "host", "host", -1, "", access="reads"), (), region, tensor,
                                          "store every part of the output; check the tail of ragged loops"))

@@ -1,4 +1,4 @@
-"""memcheck: operands and transfers that leave what they may touch, for every word, executed or not; faults of the run."""
+"""memcheck: operands and transfers that leave what they may touch, of every word, executed or not; faults."""
 
 from __future__ import annotations
 

@@ -85,8 +85,9 @@ class Names:
         if region.space == "HBM":
             found = self._device.hbm.find(region.byte)
             return "" if found is None else found.name
+        last = region.first + region.partitions
         fits = [tile for tile in self._of(region.core) if tile.space == region.space
-                and tile.partition < region.first + region.partitions and region.first < tile.partition + tile.partitions
+                and tile.partition < last and region.first < tile.partition + tile.partitions
                 and tile.offset < region.byte + region.nbytes and region.byte < tile.offset + tile.partition_bytes]
         alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
         chosen = alive or fits

@@ -1,8 +1,8 @@
 """Who touched which bytes last: records of accesses in buckets, so that an access meets only its neighbours.
 
 A record leaves when a later access makes it pointless: a write that covers it, or a read by the same actor that covers
-it. Either is ordered behind it, or is a race with it that was reported, so whoever comes later and is ordered behind the
-new one is ordered behind the old one too. What remains stays bounded, and the work per access with it.
+it. Either is ordered behind it, or is a race with it that was reported, so whoever comes later and is ordered behind
+the new one is ordered behind the old one too. What remains stays bounded, and the work per access with it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Shadow:
                     continue
                 same = old.actor == actor
                 if (write or old.write) and not same and clock[old.actor] < old.number and (
-                        pattern is None and old.pattern is None
+                        (pattern is None and old.pattern is None)
                         or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)):
                     race(old, mine)
                 if (write or (same and not old.write)) and p0 <= old.p0 and p1 >= old.p1 and (
-                        pattern is None and low <= old.low and high >= old.high
-                        or pattern == old.pattern and low == old.low and high == old.high):
+                        (pattern is None and low <= old.low and high >= old.high)
+                        or (pattern == old.pattern and low == old.low and high == old.high)):
                     old.dead = gone = True
             if gone:
                 bucket[:] = [old for old in bucket if not old.dead]

@@ -57,8 +57,8 @@ class Synccheck:
             if len(amounts) == 1 and step > 1 and need % step and mode != _GT:
                 site = site_of(device, key[0], name, loaded.pc, loaded.word, access="waits")
                 near = (need // step + 1) * step
-                self._add("count-mismatch", "error", f"{name} waits for {condition(key, need)}, and each transfer raises it "
-                          f"by {step}: on a device that holds when part of a transfer has arrived", site,
+                self._add("count-mismatch", "error", f"{name} waits for {condition(key, need)}, and each transfer "
+                          f"raises it by {step}: on a device that holds when part of a transfer has arrived", site,
                           hint=f"wait for {near - step} or {near}" if near > step else f"wait for {near}")
 
     @staticmethod
@@ -121,8 +121,8 @@ class Synccheck:
     def _unordered(self, wait: Unit, key: Key, need: int, exact: bool, change: Raise) -> None:
         site, other = self._site(wait, "waits"), self._site(change.unit, "raises")
         if exact:
-            self._add("overshoot", "error", f"{site.engine} waits for S[{key[2]}]=={need}, and nothing keeps {other.engine} "
-                      f"pc {other.pc} from raising it to {change.new} before", site, other, key=key,
+            self._add("overshoot", "error", f"{site.engine} waits for S[{key[2]}]=={need}, and nothing keeps "
+                      f"{other.engine} pc {other.pc} from raising it to {change.new} before", site, other, key=key,
                       hint=f"wait for S[{key[2]}]>={need}, or let {other.owner} wait until the first wait is over")
         else:
             self._add("ambiguous", "error", f"{site.engine} waits for {condition(key, need)}, which {other.engine} pc "
@@ -148,7 +148,7 @@ class Synccheck:
             word = None if loaded is None else loaded.word
             site = site_of(self.device, wait.core, wait.engine, wait.pc, wait, access="waits", time_ps=wait.since_ps)
             others = tuple(site_of(self.device, s.core, s.engine, s.pc, s, owner=s.owner, access=s.state)
-                           for s in (*wait.pending, *wait.could_signal)[:_SHOWN] if s in wait.pending or not wait.pending)
+                           for s in (wait.pending or wait.could_signal)[:_SHOWN])
             kind, severity, message, hint = self._verdict(wait, word, (wait.core, wait.engine) in circular)
             self._add(kind, severity, message, site, *others, hint=hint, key=key)
 
@@ -157,12 +157,13 @@ class Synccheck:
         name = f"{'E' if wait.kind == 'event' else 'S'}[{wait.number}]"
         head = f"nc{wait.core} {wait.engine} waits for {wait.condition} for ever: {name} is {wait.present}"
         if isinstance(word, isa.CoreBarrier):
-            return ("barrier", "error", f"nc{wait.core} {wait.engine} stands at a core barrier that nc{1 - wait.core} does "
-                    "not reach", "both cores have to meet the same barriers in the same order")
+            return ("barrier", "error", f"nc{wait.core} {wait.engine} stands at a core barrier that nc{1 - wait.core} "
+                    "does not reach", "both cores have to meet the same barriers in the same order")
         if wait.overshoot:
             return "overshoot", "error", f"{head}, past {wait.need}", f"wait for {name}>={wait.need}"
         if not wait.could_signal:
-            return "never-signalled", "error", f"{head} and nothing in the program signals it", "signal it, or drop the wait"
+            return ("never-signalled", "error", f"{head} and nothing in the program signals it",
+                    "signal it, or drop the wait")
         if not wait.pending:
             return ("never-met", "error", f"{head}, and all of {len(wait.could_signal)} that signal it are done",
                     f"wait for what is signalled ({wait.present}), or signal it more often")
@@ -176,8 +177,8 @@ class Synccheck:
             for number, value in enumerate(core.events.values):
                 setter = self._setters.get((core.index, "event", number))
                 if value and setter is not None:
-                    self._add("event-left", "warning", f"E[{number}] of nc{core.index} is still set at the end: nothing "
-                              "consumed it", self._site(setter, "set"), key=(core.index, "event", number),
+                    self._add("event-left", "warning", f"E[{number}] of nc{core.index} is still set at the end: "
+                              "nothing consumed it", self._site(setter, "set"), key=(core.index, "event", number),
                               hint="wait for it, or do not set it: the next execution starts with it set")
         for actor, signals in enumerate(self.clocks.signals):
             last = {key: (number, value) for number, key, value in signals if key[1] == "semaphore"}
@@ -186,5 +187,5 @@ class Synccheck:
                 if need is not None and value == self.device.cores[key[0]].semaphores[key[2]] > need:
                     engine = self.clocks.names[actor][1]
                     site = Site(self.clocks.names[actor][0], engine, engine, -1, "")
-                    self._add("leftover", "note", f"S[{key[2]}] of nc{key[0]} ends at {value}; no wait asks for more than "
-                              f"{need}", site, key=key, hint="the last signals have nobody who waits for them")
+                    self._add("leftover", "note", f"S[{key[2]}] of nc{key[0]} ends at {value}; no wait asks for more "
+                              f"than {need}", site, key=key, hint="the last signals have nobody who waits for them")

@@ -1,4 +1,4 @@
-"""Which waits of a program are needed: each is taken away in the analysis alone, and the races that appear are counted."""
+"""Which waits of a program are needed: each is taken away in the analysis alone; the races that appear need it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cost.figures import figure
-from emulator.cost.instructions import _paced, _passes_of_two, _stride_factor
+from emulator.cost.instructions import _activation_speed, _paced, _passes_of_two, _stride_factor
 from emulator.cost.model import Chip, Cost, costs
 from emulator.cost.tiles import Tile, tile
 from formats import isa
@@ -77,6 +77,26 @@ def exponential(word: isa.Exponential, engine: str, chip: Chip) -> Cost:
 def rand2(word: isa.Rand2, engine: str, chip: Chip) -> Cost:
     """Return the cost of random numbers, four a cycle."""
     return _paced(_tile(word, "dst").elements * figure("rand2", chip.target), "vector_latency", engine, chip)
+
+
+@costs(isa.QuantizeMx)
+def quantize_mx(word: isa.QuantizeMx, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a quantization, four elements a cycle."""
+    return _paced(_tile(word, "src").elements * figure("quantize_mx", chip.target), "vector_latency", engine, chip)
+
+
+@costs(isa.MatMulMx)
+def matmul_mx(word: isa.MatMulMx, engine: str, chip: Chip) -> Cost:
+    """Return the cost of an MX product: one packed column a cycle."""
+    return _paced(_tile(word, "src").elements, "matmul_latency", engine, chip)
+
+
+@costs(isa.Activate2)
+def activate2(word: isa.Activate2, engine: str, chip: Chip) -> Cost:
+    """Return the cost of the second activation: that of the first."""
+    src, dst = _tile(word, "src"), _tile(word, "dst")
+    cycles = src.elements * _stride_factor([src, dst], chip) / _activation_speed(src, dst, chip)
+    return _paced(cycles, "activation_latency", engine, chip)
 
 
 @costs(isa.NGather)

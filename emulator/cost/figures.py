@@ -61,6 +61,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("bn_aggregate",          _ALL,       13.0, "cycles per triple", _D, "hardware.md 5.2: 13N/3"),
     Figure("exponential",           _V4,        0.25, "passes", _D, "hardware.md 5.2: four times the Scalar engine"),
     Figure("rand2",                 _V4,        0.25, "passes", _D, "hardware.md 5.2: 4 values per lane and cycle"),
+    Figure("quantize_mx",           _V4,        0.25, "passes", _D, "hardware.md 5.2: 4 elements a cycle"),
     Figure("gather_group",          _ALL,      512.0, "indices", _D, "hardware.md 5.4: one instruction per 512"),
     Figure("gather_setup",          _ALL,       28.0, "cycles", _D, "hardware.md 5.4: local_gather"),
     Figure("gather_element",        _ALL,        4.0, "cycles", _D, "hardware.md 5.4: local_gather"),

@@ -6,6 +6,7 @@ from emulator.engines import (  # noqa: F401  registers executors
     elementwise,
     gpsimd,
     moves,
+    mx,
     pe,
     random_words,
     reduce,

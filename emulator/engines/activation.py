@@ -27,15 +27,17 @@ from emulator.engines.operands import (
 )
 from emulator.engines.reduce import bind_fold
 from emulator.engines.registry import executes
+from emulator.engines.rows import number_or_column
+from emulator.engines.selection import bind_accumulate, start_registers
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
-from formats.isa import AccumulatorCommand, ReduceCommand
+from formats.isa import AccumulatorCommand, AluOp, ReduceCommand
 
 __all__: list[str] = []
 
 _ONE = np.float32(1.0)
-_Activation = isa.Activate | isa.ActivationExtended
+_Activation = isa.Activate | isa.ActivationExtended | isa.Activate2
 
 executes(isa.ActTableLoad)(nothing)
 
@@ -144,3 +146,28 @@ def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Any) 
     dst = squeezed(port.write("dst"))
     require_elements(word, "dst", dst, 1)
     return bind_store(port.accumulators[:dst.shape[0]].reshape(dst.shape, copy=False), dst, word.dst_dtype)
+
+
+@executes(isa.Activate2)
+def activate2(word: isa.Activate2, port: Any) -> Step:
+    """Return dst = func((src op0 a) op1 b), folding the results into the accumulators when asked."""
+    function = port.activation(int(word.function))
+    if word.reduce_command == ReduceCommand.LOAD_REDUCE:
+        raise UnsupportedError("ACTIVATE2 with LOAD_REDUCE is not documented")
+    it = _Operands(word, port, keep=True)
+    rows = scratch((it.dst.shape[0], it.dst[0].size), np.float32)
+    steps = [*it.steps, partial(np.copyto, rows.reshape(it.dst.shape), it.values)]
+    for code, name, reverse in ((word.op0, "immediate0", word.reverse0), (word.op1, "immediate1", word.reverse1)):
+        op = alu.alu_op(code)
+        if op is not AluOp.BYPASS:
+            operand, refresh = number_or_column(word, port, name)
+            left, right = (operand, rows) if reverse else (rows, operand)
+            steps += [refresh, partial(alu.float32(op), left, right, rows)]
+    parameter, refresh = number_or_column(word, port, "parameter")
+    results = it.out.reshape(rows.shape)
+    steps += [refresh, partial(function, rows, results, parameter)]
+    lanes = port.accumulators[:rows.shape[0]]
+    steps.append(start_registers(word, port, lanes))
+    if word.reduce_command in (ReduceCommand.REDUCE, ReduceCommand.RESET_REDUCE):
+        steps.append(bind_accumulate(word, alu.alu_op(word.reduce_op), lanes, rows=results))
+    return chain(*steps, it.store)

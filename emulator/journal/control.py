@@ -60,7 +60,9 @@ class Control:
     def follow(self, event: Event) -> Change:
         """Take over the state behind an event; return what was before where it differs."""
         device, slots = self.device, self._slots
-        found = [(_MACHINE, _machine(device)), (_HEAP, tuple(device.heap)), (_WAITS, self._waits())]
+        found: list[tuple[int, Any]] = [
+            (_MACHINE, _machine(device)), (_HEAP, tuple(device.heap)), (_WAITS, self._waits())
+        ]  # fmt: skip
         number = _FIRST
         for engine in self._engines:
             found.append((number, _position(engine)))

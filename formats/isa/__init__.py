@@ -35,6 +35,7 @@ from formats.isa.extension import (
     VectorTranspose,
 )
 from formats.isa.extension_dma import DmaIndirect
+from formats.isa.extension_gen4 import Activate2, MatMulMx, QuantizeMx
 from formats.isa.extension_gpsimd import (
     AffineSelect,
     Iota,
@@ -89,17 +90,18 @@ from formats.isa.vector import Cast, Copy, Memset, Reciprocal, TensorReduce, Ten
 
 __all__ = [
     "BY_NAME", "CLASSES", "ENGINES", "EXTENSION_OPCODE", "PSUM_BASE", "PSUM_PARTITION_STRIDE", "SBUF_PARTITION_STRIDE",
-    "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate", "ActivationExtended",
-    "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp", "Bits", "BnAggregate", "BnStats",
-    "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated", "CoreBarrier", "DmaAccess", "DmaAddress",
-    "DmaDirect2d", "DmaIndirect", "DmaPattern", "Drain", "Dropout", "EventSemaphore", "EventSemaphoreRangeClear",
-    "Exponential", "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights", "LocalGather", "MatMul",
-    "MatchReplace8", "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop", "Notify", "Opcode95", "OpcodeA1", "OpcodeCC",
-    "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d", "PseudoDmaTrigger", "Rand2", "RandGetState",
-    "RandSetState", "RangeClearMode", "RangeSelect", "Reciprocal", "ReduceCommand", "ReduceDims", "Rng",
-    "ScalarTensorTensor", "Select", "SelectReduce", "SendReceive", "SequenceBounds", "SetOrderingMode", "SetRngSeed",
-    "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce", "TensorReduce", "TensorScalar",
-    "TensorScalarCumulative", "TensorScalarReduce", "TensorStore", "TensorTensor", "TensorTensorScan", "TopK",
-    "TransposeMode", "Unknown", "Update", "UpdateMode", "VectorTranspose", "Wait", "WaitMode", "Write", "assemble",
-    "check", "columns", "columns_by_class", "decode", "decode_stream", "lookup", "parse_instruction",
+    "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate", "Activate2",
+    "ActivationExtended", "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp", "Bits",
+    "BnAggregate", "BnStats", "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated", "CoreBarrier",
+    "DmaAccess", "DmaAddress", "DmaDirect2d", "DmaIndirect", "DmaPattern", "Drain", "Dropout", "EventSemaphore",
+    "EventSemaphoreRangeClear", "Exponential", "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights",
+    "LocalGather", "MatMul", "MatMulMx", "MatchReplace8", "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop",
+    "Notify", "Opcode95", "OpcodeA1", "OpcodeCC", "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d",
+    "PseudoDmaTrigger", "QuantizeMx", "Rand2", "RandGetState", "RandSetState", "RangeClearMode", "RangeSelect",
+    "Reciprocal", "ReduceCommand", "ReduceDims", "Rng", "ScalarTensorTensor", "Select", "SelectReduce", "SendReceive",
+    "SequenceBounds", "SetOrderingMode", "SetRngSeed", "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce",
+    "TensorReduce", "TensorScalar", "TensorScalarCumulative", "TensorScalarReduce", "TensorStore", "TensorTensor",
+    "TensorTensorScan", "TopK", "TransposeMode", "Unknown", "Update", "UpdateMode", "VectorTranspose", "Wait",
+    "WaitMode", "Write", "assemble", "check", "columns", "columns_by_class", "decode", "decode_stream", "lookup",
+    "parse_instruction",
 ]

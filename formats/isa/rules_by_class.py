@@ -19,6 +19,7 @@ from formats.isa.extension import (
     TensorTensorScan,
     VectorTranspose,
 )
+from formats.isa.extension_dma import DmaIndirect
 from formats.isa.instruction import Instruction
 from formats.isa.loader import CompareBranch, EventSemaphoreRangeClear, TensorLoad, Write
 from formats.isa.operand import PSUM_BASE, SBUF_PARTITION_STRIDE, DmaAddress
@@ -133,7 +134,7 @@ def _queue_name(word: PseudoDmaTrigger, context: Context) -> Iterator[Finding]:
         yield "queue", f"{word.queue!r} is no name"
 
 
-Direct2d = PseudoDmaDirect2d | DmaDirect2d
+Direct2d = PseudoDmaDirect2d | DmaDirect2d | DmaIndirect
 
 
 def _dma_sides(word: Direct2d) -> Iterator[tuple[str, DmaAddress, Any, int, int]]:
@@ -164,6 +165,12 @@ def _dma_memory(word: Direct2d, context: Context) -> Iterator[Finding]:
             high = address.offset + sum(m for m in moves if m > 0) + size
             if low < 0 or high > ON_CHIP_BYTES:
                 yield side, f"offsets {low:#x} to {high:#x} leave on-chip memory"
+
+
+def _enough_indices(word: DmaIndirect, context: Context) -> Iterator[Finding]:
+    there = word.channels * prod(word.index.counts)
+    if not 1 <= word.rows <= there:
+        yield "rows", f"{word.rows} rows and {there} indices"
 
 
 def _transposed(word: VectorTranspose, context: Context) -> Iterator[Finding]:
@@ -213,6 +220,7 @@ RULES: dict[type[Instruction], tuple[Rule, ...]] = {
     PseudoDmaTrigger: (Rule("The queue has a name.", "observed", "isa.md 8 (c1)", _queue_name),),
     PseudoDmaDirect2d: _DIRECT,
     DmaDirect2d: _DIRECT,
+    DmaIndirect: (_DIRECT[0], Rule("There is an index for each row.", "ours", "ours", _enough_indices)),
     TensorTensorScan: (_same_elements("src", "src1", "dst"),),
     ScalarTensorTensor: (_same_elements("src", "src1", "dst"),),
     ActivationExtended: (_same_elements("src", "dst"),),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from formats.errors import FormatError, NotFoundError
 from formats.neff.archive import Archive, Member, open_blob
 from formats.neff.debuginfo import DebugFile, SourceLocation
-from formats.neff.definition import ENGINES
+from formats.neff.definition import ENGINES, Queue, Variable
 from formats.neff.fields import Fields, load
 from formats.neff.graph import Graph, Info, Kelf, TensorInfo, parse_graph, parse_info, parse_kelf
 from formats.neff.header import HEADER_SIZE, Header
@@ -168,6 +168,16 @@ class Neff:
         """Return the subgraphs, one per physical core of the logical core."""
         graphs = [graph for kelf in self.kelfs for graph in kelf.graphs]
         return tuple(Subgraph(self, index, name, member) for index, (name, member) in enumerate(graphs))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Return the variables of all subgraphs by name; of one name in several, the first subgraph's."""
+        return {name: one for graph in reversed(self.subgraphs) for name, one in graph.variables.items()}
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """Return the DMA queues of all subgraphs by name; of one name in several, the first subgraph's."""
+        return {name: one for graph in reversed(self.subgraphs) for name, one in graph.queues.items()}
 
     def source_of(self, engine: str, pc: int, subgraph: int = 0) -> SourceLocation | None:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known.

@@ -10,6 +10,7 @@ from formats.errors import FormatError
 from formats.isa import (
     ActTableLoad,
     CoreBarrier,
+    MatMulMx,
     DmaIndirect,
     Memset,
     PseudoDmaTrigger,
@@ -177,8 +178,20 @@ class Program:
                     op.engine, bytearray(ActTableLoad(table_select=table).raw), f"{name}-table", op.source
                 )
             self._activations += 1
+        if op.instruction is MatMulMx and op.fields["accumulate"] is None:
+            op = self._accumulating(op, name)
         words = self._encoder.encode(op)
         self._run(op, op.engine, words, name)
+
+    def _accumulating(self, op: ComputeOp, name: str) -> ComputeOp:
+        """Return an MX multiplication that adds or overwrites, as the life of its PSUM tile has it."""
+        view = op.operands["dst"]
+        state = self._psum.state(view)
+        if state == "mixed":
+            left, right = op.operands["stationary"], op.operands["src"]
+            self._clear(MatmulOp(view, left, right, None, False, op.source), name)
+        fields = {**op.fields, "accumulate": int(state != "fresh")}
+        return ComputeOp(op.instruction, op.engine, op.operands, fields, op.source, op.name)
 
     def _run(self, op: ComputeOp, engine: str, words: list[bytearray], name: str) -> None:
         """Append the words of one operation: the first waits, the last signals."""
@@ -249,7 +262,7 @@ class Program:
             raise refuse(op, f"has no queue on {engine}, only on {', '.join(owners)}")
         return facts
 
-    def _choose(self, op: DmaOp) -> str:
+    def _choose(self, op: DmaOp | IndirectDmaOp) -> str:
         """Return the engine whose queue takes a transfer that the kernel leaves open.
 
         Stores wait for results, so they go where no load stands behind them. Loads go to Sync, and in turn to Scalar
@@ -297,7 +310,7 @@ class Program:
         """Emit a copy by index: the engine reads the indices, its queue moves the data."""
         src, dst = (self.variables.side(view, self.places) for view in (op.src, op.dst))
         words = indirect_words(op, src, dst, self._engine_places[op.index.allocation.id])
-        use = self.streams.queue(self.chip.direct.get(op.engine, INDIRECT))
+        use = self.streams.queue(self.chip.direct.get(op.engine or self._choose(op), INDIRECT))
         actor = ENGINE[use.facts.engine]
         unit, last = self.streams.knowledge.count(actor), use.transfers + len(words) - 1
         needs = Needs()

@@ -23,9 +23,15 @@ def assembled(text: str, path: str = "program.s") -> Neff:
     return open_neff(to_neff(parse_program(text, path)))
 
 
-def checked(neff: Neff, inputs: Mapping[str, Any] | None = None, tools: tuple[str, ...] = ("all",), *,
-            edit: Edit | None = None, ignored: tuple[WaitPlace, ...] = (), seed: int | None = None,
-            ) -> tuple[list[Finding], Device]:
+def checked(
+    neff: Neff,
+    inputs: Mapping[str, Any] | None = None,
+    tools: tuple[str, ...] = ("all",),
+    *,
+    edit: Edit | None = None,
+    ignored: tuple[WaitPlace, ...] = (),
+    seed: int | None = None,
+) -> tuple[list[Finding], Device]:
     """Run a file under checks, after a change to the loaded program, and return findings and the device."""
     device = Device(neff.target, len(neff.subgraphs), seed=seed)
     device.load(neff)

@@ -38,7 +38,10 @@ class Layout(NamedTuple):
     psum: bool = False
 
 
-def tile(partitions: int, elements: int, dtype: Any, layout: Layout = Layout()) -> Any:
+PLAIN = Layout()
+
+
+def tile(partitions: int, elements: int, dtype: Any, layout: Layout = PLAIN) -> Any:
     """Return a (partitions, elements) view of a new tensor, laid out as asked."""
     width = layout.lead + elements * layout.step
     buffer = nl.psum if layout.psum else nl.sbuf

@@ -13,7 +13,9 @@ import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.errors import FaultError
+from neurontools.nki import NkiValidationError
 from tests.nki.direct import TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
+from tests.nki.support import trace_body
 
 FEW = settings(max_examples=40, deadline=None)
 PATTERNS = st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=4)
@@ -236,3 +238,41 @@ def test_a_kernel_gathers_from_start_to_end(target: str) -> None:
 
     x = np.random.default_rng(0).normal(size=(64, 50)).astype(np.float32)
     assert (nki.jit(platform_target=target)(reverse)(x) == x[:, ::-1]).all()
+
+
+def t(*shape: int, dtype: Any = nl.float32, buffer: Any = nl.sbuf) -> Any:
+    return nl.ndarray(shape, dtype, buffer)
+
+
+def gather(**change: Any) -> None:
+    given = {"dst": t(16, 16), "src_buffer": t(16, 64), "index": t(16, 1, dtype=nl.uint16)}
+    nisa.local_gather(**(given | change))
+
+
+LIMITS: list[tuple[str, Any, str]] = [
+    ("trn2", lambda: nisa.iota(t(8, 4, buffer=nl.psum), [[1, 4]]), "in PSUM, must be in SBUF"),
+    ("trn2", lambda: nisa.iota(t(8, 4), [[1, 5]]), "elements of pattern is 5, must be the 4 elements"),
+    ("trn2", lambda: nisa.iota(t(8, 4), [[1, 4]], offset=1 << 31), "offset is 2147483648, must fit in int32"),
+    ("trn2", lambda: nisa.iota(t(8, 1), [[1, 1]] * 5), "is 5-dimensional, must have 1 to 4 dimensions"),
+    ("trn2", lambda: nisa.iota(t(8, 4), [1, 4]), "must be a list of [step, num]"),
+    ("trn2", lambda: nisa.affine_select(t(8, 4), [[1, 4]], 0, t(8, 4), 0.0, nl.add), "must be a comparison"),
+    ("trn2", lambda: nisa.nc_n_gather(t(8, 4), t(8, 4), t(8, 4, dtype=nl.int32)), "must be uint32"),
+    ("trn2", lambda: nisa.nc_n_gather(t(8, 4, dtype=nl.int8), t(8, 4), t(8, 4, dtype=nl.uint32)), "type of data"),
+    ("trn2", lambda: gather(src_buffer=t(8, 64)), "partition count of dst, src_buffer and index is 16 and 8 and 16"),
+    ("trn2", lambda: gather(num_elem_per_idx=3), "num_elem_per_idx is 3, must be one of 1, 2, 4, 8, 16, 32"),
+    ("trn2", lambda: gather(num_valid_indices=17), "num_valid_indices is 17, must be 1 to 16"),
+    ("trn2", lambda: gather(index=t(16, 1, dtype=nl.int32)), "index is of int32, must be uint16"),
+    ("trn1", lambda: nisa.nonzero_with_count(t(8, 5, dtype=nl.int32), t(8, 4)), "nonzero_with_count: needs gen3"),
+    ("trn2", lambda: nisa.nonzero_with_count(t(8, 4, dtype=nl.int32), t(8, 4)), "must be 5, one over src"),
+    ("trn2", lambda: nisa.sequence_bounds(t(2, 8), t(2, 4)), "partition count of dst is 2, must be 1"),
+    ("trn2", lambda: nisa.topk(t(16, 8, dtype=nl.bfloat16), t(16, 8, dtype=nl.uint32), t(16, 2, dtype=nl.bfloat16), 33),
+     "elements per partition of src is 2, at least 3"),
+    ("trn2", lambda: nisa.tensor_partition_reduce(t(1, 4), nl.multiply, t(8, 4)), "must be add, average, max"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "call", "message"), LIMITS, ids=[str(i) for i in range(len(LIMITS))])
+def test_limits(target: str, call: Any, message: str) -> None:
+    with pytest.raises(NkiValidationError) as error:
+        trace_body(call, target)
+    assert message in str(error.value)

@@ -2,6 +2,7 @@
 
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa import constants
+from neurontools.nki.isa.activate2 import activate2
 from neurontools.nki.isa.activations import activation, activation_reduce
 from neurontools.nki.isa.constants import (
     dge_mode,
@@ -34,6 +35,7 @@ from neurontools.nki.isa.later import *  # noqa: F403  the documented names that
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
 from neurontools.nki.isa.moves import memset, nc_stream_shuffle, tensor_copy
 from neurontools.nki.isa.multicore import core_barrier, get_nc_sub_version, get_nc_version, sendrecv
+from neurontools.nki.isa.mx import nc_matmul_mx, quantize_mx
 from neurontools.nki.isa.random_numbers import dropout, rand2, rand_get_state, rand_set_state, rng, set_rng_seed
 from neurontools.nki.isa.reduce import tensor_reduce
 from neurontools.nki.isa.search import bn_aggr, bn_stats, max8, nc_find_index8, nc_match_replace8
@@ -56,6 +58,7 @@ from neurontools.nki.isa.vector import (
 __all__ = [
     "NkiInstruction",
     "NkiValidationError",
+    "activate2",
     "activation",
     "activation_reduce",
     "affine_select",
@@ -82,12 +85,14 @@ __all__ = [
     "nc_find_index8",
     "nc_match_replace8",
     "nc_matmul",
+    "nc_matmul_mx",
     "nc_n_gather",
     "nc_stream_shuffle",
     "nc_transpose",
     "nc_version",
     "nonzero_with_count",
     "oob_mode",
+    "quantize_mx",
     "rand2",
     "rand_get_state",
     "rand_set_state",

@@ -104,6 +104,9 @@ def _activation(
         fields["scale"] = float(found)
     if bias is not None:
         simple = _bias(t, instruction, bias, src.partitions, operands, fields) and simple
+    if function == "copy" and (bias is not None or fields.get("scale") != 1.0):
+        # The engine's copy takes neither scale nor bias (isa.md 11); NKI's does, and its identity is the same function.
+        fields["function"] = "identity"
     command = _command(t, instruction, reduce_op, reduce_cmd)
     if command is not commands.idle:
         fields["reduce_command"] = words.ReduceCommand(command.value)

@@ -23,7 +23,7 @@ def indirect_copy(
     instruction: str,
     dst: NkiTensor,
     src: NkiTensor,
-    owner: str,
+    owner: str | None,
     oob_mode: Any,
     name: str | None,
     *,

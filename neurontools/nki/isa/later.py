@@ -8,9 +8,6 @@ from neurontools.nki.objects import NKIObject
 from neurontools.nki.views import unsupported
 
 LATER = (
-    "activate2",
-    "nc_matmul_mx",
-    "quantize_mx",
     "register_alloc",
     "register_load",
     "register_move",

@@ -63,11 +63,11 @@ def nc_matmul(
     out = tile(t, "nc_matmul", "dst", dst)
     if out.allocation.space is not Space.PSUM:
         raise reject(t, "nc_matmul", "dst", f"{dst.name} in SBUF", "must be in PSUM")
-    if perf_mode is not matmul_perf_mode.none:
-        if t.generation < 3:
-            raise reject(t, "nc_matmul", "perf_mode", perf_mode, "needs gen3")
-        raise unsupported("nc_matmul", f"{perf_mode}")
     columns, width = stationary.free_size, moving.free_size
+    halves = perf_mode is not matmul_perf_mode.none
+    if halves:
+        _double_row(t, stationary, moving, perf_mode)
+        columns, width = columns // 2, width // 2
     limits = t.limits
     if left.partitions != right.partitions:
         raise reject(
@@ -93,7 +93,28 @@ def nc_matmul(
         _array_tile(t, left, columns, tile_position, tile_size)
     psum_span(t, "nc_matmul", out)
     keep = None if accumulate is None else bool(accumulate)
+    if halves:
+        # The array takes both halves of the contraction at once; two products into one sum give the same result.
+        t.matmul(out, stationary[:, 0].view_of_storage, moving[:, 0].view_of_storage, keep, False, name)
+        left, right = stationary[:, 1].view_of_storage, moving[:, 1].view_of_storage
+        return NkiInstruction(t.matmul(out, left, right, keep if keep is None else True, False, name))
     return NkiInstruction(t.matmul(out, left, right, keep, bool(is_transpose) and out.dtype is left.dtype, name))
+
+
+_DOUBLE_ROW = ("float8_e4m3", "float8_e5m2", "float8_e4m3fn")
+
+
+def _double_row(t: Tracer, stationary: NkiTensor, moving: NkiTensor, perf_mode: Any) -> None:
+    """Check the operands of double FP8 mode: 8-bit floats whose first free dimension is 2."""
+    if perf_mode is not matmul_perf_mode.double_row:
+        raise reject(t, "nc_matmul", "perf_mode", repr(perf_mode), "must be none or double_row")
+    if t.generation < 3:
+        raise reject(t, "nc_matmul", "perf_mode", perf_mode, "needs gen3")
+    for argument, one in (("stationary", stationary), ("moving", moving)):
+        if one.dtype not in _DOUBLE_ROW:
+            raise reject(t, "nc_matmul", argument, f"of {one.dtype}", f"double_row takes {' or '.join(_DOUBLE_ROW)}")
+        if one.ndim < 3 or one.shape[1] != 2:
+            raise reject(t, "nc_matmul", argument, f"of shape {one.shape}", "double_row needs a dimension 1 of size 2")
 
 
 def _source(t: Tracer, argument: str, value: Any) -> View:

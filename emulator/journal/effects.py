@@ -1,0 +1,54 @@
+"""Which bytes an event is about to change: its operands, device addresses that words name, held-back products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from emulator.events import Event, Region
+from formats import isa
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.device import Device
+
+__all__ = ["regions_of_event"]
+
+_REGISTER_BYTES = 4
+
+
+def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
+    """Return the regions that an event writes; call it before the effect."""
+    regions = event.writes
+    word = event.instruction
+    if isinstance(word, isa.Write | isa.TensorStore):
+        regions += tuple(_addressed(device, word))
+    elif event.engine == "PE":
+        regions += tuple(_held_back(device.cores[event.core]))
+    return regions
+
+
+def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Region]:
+    if isinstance(word, isa.Write):
+        places = [(word.address0, word.size0), (word.address1, word.size1)]
+    else:
+        step = _REGISTER_BYTES * word.step0
+        places = [(word.address + step * number, _REGISTER_BYTES) for number in range(word.count0)]
+    for address, size in places:
+        location = device.addresses.locate(address) if size else None
+        if location is None:
+            continue
+        if location.kind == "hbm":
+            yield Region("HBM", location.core, 0, 1, address, size)
+        elif location.kind in ("sbuf", "psum") and location.core < len(device.cores):
+            space, partition = location.kind.upper(), int(location.index)
+            rows, width = device.cores[location.core].memory.array(space).shape
+            if partition < rows and location.offset + size <= width:
+                yield Region(space, location.core, partition, 1, location.offset, size)
+
+
+def _held_back(core: Core) -> Iterator[Region]:
+    """Yield the places in PSUM that products of the LOW pass may reach with the next word."""
+    for entry in core.pe.pending.values():
+        first, behind, low, high = entry.span
+        yield Region("PSUM", core.index, first, behind - first, low, high - low)

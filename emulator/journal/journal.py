@@ -1,0 +1,259 @@
+"""The journal: what every completion changed, in a byte budget, and checkpoints for what is further back.
+
+Runs are deterministic, so that any state can be had again: the newest completions are undone one by one, older ones by
+running again from the nearest checkpoint before them, which fills the journal anew. Only what watches pays for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emulator.dma.binding import bind
+from emulator.dma.transfer import Transfer
+from emulator.events import Event, Region
+from emulator.journal import checkpoint
+from emulator.journal.checkpoint import Checkpoint, Originals
+from emulator.journal.control import Change, Control
+from emulator.journal.effects import regions_of_event
+from emulator.journal.saved import ChipBytes, DeviceBytes, Saved, save_region, save_tile
+from emulator.memory import Allocation, ChipMemory
+from formats import isa
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+
+__all__ = ["BUDGET", "Entry", "Journal"]
+
+BUDGET = 500_000_000
+_RECORD = 1500      # bytes that a record takes besides what it saves, about
+_WINDOW = 0.6       # of the budget is for records, the rest for checkpoints
+_APART = 8          # checkpoints are this part of the window apart, or this many completions
+_MOST = 20_000
+
+
+class Entry(NamedTuple):
+    """One event that has happened; `kind` as in `Event`, `regions` the bytes it wrote.
+
+    For a word or transfer that faulted, `owner` is its engine or queue; `core`, `engine` and `pc` are the event's.
+    """
+
+    number: int
+    time_ps: int
+    core: int
+    engine: str
+    pc: int
+    kind: str
+    owner: tuple[int, str, int, str]
+    regions: tuple[Region, ...]
+
+
+class _Record(NamedTuple):
+    saved: tuple[Saved, ...]
+    change: Change
+    touched: tuple[Allocation, ...]
+    transfer: Transfer | None
+    nbytes: int
+
+
+class Journal:
+    """An observer of a device that can take it back; `log` holds every event since the beginning.
+
+    `budget` bounds the bytes of records and checkpoints together; the log and what the program's own tensors held
+    before it overwrote them come on top. Make it before the first step.
+    """
+
+    def __init__(self, device: Device, budget: int = BUDGET) -> None:
+        self.device, self.budget = device, budget
+        self.log: list[Entry] = []
+        self.nbytes = 0
+        self._control = Control(device)
+        self._records: deque[_Record] = deque()
+        self._originals: Originals = {}
+        self._untouched = [each for each in device.hbm.allocations.values() if not each.touched]
+        self._triggered = device.dma.triggered
+        self._open: tuple[Event, tuple[Region, ...], list[Saved]] | None = None
+        self.checkpoints = [Checkpoint(0, self._control.copy(), (), (), tuple(self._untouched), 0)]
+        self._since = 0     # bytes recorded since the last checkpoint
+        self._apart = _MOST
+        self._due = False
+
+    # --- recording ---------------------------------------------------------------------------------------------------
+
+    def on_effect(self, event: Event) -> None:
+        """Save what a word or transfer is about to overwrite."""
+        if self._due:
+            self._take_checkpoint()
+        device = self.device
+        regions = regions_of_event(device, event)
+        saved: list[Saved] = []
+        for region in regions:
+            if region.space == "HBM":
+                self._keep_original(region)
+            part = save_region(device, region)
+            if part is not None:
+                saved.append(part)
+        word = event.instruction
+        if isinstance(word, isa.LoadWeights):
+            saved.append(save_tile(device.cores[event.core], word))
+        self._open = event, regions, saved
+
+    def on_event(self, event: Event) -> None:
+        """Complete the record of an event: what else has changed."""
+        opened, self._open = self._open, None
+        key = event.core, event.engine, event.pc, "dma" if event.kind == "dma" else "instruction"
+        regions: tuple[Region, ...] = ()
+        saved: list[Saved] = []
+        transfer = None
+        if opened is not None:
+            first, regions, saved = opened
+            key = first.core, first.engine, first.pc, "dma" if first.kind == "dma" else "instruction"
+            transfer = first.instruction if isinstance(first.instruction, Transfer) else None
+        change = self._control.follow(event)
+        touched = self._touched(event)
+        nbytes = sum(part.nbytes for part in saved) + _RECORD
+        self._records.append(_Record(tuple(saved), change, touched, transfer, nbytes))
+        self.log.append(
+            Entry(event.number, event.time_ps, event.core, event.engine, event.pc, event.kind, key, regions)
+        )
+        self.nbytes += nbytes
+        self._since += nbytes
+        window = self.budget * _WINDOW
+        while self.nbytes > window and len(self._records) > 1:
+            self.nbytes -= self._records.popleft().nbytes
+        if self._since > window / _APART or len(self.log) - self.checkpoints[-1].events >= self._apart:
+            self._due = True
+
+    def _touched(self, event: Event) -> tuple[Allocation, ...]:
+        """Return the allocations that came into being since the last event."""
+        triggered = self.device.dma.triggered
+        addressed = isinstance(event.instruction, isa.Write | isa.TensorStore | isa.TensorLoad)
+        if (triggered == self._triggered and not addressed) or not self._untouched:
+            return ()
+        self._triggered = triggered
+        found = tuple(each for each in self._untouched if each.touched)
+        if found:
+            self._untouched = [each for each in self._untouched if not each.touched]
+        return found
+
+    def _keep_original(self, region: Region) -> None:
+        found = self.device.hbm.find(region.byte)
+        if found is not None and found.address not in self._originals:
+            self._originals[found.address] = found, DeviceBytes(found, 0, found.nbytes)
+
+    def _take_checkpoint(self) -> None:
+        """Keep the state behind the last completion: nothing of the next one has had an effect on memory yet."""
+        self._due, self._since = False, 0
+        room = self.budget * (1 - _WINDOW)
+        if len(self.log) <= self.checkpoints[-1].events or checkpoint.size_of(self.device, self._originals) > room / 2:
+            return
+        untouched = tuple(self._untouched)
+        self.checkpoints.append(
+            checkpoint.take(self.device, self._control, len(self.log), self._originals, untouched)
+        )
+        while sum(point.nbytes for point in self.checkpoints) > room:
+            del self.checkpoints[1::2]
+            self._apart *= 2
+
+    # --- where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def records(self) -> int:
+        """Return how many completions can be undone without running again."""
+        return len(self._records)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Return the bytes of all checkpoints."""
+        return sum(point.nbytes for point in self.checkpoints)
+
+    def count_before(self, number: int) -> int:
+        """Return how many events have a lower number."""
+        return bisect_left(self.log, number, key=lambda entry: entry.number)
+
+    def count_until(self, time_ps: int) -> int:
+        """Return how many events happened up to a time."""
+        return bisect_right(self.log, time_ps, key=lambda entry: entry.time_ps)
+
+    def last_write(self, regions: tuple[Region, ...], meets: Callable[[Region, Region], bool],
+                   before: int | None = None) -> Entry | None:  # fmt: skip
+        """Return the last event, of the first `before`, that wrote into one of some regions, None where none did."""
+        for entry in reversed(self.log[:before]):
+            if entry.regions and any(meets(mine, other) for mine in entry.regions for other in regions):
+                return entry
+        return None
+
+    # --- going back --------------------------------------------------------------------------------------------------
+
+    def back_to(self, target: int, stop: Callable[[], bool] = lambda: False) -> int:
+        """Take the device back to where `target` events had happened; return how many have.
+
+        Where that is not in the window, it runs again from a checkpoint; `stop` is asked in between, and ends it early
+        at a state that the program has been in.
+        """
+        wanted = len(self.log) - target
+        if wanted <= 0:
+            return len(self.log)
+        if wanted <= len(self._records):
+            self._undo(wanted)
+        else:
+            self._run_again(target, stop)
+        return len(self.log)
+
+    def _undo(self, wanted: int) -> None:
+        memories: dict[int, ChipMemory] = {}
+        transfers = []
+        for _ in range(wanted):
+            record = self._records.pop()
+            self.log.pop()
+            for part in record.saved:
+                part.restore()
+                if isinstance(part, ChipBytes) and part.memory is not None:
+                    memories[id(part.memory)] = part.memory
+            for allocation in record.touched:
+                allocation._data = allocation._written = None
+            self._untouched += record.touched
+            self._control.undo(record.change)
+            if record.transfer is not None:
+                transfers.append(record.transfer)
+            self.nbytes -= record.nbytes
+        for memory in memories.values():
+            memory.forget()
+        self._control.apply()
+        self._settle(transfers)
+
+    def _run_again(self, target: int, stop: Callable[[], bool]) -> None:
+        index = bisect_right(self.checkpoints, target, key=lambda point: point.events) - 1
+        point = self.checkpoints[index]
+        del self.checkpoints[index + 1 :]
+        checkpoint.restore(self.device, self._control, point, self._originals)
+        del self.log[point.events :]
+        self._records.clear()
+        self.nbytes = self._since = 0
+        self._untouched = list(point.untouched)
+        self._settle([transfer for queue in self.device.dma.queues for transfer in queue.pending])
+        device = self.device
+        observers, device.observers = device.observers, [self]
+        try:
+            while len(self.log) < target and not stop():
+                if device.step() is None:
+                    break
+        finally:
+            device.observers = observers
+
+    def _settle(self, transfers: list[Any]) -> None:
+        """Make what stands outside of slots fit the state that was put back."""
+        device = self.device
+        device._pending.clear()
+        device._numbers = count(self.log[-1].number + 1 if self.log else 0)
+        self._open, self._due = None, False
+        self._triggered = device.dma.triggered
+        # What a transfer knows of written bytes may not be so any more.
+        wanted = {id(transfer) for transfer in transfers}
+        for queue in device.dma.queues:
+            for transfer in queue.pending:
+                if id(transfer) in wanted:
+                    transfer.move = bind(device, transfer)

@@ -1,0 +1,171 @@
+"""Bytes, written planes and latched tiles as they were before something overwrote them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.memory import FRESH, Allocation, ChipMemory
+from formats import isa
+from formats.isa import Fp32Pass
+
+if TYPE_CHECKING:
+    from emulator.core import Core
+    from emulator.device import Device
+    from emulator.events import Region
+
+__all__ = ["ChipBytes", "DeviceBytes", "Saved", "Tile", "save_region", "save_tile"]
+
+Bytes = npt.NDArray[np.uint8]
+Plane = npt.NDArray[np.bool_]
+# A pattern that touches less of its range than this share is saved element by element.
+_SPARSE = 4
+
+
+class Saved(Protocol):
+    """Something that can be put back."""
+
+    nbytes: int
+
+    def restore(self) -> None:
+        """Put it back."""
+        ...
+
+
+class ChipBytes:
+    """Part of SBUF or PSUM; where nothing was written before there is nothing to keep."""
+
+    __slots__ = ("_array", "_data", "_memory", "_plane", "_written", "nbytes")
+
+    def __init__(self, memory: ChipMemory, region: Region) -> None:
+        space, _, first, partitions, byte, nbytes, pattern = region
+        array, plane = memory.array(space), memory.written(space)
+        self._array: Bytes
+        self._plane: Plane
+        if pattern is not None and _sparse(region):
+            dims, run = pattern
+            width = array.shape[1]
+            shape = (partitions, *(count for _, count in dims), run)
+            strides = (width, *(step for step, _ in dims), 1)
+            self._array = np.ndarray(shape, np.uint8, array, first * width + byte, strides)
+            self._plane = np.ndarray(shape, np.bool_, plane, first * width + byte, strides)
+        else:
+            part = slice(first, first + partitions), slice(byte, byte + nbytes)
+            self._array, self._plane = array[part], plane[part]
+        self._memory = memory
+        self._written: Plane | bool
+        if pattern is None and memory.known_written(space, first, partitions, byte, nbytes, pattern):
+            self._written = True
+        else:
+            self._written = _summary(self._plane)
+        self._data = self._array.copy() if self._written is not False else None
+        self.nbytes = _size(self._data, self._written)
+
+    @property
+    def memory(self) -> ChipMemory | None:
+        """Return the memory whose written planes `restore` changes, None where it changes none."""
+        return None if self._written is True else self._memory
+
+    def restore(self) -> None:
+        """Put bytes and plane back."""
+        if self._data is None:
+            self._array.fill(FRESH)
+        else:
+            np.copyto(self._array, self._data)
+        if self._written is not True:
+            self._plane[...] = self._written
+
+
+class DeviceBytes:
+    """A range of one allocation in HBM, or all of it; of a sparse pattern only what it touches."""
+
+    __slots__ = ("_allocation", "_data", "_offset", "_pattern", "_size", "_whole", "_written", "nbytes")
+
+    def __init__(self, allocation: Allocation, offset: int, size: int, pattern: Any = None) -> None:
+        self._allocation, self._offset, self._size, self._pattern = allocation, offset, size, pattern
+        self._whole = allocation.whole
+        self._data: Bytes | None = None
+        self._written: Plane | bool = False
+        if allocation.whole:
+            self._written = True
+        elif allocation.touched:
+            self._written = _summary(self._part(allocation.written))
+        if allocation.touched and self._written is not False:
+            self._data = self._part(allocation.data).copy()
+        self.nbytes = _size(self._data, self._written)
+
+    def _part(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if self._pattern is None:
+            return array[self._offset : self._offset + self._size]
+        dims, run = self._pattern
+        shape, strides = (*(count for _, count in dims), run), (*(step for step, _ in dims), 1)
+        return np.ndarray(shape, array.dtype, array, self._offset, strides)
+
+    def restore(self) -> None:
+        """Put bytes and plane back."""
+        allocation = self._allocation
+        if allocation.touched:
+            if self._data is None:
+                self._part(allocation.data).fill(FRESH)
+            else:
+                np.copyto(self._part(allocation.data), self._data)
+        if allocation.whole and not self._whole:
+            allocation.whole, allocation._written = False, None
+        if not self._whole:
+            self._part(allocation.written)[...] = self._written
+
+
+class Tile:
+    """One array of a Tensor engine's latch, with what else the latch knows."""
+
+    __slots__ = ("_array", "_data", "_facts", "_latch", "nbytes")
+
+    def __init__(self, latch: Any, array: Any) -> None:
+        self._latch, self._array, self._data = latch, array, array.copy()
+        self._facts = latch.form, latch.dtype, latch.fp32_pass, latch.source
+        self.nbytes: int = self._data.nbytes
+
+    def restore(self) -> None:
+        """Put the tile back."""
+        np.copyto(self._array, self._data)
+        latch = self._latch
+        latch.form, latch.dtype, latch.fp32_pass, latch.source = self._facts
+
+
+def save_region(device: Device, region: Region) -> ChipBytes | DeviceBytes | None:
+    """Save what is in a region; None where it lies in no memory that is modelled."""
+    if region.space != "HBM":
+        return ChipBytes(device.cores[region.core].memory, region)
+    found = device.hbm.find(region.byte)
+    if found is None:
+        return None
+    offset = region.byte - found.address
+    pattern = region.pattern if region.pattern is not None and _sparse(region) else None
+    return DeviceBytes(found, offset, min(region.nbytes, found.nbytes - offset), pattern)
+
+
+def save_tile(core: Core, word: isa.LoadWeights) -> Tile:
+    """Save the latch that a word loads."""
+    transposed = bool(word.transpose_mode)
+    latch = core.pe.low if int(word.fp32_mode) == Fp32Pass.LOW and not transposed else core.pe.high
+    return Tile(latch, latch.bits if transposed else latch.weights)
+
+
+def _sparse(region: Region) -> bool:
+    assert region.pattern is not None
+    dims, run = region.pattern
+    return prod(count for _, count in dims) * run * _SPARSE < region.nbytes
+
+
+def _summary(plane: Plane) -> Plane | bool:
+    """Return True or False for a plane that is all the same, else a copy."""
+    if plane.all():
+        return True
+    return plane.copy() if plane.any() else False
+
+
+def _size(data: Bytes | None, written: Plane | bool) -> int:
+    return (0 if data is None else data.nbytes) + (0 if isinstance(written, bool) else written.nbytes)

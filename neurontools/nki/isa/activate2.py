@@ -1,0 +1,125 @@
+"""The second activation of the Scalar engine, gen4 only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from formats import isa as words
+from neurontools.nki.isa.checks import alu, reject, same_free, same_partitions, scalar_or_column, since, tile
+from neurontools.nki.isa.constants import reduce_cmd as commands
+from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.operators import operator_of
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.trace import View
+
+__all__ = ["activate2"]
+
+# Source: the activate2 docstring.
+_PAIRS = {
+    ("multiply", "add"),
+    ("multiply", "subtract"),
+    ("multiply", "bypass"),
+    ("add", "bypass"),
+    ("subtract", "bypass"),
+    ("bypass", "bypass"),
+}
+_FOLDS = ("add", "maximum", "minimum", "abs_max", "abs_min")
+_COMMANDS = (commands.idle, commands.reset, commands.reduce, commands.reset_reduce)
+
+
+def _function(t: Tracer, op: Any) -> str:
+    found = operator_of(op)
+    if found is not None and found.name == "prelu":
+        return "parametric_relu"
+    if found is None or found.function is None:
+        raise reject(t, "activate2", "op", repr(op), "must be an nl activation function")
+    return found.function
+
+
+def activate2(
+    dst: NkiTensor,
+    op: Any,
+    data: NkiTensor,
+    imm0: Any,
+    imm1: Any,
+    op0: Any,
+    op1: Any,
+    relu_param: Any = 0.0,
+    reverse0: bool = False,
+    reverse1: bool = False,
+    reduce_op: Any = None,
+    reduce_res: NkiTensor | None = None,
+    reduce_cmd: Any = commands.idle,
+    name: str | None = None,
+) -> NkiInstruction:
+    """Compute op((data op0 imm0) op1 imm1) with numbers or columns, and fold it on request; Scalar engine of gen4."""
+    t = tracer()
+    instruction = "activate2"
+    since(t, instruction, 4)
+    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
+    same_partitions(t, instruction, "dst and data", out, src)
+    same_free(t, instruction, "dst and data", dst, data)
+    function = _function(t, op)
+    first, second = _operator(t, "op0", op0), _operator(t, "op1", op1)
+    if (first, second) not in _PAIRS:
+        raise reject(t, instruction, "op0 and op1", f"nl.{first} and nl.{second}", "are no documented pair")
+    for flag, value, chosen in (("reverse0", reverse0, first), ("reverse1", reverse1, second)):
+        if value and chosen == "bypass":
+            raise reject(t, instruction, flag, value, "needs an operator other than bypass")
+    operands: dict[str, View] = {"src": src, "dst": out}
+    fields: dict[str, object] = {
+        "function": function,
+        "op0": words.AluOp.BYPASS if op0 is None else alu(t, instruction, "op0", op0).alu,
+        "op1": words.AluOp.BYPASS if op1 is None else alu(t, instruction, "op1", op1).alu,
+        "reverse0": int(bool(reverse0)),
+        "reverse1": int(bool(reverse1)),
+    }
+    for argument, field, value, chosen in (
+        ("imm0", "immediate0", imm0, first),
+        ("imm1", "immediate1", imm1, second),
+        ("relu_param", "parameter", relu_param, ""),
+    ):
+        if chosen != "bypass":
+            _place(t, argument, field, value, out.partitions, operands, fields)
+    pointers = [operands[one].dtype for one in ("immediate0_pointer", "immediate1_pointer") if one in operands]
+    if len(set(pointers)) > 1:
+        raise reject(t, instruction, "imm0 and imm1", "of two types", "must have the same type when both are tensors")
+    _fold(t, reduce_op, reduce_cmd, fields)
+    handle = NkiInstruction(t.compute(words.Activate2, "Activation", operands, fields, name))
+    if reduce_res is not None:
+        result = tile(t, instruction, "reduce_res", reduce_res)
+        if reduce_res.free_size != 1 or result.partitions != out.partitions:
+            wanted = f"must be of shape ({out.partitions}, 1)"
+            raise reject(t, instruction, "reduce_res", f"of shape {reduce_res.shape}", wanted)
+        t.compute(words.ActivationReadAccumulator, "Activation", {"dst": result}, {}, name)
+    return handle
+
+
+def _operator(t: Tracer, argument: str, op: Any) -> str:
+    return "bypass" if op is None else alu(t, "activate2", argument, op).name
+
+
+def _place(
+    t: Tracer, argument: str, field: str, value: Any, partitions: int, operands: dict[str, View],
+    fields: dict[str, object],
+) -> None:  # fmt: skip
+    dtypes = ("float32",) if field == "parameter" else None
+    found = scalar_or_column(t, "activate2", argument, value, partitions, dtypes)
+    if isinstance(found, View):
+        operands[f"{field}_pointer"] = found
+    else:
+        fields[field] = float(found)
+
+
+def _fold(t: Tracer, reduce_op: Any, reduce_cmd: Any, fields: dict[str, object]) -> None:
+    if reduce_cmd not in _COMMANDS:
+        raise reject(t, "activate2", "reduce_cmd", reduce_cmd, "must be idle, reset, reduce or reset_reduce")
+    fields["reduce_command"] = words.ReduceCommand(reduce_cmd.value)
+    if reduce_op is not None:
+        fold = alu(t, "activate2", "reduce_op", reduce_op)
+        if fold.name not in _FOLDS:
+            raise reject(t, "activate2", "reduce_op", f"nl.{fold.name}", f"must be nl.{', nl.'.join(_FOLDS)}")
+        fields["reduce_op"] = fold.alu
+    elif reduce_cmd is not commands.idle:
+        raise reject(t, "activate2", "reduce_op", None, "must be given with a reduce_cmd")

@@ -1,0 +1,162 @@
+"""`neurontools check`: findings as text, JSON, SARIF and JUnit; suppressions; exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.cli.check import checked_json, refuses_bad_files
+from tests.cli.conftest import Cli
+
+SCRIPT = """
+import sys
+import numpy as np
+import nki, nki.isa as nisa, nki.language as nl
+
+@nki.jit
+def twice(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    other = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[0:ROWS, 0:8], src=x[0:ROWS, 0:8])
+    nisa.tensor_tensor(dst=other, data1=tile, data2=tile, op=nl.add)
+    nisa.dma_copy(dst=out, src=other)
+    return out
+
+nki.simulate(twice)(np.ones((128, 8), np.float32))
+print("done", sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def race(root: Path) -> Path:
+    """Return the example with a race."""
+    return root / "examples" / "race.s"
+
+
+def script(folder: Path, rows: int) -> Path:
+    path = folder / "kernel.py"
+    path.write_text(SCRIPT.replace("ROWS", str(rows)))
+    return path
+
+
+def test_a_race_names_both_sides_and_the_way_out(cli: Cli, race: Path) -> None:
+    ended = cli("check", race)
+    assert ended.status == 1 and ended.err == ""
+    lines = race.read_text().splitlines()
+    reader = 1 + next(i for i, line in enumerate(lines) if "TENSOR_TENSOR" in line)
+    writer = 1 + next(i for i, line in enumerate(lines) if "TRIGGER qB" in line)
+    assert f"race.s:{reader}" in ended.out and f"race.s:{writer}" in ended.out
+    assert "let DVE wait for S[24]>=16 at or before pc 1" in ended.out
+    assert ended.out.splitlines()[-1] == "race.s: memcheck, initcheck, racecheck, synccheck: 1 error"
+
+
+def test_json(cli: Cli, race: Path) -> None:
+    result = checked_json(cli("check", race, "--json"), "check")
+    (finding,) = result["findings"]
+    assert finding["id"] == "racecheck:write-read:nc0.DVE.1:nc0.Pool.1"
+    assert finding["site"]["knows"] == 0 and finding["site"]["operand"] == "src1"
+    assert finding["range"]["byte"] == 0x5000 and finding["range"]["partitions"] == 128
+    assert finding["reproduce"] == f"neurontools check {race} --tool racecheck"
+    assert result["summary"]["kinds"] == {"racecheck:write-read": 1}
+    assert cli("check", race, "--format", "json").json["result"]["findings"] == result["findings"]
+
+
+def test_only_the_tools_asked_for(cli: Cli, race: Path) -> None:
+    assert cli("check", race, "--tool", "memcheck", "--tool", "sync").status == 0
+    assert cli("check", race, "--tool", "racecheck").status == 1
+    ended = cli("check", race, "--tool", "valgrind")
+    assert ended.status == 2 and "no check 'valgrind'" in ended.err
+
+
+def test_exit_statuses(cli: Cli, race: Path, root: Path) -> None:
+    assert cli("check", race, "--error-exitcode", 99).status == 99
+    assert cli("check", race, "--fail-on", "never").status == 0
+    assert cli("check", race, "--quiet") == (1, "", "")
+    assert cli("check", root / "examples" / "deadlock.s").status == 1
+    # What no tool in use explains is still no clean run.
+    ended = cli("check", root / "examples" / "deadlock.s", "--tool", "racecheck")
+    assert ended.status == 5 and "deadlock" in ended.out
+    for option, value in (("--fail-on", "always"), ("--format", "pdf"), ("--nki", "mine")):
+        assert cli("check", race, option, value).status == 2
+
+
+def test_notes_are_shown_when_asked_for(cli: Cli, root: Path) -> None:
+    deadlock = root / "examples" / "deadlock.s"
+    assert "note:" not in cli("check", deadlock).out
+    assert "note:" in cli("check", deadlock, "--notes").out
+    assert cli("check", deadlock, "--fail-on", "note").status == 1
+
+
+def test_sarif(cli: Cli, race: Path) -> None:
+    (run,) = json.loads(cli("check", race, "--format", "sarif").out)["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["racecheck/write-read"]
+    (found,) = run["results"]
+    place = found["locations"][0]["physicalLocation"]
+    assert found["level"] == "error" and place["artifactLocation"]["uri"] == str(race)
+    assert "TENSOR_TENSOR" in place["region"]["snippet"]["text"]
+    assert found["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] < place["region"]["startLine"]
+
+
+def test_junit(cli: Cli, race: Path) -> None:
+    root = ElementTree.fromstring(cli("check", race, "--format", "junit").out)
+    failures = {suite.get("name"): suite.get("failures") for suite in root}
+    assert failures == {"memcheck": "0", "initcheck": "0", "racecheck": "1", "synccheck": "0"}
+    failure = root.find("testsuite/testcase/failure")
+    assert failure is not None and "may still be writing" in str(failure.get("message"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "racecheck:write-read",
+        "race*",
+        "racecheck:write-read:nc0.DVE.1:* # why",
+        "*  file=*race.s engine=DVE pc=1 operand=src1",
+    ],
+)
+def test_suppressions(cli: Cli, race: Path, tmp_path: Path, line: str) -> None:
+    path = tmp_path / "accepted.txt"
+    path.write_text(f"# looked at\n\n{line}\n")
+    ended = cli("check", race, "--suppressions", path)
+    assert ended.status == 0 and ended.out.endswith("1 suppressed\n")
+    result = json.loads(cli("check", race, "--suppressions", path, "--format", "sarif").out)
+    assert result["runs"][0]["results"][0]["suppressions"] == [{"kind": "external"}]
+    path.write_text("racecheck:*  engine=PE\nmemcheck:*\n")
+    assert cli("check", race, "--suppressions", path).status == 1
+    path.write_text("racecheck:*  colour=red\n")
+    ended = cli("check", race, "--suppressions", path)
+    assert ended.status == 3 and "accepted.txt:1" in ended.error_line
+
+
+def test_a_script_is_checked_launch_by_launch(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("check", script(tmp_path, 128), "--", "--rows", 3)
+    assert (ended.status, ended.err) == (0, "done ['--rows', '3']\n")
+    assert ended.out == "kernel.py: memcheck, initcheck, racecheck, synccheck: nothing found\n"
+
+
+def test_a_kernel_that_reads_what_it_did_not_load(cli: Cli, tmp_path: Path) -> None:
+    path = script(tmp_path, 100)
+    ended = cli("check", path)
+    line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if "tensor_tensor" in text)
+    assert ended.status == 1 and f"kernel.py:{line}" in ended.out
+    assert "> nisa.tensor_tensor(dst=other, data1=tile, data2=tile, op=nl.add)" in ended.out
+    result = checked_json(cli("check", path, "--json", "--tool", "initcheck"), "check")
+    assert {finding["kind"] for finding in result["findings"]} == {"undefined-output"}
+    assert result["findings"][0]["details"]["bytes"] == 28 * 8 * 4
+
+
+def test_a_neff_takes_inputs(cli: Cli, program_file: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((128, 64), np.float32))
+    assert cli("check", program_file, "--inputs", tmp_path / "in.npz").status == 0
+    assert cli("check", program_file).status == 2
+    assert cli("check", script(tmp_path, 128), "--inputs", tmp_path / "in.npz").status == 2
+    assert cli("check", program_file, "--inputs", tmp_path / "in.npz", "--", "more").status == 2
+
+
+def test_files_that_are_none(cli: Cli, tmp_path: Path) -> None:
+    refuses_bad_files(cli, "check", tmp_path)
