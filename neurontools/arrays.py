@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +17,10 @@ if TYPE_CHECKING:
     import numpy
 
 __all__ = ["load_arrays", "write_arrays"]
+
+# What `zipfile`, `zlib` and the two readers of NumPy's headers raise for a damaged, encrypted or exotic archive.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError, ValueError, TypeError,
+           EOFError, LookupError, OverflowError, RuntimeError, struct.error)  # fmt: skip
 
 # NumPy stores a type it does not know as raw bytes ("V2"); the name is kept in a member of this suffix.
 TYPE_SUFFIX = "__dtype__"
@@ -32,10 +40,11 @@ def load_arrays(path: Path) -> dict[str, numpy.ndarray[Any, Any]]:
             raise FormatError("holds one array without a name", path=str(path), expected="an .npz of named arrays")
         with file:
             arrays = {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+    except _DAMAGE as error:
         if isinstance(error, FormatError):
             raise
-        reason = str(error).split("\n")[0]
+        # The reader of NumPy's headers gives a pair of text and place for some damage.
+        reason = str(error.args[0] if error.args else error).split("\n")[0]
         raise FormatError("not an .npz of plain arrays", path=str(path), got=reason) from None
     types = {name.removesuffix(TYPE_SUFFIX): arrays.pop(name) for name in list(arrays) if name.endswith(TYPE_SUFFIX)}
     for name, spelled in types.items():

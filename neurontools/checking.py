@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "SEVERITIES", "Request", "check"]
 
-FORMATS = ("text", "json", "sarif", "junit")
+FORMATS = ("text", "json", "sarif", "junit", "dot")
 SEVERITIES = ("note", "warning", "error")
 
 
@@ -54,6 +54,8 @@ def check(wanted: Request, out: Report) -> None:
         out.lines = lambda: check_formats.sarif(kept, suppressed)
     elif wanted.form == "junit":
         out.lines = lambda: check_formats.junit(title, wanted.tools, kept, suppressed)
+    elif wanted.form == "dot":
+        out.lines = lambda: [line for _, result in results if result.hang for line in result.hang.dot().splitlines()]
     else:
         out.lines = lambda: _text(wanted, results, kept, len(suppressed))
     out.result = {

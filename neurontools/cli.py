@@ -32,16 +32,31 @@ class Root(LazyGroup):
 
     TABLE = LAZY
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse the command line; `--help` and `--version` print here, before there is anything to invoke."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            raise _closed_pipe() from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command, with its output flushed while a broken pipe can still be told from success."""
         try:
             value = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The interpreter would flush again at exit, and complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(ExitStatus.BROKEN_PIPE) from None
+            raise _closed_pipe() from None
         return value
+
+
+def _closed_pipe() -> typer.Exit:
+    _silence_stdout()
+    return typer.Exit(ExitStatus.BROKEN_PIPE)
+
+
+def _silence_stdout() -> None:
+    """Send what is left in the buffer nowhere: the interpreter would flush it again at exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -71,6 +86,7 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit status; no error leaves this function."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _open_closed_streams()
     try:
         status = typer.main.get_command(app).main(args=list(arguments), prog_name="neurontools", standalone_mode=False)
     except KeyboardInterrupt:
@@ -78,6 +94,13 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  the funnel: what is not known here is our bug, and is said to be
         return _fail(error, arguments)
     return status if isinstance(status, int) else ExitStatus.OK
+
+
+def _open_closed_streams() -> None:
+    """Give a process that was started without standard streams empty ones; Python leaves None in their places."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  as long as the process
 
 
 def _fail(error: Exception, arguments: list[str]) -> int:
@@ -94,7 +117,11 @@ def _fail(error: Exception, arguments: list[str]) -> int:
             warnings,
             error={"kind": failure.kind, "message": failure.message, **_place(error)},
         )
-        print(json.dumps(document, indent=2, default=str))
+        try:
+            print(json.dumps(document, indent=2, default=str), flush=True)
+        except OSError:  # a full disk behind standard output, maybe the very error that is told here
+            _silence_stdout()
+            note(f"neurontools: {failure.message}")
     else:
         asked_nothing = failure.message.startswith("Usage:")  # a group without a command: the message is its help
         note(failure.message if asked_nothing else f"neurontools: {failure.message}")

@@ -80,6 +80,16 @@ def _continue(session: Session, rest: str) -> Any:
     return session.continue_()
 
 
+def _reverse_continue(session: Session, rest: str) -> Any:
+    _nothing(rest, "reverse-continue")
+    return session.reverse_continue()
+
+
+def _when(session: Session, rest: str) -> Any:
+    _nothing(rest, "when")
+    return session.when()
+
+
 def _restart(session: Session, rest: str) -> Any:
     _nothing(rest, "run")
     return session.restart()
@@ -161,6 +171,19 @@ COMMANDS: dict[str, Command] = {
         Command("continue", ("c",), "", "go on until a breakpoint, a fault, a hang, the end or Ctrl-C", _continue),
         Command("until", ("u",), "WHERE | TIME | #EVENT", "go on until a place, a time (2.5us) or an event",
                 lambda session, rest: session.until(_needed(rest, f"{_WHERE}, a time such as 2.5us, or #EVENT"))),
+        Command("reverse-step", ("rs",), "[COUNT]", "take back the last completion, or several",
+                lambda session, rest: session.reverse_step(_count(rest))),
+        Command("reverse-next", ("rn",), "[COUNT]", "go back until the focus engine is at the source line before",
+                lambda session, rest: session.reverse_next(_count(rest))),
+        Command("reverse-continue", ("rc",), "", "go back to the stop before: a breakpoint or the beginning",
+                _reverse_continue),
+        Command("goto", ("g",), "TIME | #EVENT | MARK | start | end", "go there, forwards or back",
+                lambda session, rest: session.goto(_needed(rest, "a time such as 2.5us, #EVENT, a mark, start, end"))),
+        Command("mark", (), "NAME", "name this place in time, for goto",
+                lambda session, rest: session.mark(_needed(rest, "a name for this place"))),
+        Command("when", (), "", "show the time, the marks, and how far back the journal reaches", _when),
+        Command("last-write", ("lw",), "ADDRESS[, BYTES] | TENSOR[slice]", "show what wrote there last",
+                lambda session, rest: session.last_write(_needed(rest, "an address, TENSOR or TENSOR[slice]"))),
         Command("break", ("b",), "WHERE", f"stop before {_WHERE}",
                 lambda session, rest: session.break_at(_needed(rest, _WHERE))),
         Command("tbreak", ("tb",), "WHERE", "the same, once",
@@ -192,7 +215,7 @@ def look_up(line: str) -> tuple[Command, str]:
 
     Raises UsageError that lists what it may be.
     """
-    word, rest = re.fullmatch(r"([A-Za-z]*)(.*)", line.strip(), re.DOTALL).groups()  # type: ignore[union-attr]
+    word, rest = re.fullmatch(r"([A-Za-z]*(?:-[A-Za-z]+)*)(.*)", line.strip(), re.DOTALL).groups()  # type: ignore[union-attr]
     if not word or (rest and not (rest[0].isspace() or rest[0] == "/" or rest[0].isdigit())):
         raise _usage(f"no command {line.strip().split()[0]!r}; `help` lists them")
     for command in COMMANDS.values():

@@ -31,6 +31,7 @@ class Request(NamedTuple):
     timing: bool = True
     nki: str = "auto"
     as_json: bool = False
+    journal: int = 500  # megabytes
 
 
 class _Captured(BaseException):
@@ -70,7 +71,10 @@ def open_session(wanted: Request) -> Session:
             raise typer.BadParameter(
                 f"{wanted.file.name} is for {neff.target.name}, not {target}", param_hint="--target"
             )
-    session = Session(neff, values, target=target, seed=wanted.seed, timing=wanted.timing)
+    budget = wanted.journal * 1_000_000
+    session = Session(
+        neff, values, target=target, seed=wanted.seed, timing=wanted.timing, journal_bytes=budget
+    )
     session.folders.append(wanted.file.parent)
     return session
 

@@ -10,7 +10,7 @@ from formats.errors import FormatError
 if TYPE_CHECKING:
     from formats.neff import Neff
 
-__all__ = ["need_file", "need_folder", "open_neff_file", "read_text"]
+__all__ = ["need_file", "need_folder", "need_place", "open_neff_file", "read_text"]
 
 
 def need_file(path: Path) -> Path:
@@ -26,6 +26,14 @@ def need_folder(path: Path) -> Path:
     """Return `path` when it is a folder; FileNotFoundError otherwise."""
     if not path.is_dir():
         raise FileNotFoundError(2, "no such folder", str(path))
+    return path
+
+
+def need_place(path: Path) -> Path:
+    """Return `path` when a file can have that name; FileNotFoundError without its folder, IsADirectoryError for one."""
+    need_folder(path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(21, "is a folder, not a file", str(path))
     return path
 
 

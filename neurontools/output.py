@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,21 +102,41 @@ def envelope(
 
 def note(text: str) -> None:
     """Print a line for the person at the terminal, never mixed with the data on standard output."""
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # where standard error cannot be written there is nobody to tell
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to, and rename it to `path` when all went well."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    beside = Path(name)
+    """Give a path beside `path` to write to, and rename it to `path` when all went well.
+
+    A link stays and what it names is replaced; a device or a pipe gets the bytes.  An OSError names `path`.
+    """
+    place = Path(os.path.realpath(path))
+    replaced = place.is_file() or not place.exists()
+    beside: Path | None = None
     try:
+        if place.is_dir():
+            raise IsADirectoryError(21, "is a folder, not a file", str(path))
+        handle, name = tempfile.mkstemp(
+            prefix=f".{place.name[:32]}.", suffix=place.suffix, dir=place.parent if replaced else None
+        )
+        os.close(handle)
+        beside = Path(name)
         yield beside
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
+        if replaced:
+            beside.chmod(0o666 & ~_umask())
+            beside.replace(place)
+        else:
+            with beside.open("rb") as source, place.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        beside.unlink(missing_ok=True)
+        if beside is not None:
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager

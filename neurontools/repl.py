@@ -22,7 +22,9 @@ __all__ = ["Repl", "split_commands", "without_comment"]
 
 # "#12" is an event's number, anything else behind # a comment.
 _COMMENT = re.compile(r"(?:^|(?<=\s))#(?!\d)|^\s*#")
-_REPEATED = ("step", "stepi", "next", "continue", "list", "x", "disassemble")
+_REPEATED = (
+    "step", "stepi", "next", "continue", "list", "x", "disassemble", "reverse-step", "reverse-next", "reverse-continue",
+)  # fmt: skip
 _HISTORY = 1000
 
 
@@ -176,7 +178,9 @@ class Repl:
             return list(TOPICS)
         if name == "help":
             return list(COMMANDS)
-        if name in ("print", "x"):
+        if name == "goto":
+            return [*(mark.name for mark in session.when().marks), "start", "end"]
+        if name in ("print", "x", "last-write"):
             return session.tensors.names(session.focus()[0])
         engines = ["pe", "act", "pool", "dve", "sp"]
         if name in ("stepi", "disassemble", "focus"):

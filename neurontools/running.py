@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from formats.errors import FormatError
 from neurontools.exits import ExitStatus
 from neurontools.files import need_file, read_text
 from neurontools.output import Report, note, write_whole
@@ -147,10 +148,15 @@ def _explain(error: KernelFaultError, last: list[Launch]) -> None:
 def _keep(launch: Launch, number: int, wanted: Request) -> None:
     """Save what was asked for as soon as it exists: the script may fail later."""
     path = wanted.save_neff
-    if path is not None:
-        with write_whole(path if number == 1 else path.with_stem(f"{path.stem}-{number}")) as beside:
-            beside.write_bytes(launch.neff)
-    _save_outputs(wanted.outputs, launch.result)
+    try:
+        if path is not None:
+            with write_whole(path if number == 1 else path.with_stem(f"{path.stem}-{number}")) as beside:
+                beside.write_bytes(launch.neff)
+        _save_outputs(wanted.outputs, launch.result)
+    except OSError as error:
+        # This runs inside the script, whose own OSErrors end in its traceback; ours is no error of the script.
+        reason = (error.strerror or str(error)).lower()
+        raise FormatError(f"cannot be written ({reason})", path=error.filename) from None
 
 
 def _save_outputs(path: Path | None, result: Any) -> None:

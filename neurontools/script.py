@@ -15,6 +15,8 @@ from neurontools.files import need_file
 
 __all__ = ["run_script"]
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
 
 def run_script(path: Path, arguments: list[str]) -> int:
     """Run `path` as Python would, and return the exit status Python would give it.
@@ -40,7 +42,7 @@ def run_script(path: Path, arguments: list[str]) -> int:
             raise
         except Exception as error:  # noqa: BLE001  any error of the script is the script's: shown as Python shows it
             sys.stdout.flush()
-            traceback.print_exception(type(error), error, _own_frames(error.__traceback__))
+            traceback.print_exception(_without_our_frames(error))
             return 1
         finally:
             _flush()
@@ -56,9 +58,34 @@ def _status(code: object) -> int:
     return 1
 
 
-def _own_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback from the script's first frame on."""
-    return trace.tb_next if trace is not None else None
+def _without_our_frames(error: BaseException) -> BaseException:
+    """Take out of an error, and of those it came from, the frames between the script and its kernels.
+
+    The innermost frames stay, whoever's they are: they tell what failed.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.with_traceback(_pruned(one.__traceback__))
+        waiting += one.__cause__, one.__context__
+    return error
+
+
+def _pruned(trace: TracebackType | None) -> TracebackType | None:
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    ours = [frame.tb_frame.f_code.co_filename.startswith(_PACKAGE) for frame in frames]
+    last = max((number for number, our in enumerate(ours) if not our), default=-1)
+    kept = [frame for number, frame in enumerate(frames) if number > last or not ours[number]]
+    for frame, inner in zip(kept, [*kept[1:], None], strict=True):
+        frame.tb_next = inner
+    return kept[0] if kept else None
 
 
 def _flush() -> None:

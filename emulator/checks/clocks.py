@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from emulator.loader import LoadedWord
     from emulator.sequencer import Sequencer
 
-__all__ = ["Clocks", "Raise", "Unit", "WaitPlace"]
+__all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
 
 _EVENT, _EQ, _GT = int(WaitMode.EVENT_SET), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
 _EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE

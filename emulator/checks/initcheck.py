@@ -120,13 +120,13 @@ class Initcheck:
             self._planes.write(core, operand, marks.get(name))
 
     def _number(self, event: Event, name: str, operand: Operand | None, region: Region | None = None) -> int:
-        """Return the number of a read: one for each operand of each word of the program."""
-        place = (event.core, event.engine, event.pc, name)
+        """Return the number of a read: one for each region that a word of the program reads."""
+        where = operand.regions[0] if operand is not None and operand.regions else region
+        place = (event.core, event.engine, event.pc, where)
         number = self._numbers.get(place)
         if number is None:
             if len(self._origins) >= _MOST:
                 return _MOST
-            where = operand.regions[0] if operand is not None and operand.regions else region
             self._origins.append(_Origin(event, name, where))
             number = self._numbers[place] = len(self._origins)
         return number

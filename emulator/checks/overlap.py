@@ -53,6 +53,8 @@ def _same_step(first: Pattern, second: Pattern, shift: int) -> bool | None:
     if len(first[0]) != 1 or len(second[0]) != 1 or first[0][0][0] != second[0][0][0]:
         return None
     step, rows_a = first[0][0]
+    if max(first[1], second[1]) > step:
+        return None
     rows_b = second[0][0][1]
     rows, offset = divmod(shift, step)
     # Row i of b begins `offset` behind row i + rows of a, and `step - offset` before the row after that.

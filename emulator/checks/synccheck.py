@@ -76,7 +76,9 @@ class Synccheck:
                 waits.append(((core, "semaphore", raw[33]), need, raw[32], name, loaded))
             if raw[34] and raw[34] != UpdateMode.EVENT_SET:
                 raises[core, "semaphore", raw[35]].add(0)
-        if loaded.transfer is not None:
+        if isinstance(loaded.word, isa.DmaIndirect):
+            raises[core, "semaphore", loaded.word.semaphore].add(loaded.word.semaphore_increment)
+        elif loaded.transfer is not None:
             try:
                 transfer = loaded.transfer()
             except NeuronError:

@@ -124,7 +124,7 @@ def local_gather(word: isa.LocalGather, port: Any) -> Step:
     out, store = raw_rows_out(dst)
     partitions, valid, run = data.shape[0], int(word.valid), int(word.run)
     if partitions % _GROUP or valid > _GROUP * indices.shape[1]:
-        raise refuse(word, "indices of a group", "indices", f"groups of {_GROUP} partitions, at least {valid} indices",
+        raise refuse(word, "groups do not fit", "indices", f"groups of {_GROUP} partitions, at least {valid} indices",
                      f"{partitions} partitions of {indices.shape[1]}")
     require_elements(word, "dst", dst, valid * run)
 
@@ -193,7 +193,7 @@ def top_k(word: isa.TopK, port: Any) -> Step:
     places, store_places = raw_rows_out(indices)
     partitions, columns, count, wanted = *data.shape, int(word.count), out.shape[1]
     if partitions % _GROUP or count > _GROUP * columns or wanted > count:
-        raise refuse(word, "elements of a group", "src", f"groups of {_GROUP} partitions, {wanted} to {count} elements",
+        raise refuse(word, "groups do not fit", "src", f"groups of {_GROUP} partitions, {wanted} to {count} elements",
                      f"{partitions} partitions of {columns}")
     require_elements(word, "indices", indices, wanted)
 

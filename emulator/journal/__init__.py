@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from emulator.journal.journal import Entry, Journal
+from emulator.journal.journal import BUDGET, Entry, Journal
 
-__all__ = ["Entry", "Journal"]
+__all__ = ["BUDGET", "Entry", "Journal"]

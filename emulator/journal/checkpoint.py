@@ -43,10 +43,9 @@ class Checkpoint(NamedTuple):
     nbytes: int
 
 
-def size_of(device: Device, originals: Originals) -> int:
-    """Return about how many bytes a checkpoint takes now, at most."""
-    chip = sum(memory.sbuf.size + memory.psum.size for memory in (core.memory for core in device.cores))
-    return chip + sum(2 * allocation.nbytes for allocation, _ in originals.values() if allocation.touched)
+def size_of(originals: Originals) -> int:
+    """Return how many bytes of HBM a checkpoint keeps, at most."""
+    return sum(2 * allocation.nbytes for allocation, _ in originals.values() if allocation.touched)
 
 
 def take(device: Device, control: Control, count: int, originals: Originals,
@@ -68,7 +67,8 @@ def take(device: Device, control: Control, count: int, originals: Originals,
 def _blocks(device: Device, core: int, space: str) -> _Blocks:
     memory = device.cores[core].memory
     data, plane = _cut(memory.array(space)), _cut(memory.written(space))
-    numbers = np.flatnonzero(plane.any(axis=(0, 2)))
+    columns = np.bitwise_or.reduce(memory.written(space).view(np.uint8), axis=0)
+    numbers = np.flatnonzero(columns.reshape(-1, _BLOCK).any(axis=1))
     return _Blocks(core, space, numbers, data[:, numbers], np.packbits(plane[:, numbers], axis=2))
 
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from emulator.events import Event, Region
 from formats import isa
+from formats.isa import Fp32Pass
 
 if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
 
-__all__ = ["regions_of_event"]
+__all__ = ["holds_back", "regions_of_event"]
 
 _REGISTER_BYTES = 4
+_FIRST_OF_GROUP = 1  # acc_flags bit 0: overwrite PSUM
 
 
 def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
@@ -23,9 +25,20 @@ def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
     word = event.instruction
     if isinstance(word, isa.Write | isa.TensorStore):
         regions += tuple(_addressed(device, word))
-    elif event.engine == "PE":
-        regions += tuple(_held_back(device.cores[event.core]))
+    elif event.engine == "PE" and (core := device.cores[event.core]).pe.pending:
+        regions += tuple(each for each in _held_back(core) if not any(_inside(each, other) for other in regions))
     return regions
+
+
+def holds_back(device: Device, event: Event) -> bool:
+    """Tell whether a word is a LOW product that is added to what stands there: its HIGH one changes PSUM."""
+    word = event.instruction
+    return (
+        isinstance(word, isa.MatMul)
+        and not word.transpose_mode
+        and not word.acc_flags & _FIRST_OF_GROUP
+        and device.cores[event.core].pe.current.fp32_pass == Fp32Pass.LOW
+    )
 
 
 def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Region]:
@@ -45,6 +58,16 @@ def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Re
             rows, width = device.cores[location.core].memory.array(space).shape
             if partition < rows and location.offset + size <= width:
                 yield Region(space, location.core, partition, 1, location.offset, size)
+
+
+def _inside(one: Region, other: Region) -> bool:
+    return (
+        (one.space, one.core, other.pattern) == (other.space, other.core, None)
+        and other.first <= one.first
+        and one.first + one.partitions <= other.first + other.partitions
+        and other.byte <= one.byte
+        and one.byte + one.nbytes <= other.byte + other.nbytes
+    )
 
 
 def _held_back(core: Core) -> Iterator[Region]:

@@ -18,7 +18,7 @@ from emulator.events import Event, Region
 from emulator.journal import checkpoint
 from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
-from emulator.journal.effects import regions_of_event
+from emulator.journal.effects import holds_back, regions_of_event
 from emulator.journal.saved import ChipBytes, DeviceBytes, Saved, save_region, save_tile
 from emulator.memory import Allocation, ChipMemory
 from formats import isa
@@ -31,7 +31,7 @@ __all__ = ["BUDGET", "Entry", "Journal"]
 BUDGET = 500_000_000
 _RECORD = 1500      # bytes that a record takes besides what it saves, about
 _WINDOW = 0.6       # of the budget is for records, the rest for checkpoints
-_APART = 8          # checkpoints are this part of the window apart, or this many completions
+_APART = 0.5        # checkpoints are this part of the window apart, or this many completions; twice that when thinned
 _MOST = 20_000
 
 
@@ -78,7 +78,7 @@ class Journal:
         self._open: tuple[Event, tuple[Region, ...], list[Saved]] | None = None
         self.checkpoints = [Checkpoint(0, self._control.copy(), (), (), tuple(self._untouched), 0)]
         self._since = 0     # bytes recorded since the last checkpoint
-        self._apart = _MOST
+        self._spread = 1
         self._due = False
 
     # --- recording ---------------------------------------------------------------------------------------------------
@@ -90,7 +90,10 @@ class Journal:
         device = self.device
         regions = regions_of_event(device, event)
         saved: list[Saved] = []
+        own = event.writes if holds_back(device, event) else ()
         for region in regions:
+            if region in own and device.cores[region.core].memory.known_written(*_key(region)):
+                continue
             if region.space == "HBM":
                 self._keep_original(region)
             part = save_region(device, region)
@@ -124,7 +127,8 @@ class Journal:
         window = self.budget * _WINDOW
         while self.nbytes > window and len(self._records) > 1:
             self.nbytes -= self._records.popleft().nbytes
-        if self._since > window / _APART or len(self.log) - self.checkpoints[-1].events >= self._apart:
+        spread = self._spread
+        if self._since > window * _APART * spread or len(self.log) - self.checkpoints[-1].events >= _MOST * spread:
             self._due = True
 
     def _touched(self, event: Event) -> tuple[Allocation, ...]:
@@ -148,15 +152,16 @@ class Journal:
         """Keep the state behind the last completion: nothing of the next one has had an effect on memory yet."""
         self._due, self._since = False, 0
         room = self.budget * (1 - _WINDOW)
-        if len(self.log) <= self.checkpoints[-1].events or checkpoint.size_of(self.device, self._originals) > room / 2:
+        if len(self.log) <= self.checkpoints[-1].events or checkpoint.size_of(self._originals) > room / 2:
             return
         untouched = tuple(self._untouched)
-        self.checkpoints.append(
-            checkpoint.take(self.device, self._control, len(self.log), self._originals, untouched)
-        )
+        point = checkpoint.take(self.device, self._control, len(self.log), self._originals, untouched)
+        if point.nbytes > room / 2:
+            return
+        self.checkpoints.append(point)
         while sum(point.nbytes for point in self.checkpoints) > room:
             del self.checkpoints[1::2]
-            self._apart *= 2
+            self._spread *= 2
 
     # --- where it stands ---------------------------------------------------------------------------------------------
 
@@ -257,3 +262,7 @@ class Journal:
             for transfer in queue.pending:
                 if id(transfer) in wanted:
                     transfer.move = bind(device, transfer)
+
+
+def _key(region: Region) -> tuple[str, int, int, int, int, Any]:
+    return region.space, region.first, region.partitions, region.byte, region.nbytes, region.pattern

@@ -10,8 +10,11 @@ from emulator.session.results import (
     DisassemblyRow,
     EngineRow,
     Examined,
+    LastWrite,
     Listing,
+    Mark,
     MemoryRow,
+    Moved,
     QueueRow,
     SemaphoreRow,
     SourceRow,
@@ -20,6 +23,7 @@ from emulator.session.results import (
     Stop,
     TensorRow,
     TensorValue,
+    When,
     Write,
 )
 from emulator.session.session import Session
@@ -32,8 +36,11 @@ __all__ = [
     "DisassemblyRow",
     "EngineRow",
     "Examined",
+    "LastWrite",
     "Listing",
+    "Mark",
     "MemoryRow",
+    "Moved",
     "QueueRow",
     "SemaphoreRow",
     "Session",
@@ -45,5 +52,6 @@ __all__ = [
     "TensorValue",
     "Tile",
     "UsageError",
+    "When",
     "Write",
 ]

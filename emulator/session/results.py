@@ -21,8 +21,11 @@ __all__ = [
     "DisassemblyRow",
     "EngineRow",
     "Examined",
+    "LastWrite",
     "Listing",
+    "Mark",
     "MemoryRow",
+    "Moved",
     "QueueRow",
     "SemaphoreRow",
     "SourceRow",
@@ -31,6 +34,7 @@ __all__ = [
     "Stop",
     "TensorRow",
     "TensorValue",
+    "When",
     "Write",
 ]
 
@@ -103,6 +107,65 @@ class Stop(NamedTuple):
     ahead: Ahead | None
     fault: Fault | None = None
     hang: Hang | None = None
+
+
+class Moved(NamedTuple):
+    """How a command that goes back, or to a place in time, ended.
+
+    `reason` is "step", "line", "breakpoint", "goto", "start" (the beginning of the program), "interrupted", "fault",
+    "hang" or "finished"; `completions` counts how far it went, negative backwards; `events` are those behind it.
+    """
+
+    reason: str
+    time_ps: int
+    events: int
+    completions: int
+    breakpoints: tuple[int, ...]
+    ahead: Ahead | None
+    fault: Fault | None = None
+    hang: Hang | None = None
+
+
+class Mark(NamedTuple):
+    """A named place in time: `events` have happened, the last one at `time_ps`."""
+
+    name: str
+    events: int
+    time_ps: int
+
+
+class When(NamedTuple):
+    """Where a session stands in time; `undoable` completions can be taken back without running again.
+
+    `recorded` are the bytes of the journal's records, `checkpoint_bytes` those of its checkpoints, `budget` bounds both.
+    """
+
+    events: int
+    time_ps: int
+    marks: tuple[Mark, ...]
+    undoable: int
+    recorded: int
+    checkpoints: int
+    checkpoint_bytes: int
+    budget: int
+
+
+class LastWrite(NamedTuple):
+    """What wrote last into `where`: `engine` is the queue where `kind` is "dma"; `number` is None where nothing did.
+
+    `writes` are the ranges it wrote that meet the place.
+    """
+
+    where: str
+    number: int | None
+    time_ps: int | None
+    core: int
+    engine: str
+    pc: int | None
+    writes: tuple[Write, ...]
+    text: str
+    source: SourceLocation | None = None
+    kind: str = "instruction"
 
 
 @dataclass

@@ -14,6 +14,7 @@ from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
 from emulator.events import Notice
+from emulator.journal import BUDGET, Journal
 from emulator.runtime import check_inputs
 from emulator.session import listing, looking
 from emulator.session.breakpoints import Breakpoints
@@ -34,8 +35,8 @@ from emulator.session.results import (
     TensorRow,
     TensorValue,
 )
+from emulator.session.rewind import Rewinder
 from emulator.session.tensors import Tensors
-from emulator.session.travel import Traveller
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
 from formats.neff import Neff, open_neff
@@ -46,13 +47,14 @@ __all__ = ["Session"]
 Array = npt.NDArray[Any]
 
 
-class Session(Traveller):
+class Session(Rewinder):
     """A program on a device, stepped by commands.
 
     `neff` is an open file, a path or its bytes; missing inputs are zeros, and `notes` says so. `target` picks
     a chip of the file's generation, `seed` shakes the schedule, `timing=False` gives every step the same time. Faults
     and hangs are values. Commands raise NotFoundError for names that do not exist, UsageError for arguments that make
     no sense; opening raises as `emulator.runtime.run` does. `folders` is where source files are looked for.
+    `journal_bytes` bounds what going back takes; 0 keeps no journal.
     """
 
     def __init__(
@@ -63,12 +65,15 @@ class Session(Traveller):
         target: Target | str | None = None,
         seed: int | None = None,
         timing: bool = True,
+        journal_bytes: int = BUDGET,
     ) -> None:
         self.neff = neff if isinstance(neff, Neff) else open_neff(neff)
         self.target = self.neff.target if target is None else resolve_target(target)
         if self.target.generation != self.neff.target.generation:
             raise InputError(f"the file is for {self.neff.target.name}, not {self.target.name}")
         self.seed, self.timing = seed, timing
+        self._journal_bytes = journal_bytes
+        self._marks: dict[str, int] = {}
         self.notes: list[str] = []
         self.inputs = check_inputs(self.neff, self._with_zeros(inputs or {}))
         self.folders = [Path(self.neff.path).parent] if self.neff.path else []
@@ -96,12 +101,15 @@ class Session(Traveller):
         self.program, self.tensors = Program(self.device), Tensors(self.device)
         self.events = self.time_ps = 0
         self._reported = -1
+        self._journal = Journal(self.device, self._journal_bytes) if self._journal_bytes > 0 else None
+        if self._journal is not None:
+            self.device.observers.append(self._journal)
 
     def restart(self) -> State:
-        """Begin again: a fresh device, the same inputs; breakpoints stay."""
-        observers = self.device.observers
+        """Begin again: a fresh device, the same inputs; breakpoints and marks stay."""
+        others = [observer for observer in self.device.observers if observer is not self._journal]
         self._start()
-        self.device.observers = observers
+        self.device.observers += others
         return self.state()
 
     def state(self) -> State:

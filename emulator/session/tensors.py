@@ -19,9 +19,9 @@ from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION
 if TYPE_CHECKING:
     from emulator.device import Device
 
-__all__ = ["Tensors", "parse_index"]
+__all__ = ["NAMED", "Tensors", "parse_index"]
 
-_NAMED = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
+NAMED = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
 
 def parse_index(text: str) -> Any:
@@ -108,7 +108,7 @@ class Tensors:
 
         Raises UsageError for a bad index, NotFoundError for an unknown name or an index out of bounds.
         """
-        matched = _NAMED.fullmatch(text)
+        matched = NAMED.fullmatch(text)
         if matched is None:
             raise UsageError(f"{text!r} is no TENSOR or TENSOR[slice]")
         name, index = matched[1], matched[2]

@@ -16,7 +16,7 @@ from emulator.session.program import Program
 from emulator.session.results import Ahead, Breakpoint, Step, Stop, Write
 from formats.errors import NotFoundError
 
-__all__ = ["Traveller"]
+__all__ = ["Traveller", "key_of"]
 
 # What completes next: its time and its engine or queue. Returns why to stop before it, None to go on.
 Before = Callable[[int, "Sequencer | DmaQueue"], str | None]
@@ -109,7 +109,7 @@ class Traveller:
             return self._travel(lambda event: "until" if event.number >= number else None, check_first=True)
         target = self.program.resolve(text, self._focus[1])
         goal = Breakpoint(0, text, target.kind, target.where, target.places, target.owners)
-        return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*_key(owner)) else None)
+        return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*key_of(owner)) else None)
 
     @staticmethod
     def _count(count: int) -> int:
@@ -139,7 +139,7 @@ class Traveller:
                             if reason:
                                 break
                         if due is not None:
-                            hit = self._breakpoints.hit(*_key(due[1])) if look else ()
+                            hit = self._breakpoints.hit(*key_of(due[1])) if look else ()
                             reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
                             if reason:
                                 break
@@ -234,7 +234,7 @@ class Traveller:
         if due is None:
             return None
         time_ps, owner = due
-        core, name, pc, kind = _key(owner)
+        core, name, pc, kind = key_of(owner)
         if isinstance(owner, DmaQueue):
             transfer = owner.pending[0]
             return Ahead(core, name, pc, kind, transfer.text, self.program.source(core, transfer.engine, pc), time_ps)
@@ -264,7 +264,7 @@ class Traveller:
         return number, self._focus[1] if engine is None else engine_name(engine)
 
 
-def _key(owner: Sequencer | DmaQueue) -> tuple[int, str, int, str]:
+def key_of(owner: Sequencer | DmaQueue) -> tuple[int, str, int, str]:
     """Return core, engine or queue, pc and kind of what an engine or queue completes next."""
     if isinstance(owner, DmaQueue):
         return owner.core, owner.name, owner.pending[0].pc, "dma"

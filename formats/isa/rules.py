@@ -13,6 +13,7 @@ from formats.dtypes import DTYPES, Dtype
 from formats.isa.codec import generation_of
 from formats.isa.control import EventSemaphore
 from formats.isa.enums import ActivationFunction, UpdateMode
+from formats.isa.extension_dma import DmaIndirect
 from formats.isa.field import Enumeration
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.operand import PSUM_BASE
@@ -104,6 +105,8 @@ def _memory(word: Instruction, context: Context) -> Iterator[Finding]:
 
 
 def _start_partition(word: Instruction, context: Context) -> Iterator[Finding]:
+    if isinstance(word, DmaIndirect):
+        return  # indices are fetched one by one, not by lanes
     for use in context.uses:
         space, partition, _ = place(use.pattern.address)
         allowed = (0,) if use.partitions > 64 else (0, 64) if use.partitions > 32 else (0, 32, 64, 96)

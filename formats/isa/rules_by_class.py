@@ -25,6 +25,7 @@ from formats.isa.loader import CompareBranch, EventSemaphoreRangeClear, TensorLo
 from formats.isa.operand import PSUM_BASE, SBUF_PARTITION_STRIDE, DmaAddress
 from formats.isa.pe import LoadWeights, MatMul
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Rule, place, span
+from formats.isa.rules_extension import EXTENSION_RULES
 from formats.isa.vector import Cast, Copy, Memset, Reciprocal, TensorReduce, TensorScalar, TensorTensor
 
 __all__ = ["RULES"]
@@ -230,4 +231,5 @@ RULES: dict[type[Instruction], tuple[Rule, ...]] = {
     VectorTranspose: (Rule("At most 32 × 32, and dst has the shape of src turned.", "documented", "hardware.md 2.3",
                            _transposed),),
     SendReceive: (_same_elements("src", "peer_pattern"),),
+    **EXTENSION_RULES,
 }

@@ -94,10 +94,16 @@ def pack(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> PackRes
 
 
 def write_beside(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place and rename it there, so that no half-written file ever has its name."""
-    target = Path(path)
+    """Write a file beside its place and rename it there, so that no half-written file ever has its name.
+
+    A link stays and what it names is replaced; a device or a pipe gets the bytes.
+    """
+    target = Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a folder refuses this itself
+            return
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -108,7 +114,7 @@ def write_beside(path: str | os.PathLike[str], data: bytes) -> None:
             os.unlink(name)
             raise
     except OSError as error:
-        raise FormatError(f"cannot be written ({error.strerror or error})", path=str(target)) from None
+        raise FormatError(f"cannot be written ({error.strerror or error})", path=os.fspath(path)) from None
 
 
 def _parts(neff: Neff) -> dict[str, bytes]:

@@ -11,5 +11,5 @@ class BuildError(NeuronError, ValueError):
     """Tell that a trace holds an operation that no instruction word can express; names the kernel line."""
 
 
-class AllocationError(NeuronError):
+class AllocationError(NeuronError, ValueError):
     """Tell that the tiles which live at one point do not fit on chip; lists them."""

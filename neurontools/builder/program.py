@@ -10,8 +10,8 @@ from formats.errors import FormatError
 from formats.isa import (
     ActTableLoad,
     CoreBarrier,
-    MatMulMx,
     DmaIndirect,
+    MatMulMx,
     Memset,
     PseudoDmaTrigger,
     SendReceive,

@@ -36,7 +36,7 @@ def asm(
     .dialect, .input, .output, .constant, .var, .queue, .dma, .engine, and labels; docs/assembler.md describes them.
     """
     from neurontools.assembler import parse_program
-    from neurontools.files import need_folder, read_text
+    from neurontools.files import need_place, read_text
     from neurontools.render.table import count
 
     raw = raw or (output is not None and output.suffix == ".bin")
@@ -53,7 +53,9 @@ def asm(
             from neurontools.assemble_neff import to_neff
 
             data = to_neff(program)
-        need_folder(output.parent)
+        need_place(output)
+        if output.exists() and output.samefile(file):
+            raise typer.BadParameter(f"{output} is the program itself", param_hint="--output")
         with write_whole(output) as beside:
             beside.write_bytes(data)
         words = {engine: len(items) for engine, items in program.words.items()}

@@ -64,7 +64,7 @@ def check(
         ),
     ] = "warning",
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, json, sarif or junit; json is the same as --json.")
+        str, typer.Option("--format", metavar="FORMAT", help="text, json, sarif, junit, or dot: the wait-for graph of a hang.")
     ] = "text",
     suppressions: Annotated[
         Path | None,

@@ -69,6 +69,9 @@ def debug(
             "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
         ),
     ] = "auto",
+    journal: Annotated[
+        int, typer.Option("--journal", metavar="MB", min=0, help="Megabytes for going back in time; 0 for none.")
+    ] = 500,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document per command, each on a line.")] = False,
 ) -> None:
     """Step a kernel, a NEFF or an assembler program, and look inside.
@@ -76,7 +79,8 @@ def debug(
     A script runs as __main__ up to its first kernel launch, which is then debugged; what follows in it does not run.
     Commands are gdb's: step, stepi ENGINE, next, continue, until, break ENGINE:PC or FILE:LINE, info engines, x, print
     TENSOR[slice], list, disassemble, focus, help; unambiguous beginnings will do, an empty line repeats, # begins a
-    comment.  Breakpoints stop before the effect of an instruction.
+    comment.  Breakpoints stop before the effect of an instruction.  reverse-step, reverse-next, reverse-continue and
+    goto go back in time, last-write names who wrote a byte.
 
     Without a terminal, commands come from standard input.  With --commands, --execute or from a pipe the first command
     that fails ends the session with its exit status; the status is 5 when the execution faulted or hung.
@@ -92,7 +96,7 @@ def debug(
 
         lines = split_commands(commands) if commands is not None else []
         lines += read_text(execute).splitlines() if execute is not None else []
-        wanted = debugging.Request(file, arguments or [], inputs, target, lnc, seed, timing, nki, json)
+        wanted = debugging.Request(file, arguments or [], inputs, target, lnc, seed, timing, nki, json, journal)
         session = debugging.open_session(wanted)
         out.streamed = True
         for text in session.notes:

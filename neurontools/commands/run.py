@@ -10,7 +10,7 @@ import typer
 from neurontools.commands.lazy import command_app
 from neurontools.commands.options import ErrorExitCode, Json, Quiet, TargetName
 from neurontools.exits import ExitStatus
-from neurontools.files import need_folder
+from neurontools.files import need_place
 from neurontools.output import report
 
 
@@ -102,7 +102,7 @@ def run(
 
         for path in (outputs, save_neff):
             if path is not None:
-                need_folder(path.parent)
+                need_place(path)
         wanted = running.Request(file, arguments or [], target, lnc, inputs, outputs, save_neff, seed, timing, nki)
         if file.suffix == ".py":
             if inputs is not None:

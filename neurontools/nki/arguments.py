@@ -93,7 +93,10 @@ class Arguments:
         self.inputs: list[Input] = []
         self.framework = "numpy"
         self._seen: dict[int, int] = {}
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        try:
+            bound = inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{getattr(function, '__name__', 'kernel')}() {error}") from None
         for name, value in bound.arguments.items():
             map_structure(value, self._collect, name)
 
@@ -115,7 +118,7 @@ class Arguments:
         """Allocate the inputs of a trace; return arguments with each array replaced by its tensor."""
         tensors: list[NkiTensor] = []
         for one in self.inputs:
-            tensor = new_tensor(t, one.array.shape or (1,), one.dtype, MemoryRegion.shared_hbm, one.name, kind="input")
+            tensor = new_tensor(t, one.array.shape or (1,), one.dtype, MemoryRegion.private_hbm, one.name, kind="input")
             t.trace.inputs.append(tensor.allocation)
             tensors.append(tensor)
 

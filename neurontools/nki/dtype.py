@@ -139,7 +139,11 @@ def dtype_of(value: Any) -> DType:
     name = _name_of(value) if value is not None else None
     found = _BY_NAME.get(name) if name is not None else None
     if found is None:
-        raise NkiValidationError(f"dtype {value!r} is not an NKI data type (one of {', '.join(_BY_NAME)})")
+        from neurontools.nki.tracer import current  # which imports this module
+
+        message = f"dtype {value!r} is not an NKI data type (one of {', '.join(_BY_NAME)})"
+        running = current()
+        raise running.error(message) if running is not None else NkiValidationError(message)
     return found
 
 

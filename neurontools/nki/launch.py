@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from neurontools.nki.errors import KernelFaultError, NkiValidationError, Unsuppo
 from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_target, tracing
-from neurontools.trace import Allocation, Trace
+from neurontools.trace import Allocation, Source, Trace, View
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
@@ -74,12 +75,42 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
         with tracing(t):
             positional, keywords = arguments.bind(t)
             returned = function(*positional, **keywords)
-            programs.append(_finish(t, returned))
+            _refuse_unfinished(t, function, returned)
+            programs.append(_finish(t, returned, function))
     _match_outputs([one.trace for one in programs])
     return programs
 
 
-def _finish(t: Tracer, returned: Any) -> Traced:
+def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -> None:
+    """Refuse a body that has not run at all, and one that works on tensors of another launch."""
+    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+        returned.close()
+        what = f"{function.__name__} is a generator or coroutine; a kernel returns its results"
+        raise t.error(what, _line_of(function))
+    own = {id(allocation) for allocation in t.trace.allocations}
+    for op in t.ops:
+        for view in _views_of(op):
+            if id(view.allocation) not in own:
+                raise t.error(f"tensor {view.allocation.name} belongs to another launch of a kernel", op.source)
+
+
+def _views_of(op: Any) -> Iterator[View]:
+    """Return the views that an operation holds, whatever its kind."""
+    for name in type(op).__slots__:
+        held = getattr(op, name)
+        if isinstance(held, View):
+            yield held
+        elif isinstance(held, dict | tuple):
+            yield from (one for one in (held.values() if isinstance(held, dict) else held) if isinstance(one, View))
+
+
+def _line_of(function: Any) -> Source | None:
+    """Return where a kernel begins, for what is wrong with it as a whole."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else (code.co_filename, code.co_firstlineno)
+
+
+def _finish(t: Tracer, returned: Any, function: Callable[..., Any]) -> Traced:
     """Turn returned tensors, observed tensors and written inputs into the outputs of the trace."""
     trace = t.trace
     found: list[Allocation] = []
@@ -88,7 +119,8 @@ def _finish(t: Tracer, returned: Any) -> Traced:
         if not isinstance(value, NkiTensor):
             return value
         if value.on_chip:
-            raise t.error(f"the kernel returns {value.name} in {value.buffer.value}; results must be in HBM")
+            what = f"the kernel returns {value.name} in {value.buffer.value}; results must be in HBM"
+            raise t.error(what, _line_of(function))
         found.append(value.allocation)
         return value.view_of_storage
 

@@ -119,9 +119,9 @@ class Tracer:
         self.written: set[int] = set()
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
 
-    def error(self, message: str) -> NkiValidationError:
-        """Return the error to raise, with target and kernel line added."""
-        file, line = kernel_line()
+    def error(self, message: str, place: Source | None = None) -> NkiValidationError:
+        """Return the error to raise, with target and kernel line (or another `place`) added."""
+        file, line = place or kernel_line()
         return NkiValidationError(f"{message}, on {self.target.name} ({self.limits.generation}) at {file}:{line}")
 
     def unique_name(self, wanted: str) -> str:

@@ -200,7 +200,7 @@ class ViewMethods:
     def select(self, dim: int, index: Any) -> NkiTensor:
         """Return the view of one index of a dimension, which is removed (kept with size 1 for partitions)."""
         axis = self._axis(dim, "select", partition=True)
-        if isinstance(index, ViewMethods):
+        if isinstance(index, ViewMethods) or hasattr(index, "tile"):
             if axis == 0 and self._row:
                 raise complain(f"{self.name}: dynamic select of dim 0, the partition dimension of an on-chip tensor")
             new = self._make(
@@ -245,7 +245,8 @@ class ViewMethods:
         return self._by_vector(new, vector_offset, step)
 
     def _by_scalar(self, new: NkiTensor, index: Any, step: int) -> NkiTensor:
-        """Return `new`, shifted by the number in a 1 x 1 tile times `step` bytes."""
+        """Return `new`, shifted by the number in a 1 x 1 tile, or in a register, times `step` bytes."""
+        index = getattr(index, "tile", index)
         self._index_tile(index)
         if index.size != 1:
             raise complain(f"{self.name}: a dynamic index has {index.size} elements, must be one")

@@ -12,7 +12,21 @@ from neurontools.render.run import fault, fault_lines, hang, source
 from neurontools.render.table import bold, bytes_text, count, duration, table
 
 if TYPE_CHECKING:
-    from emulator.session import Ahead, Breakpoint, Disassembly, Examined, Listing, State, Step, Stop, TensorValue
+    from emulator.session import (
+        Ahead,
+        Breakpoint,
+        Disassembly,
+        Examined,
+        LastWrite,
+        Listing,
+        Mark,
+        Moved,
+        State,
+        Step,
+        Stop,
+        TensorValue,
+        When,
+    )
 
 __all__ = ["plain", "text_of"]
 
@@ -97,6 +111,50 @@ def _stop(stop: Stop) -> Iterator[str]:
         yield _ahead(stop.ahead)
     elif stop.reason in ("step", "line", "until") and stop.completions:
         yield "=> nothing is left to complete"
+
+
+def _moved(moved: Moved) -> Iterator[str]:
+    far = count(abs(moved.completions), "completion")
+    way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else "nowhere else to go"
+    yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
+    if moved.reason == "breakpoint":
+        yield bold(f"breakpoint {', '.join(map(str, moved.breakpoints))}")
+    elif moved.reason == "start":
+        yield "this is the beginning"
+    elif moved.reason == "fault" and moved.fault is not None:
+        yield from fault_lines(moved.fault)
+    elif moved.reason == "hang" and moved.hang is not None:
+        yield from moved.hang.text().splitlines()
+    elif moved.reason == "interrupted":
+        yield bold("interrupted")
+    elif moved.reason == "finished":
+        yield "the program has ended"
+    if moved.ahead is not None:
+        yield _ahead(moved.ahead)
+
+
+def _mark(mark: Mark) -> Iterator[str]:
+    yield f"mark {mark.name}: {count(mark.events, 'event')}, {duration(mark.time_ps)}"
+
+
+def _when(when: When) -> Iterator[str]:
+    yield f"{count(when.events, 'event')}, {duration(when.time_ps)}"
+    for mark in when.marks:
+        yield "  " + next(_mark(mark))
+    used = f"{bytes_text(when.recorded + when.checkpoint_bytes)} of {bytes_text(when.budget)}"
+    yield f"  {count(when.undoable, 'completion')} at hand, {count(when.checkpoints, 'checkpoint')}, {used}"
+
+
+def _last_write(item: LastWrite) -> Iterator[str]:
+    if item.number is None:
+        yield f"{item.where}: no instruction or transfer has written there"
+        return
+    where = _where(item.core, item.engine, item.pc or 0, item.kind)
+    line = f"  ({_place(item.source)})" if item.source is not None else ""
+    yield f"{item.where}: written last by #{item.number} at {duration(item.time_ps or 0)}"
+    yield f"  {where}  {item.text}{line}"
+    for write in item.writes:
+        yield f"  wrote {_write(write, item.core)}"
 
 
 def _step(step: Step) -> Iterator[str]:
@@ -315,6 +373,10 @@ _LINES: dict[str, Callable[[Any], Iterator[str]]] = {
     "Examined": _examined,
     "TensorValue": _tensor,
     "Notice": _notice,
+    "Moved": _moved,
+    "Mark": _mark,
+    "When": _when,
+    "LastWrite": _last_write,
 }
 _TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "EngineRow": _engines,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import ml_dtypes
@@ -49,4 +50,40 @@ def test_objects_and_lone_arrays_are_refused(tmp_path: Path) -> None:
 def test_a_wrong_type_name_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=np.ones(3, np.uint16), a__dtype__=np.array("bfloat17"))
     with pytest.raises(FormatError, match="element type"):
+        load_arrays(tmp_path / "x.npz")
+
+
+def test_every_kind_of_damage_is_a_format_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, a=np.arange(5000, dtype=np.float32))
+    whole = path.read_bytes()
+    central = whole.find(b"PK\x01\x02")
+    refused = 0
+    # Beside chance: encrypted (flag bit 0), patched data (bit 5), an unknown method, a later version of the format.
+    edits = [(at, whole[at] ^ 0x41) for at in range(0, len(whole), 97)] + [(at, whole[at] ^ 0xFF) for at in range(180)]
+    edits += [(central + 8, 1), (central + 8, 32), (central + 10, 99), (central + 6, 255)]
+    for at, byte in edits:
+        path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+        try:
+            load_arrays(path)
+        except FormatError as error:
+            refused += "\n" not in str(error)
+    assert refused > len(edits) // 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': ((((",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{}",
+    ],
+)
+def test_hostile_headers_are_refused(tmp_path: Path, header: str) -> None:
+    text = header.encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+    with pytest.raises((FormatError, MemoryError)):
         load_arrays(tmp_path / "x.npz")

@@ -160,3 +160,11 @@ def test_a_neff_takes_inputs(cli: Cli, program_file: Path, tmp_path: Path) -> No
 
 def test_files_that_are_none(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_files(cli, "check", tmp_path)
+
+
+def test_the_graph_of_a_hang(cli: Cli, root: Path, race: Path) -> None:
+    ended = cli("check", root / "examples" / "deadlock.s", "--format", "dot")
+    assert ended.status == 1 and ended.out.startswith("digraph hang {")
+    assert '"nc0 DVE" -> "nc0 Activation" [label="Activation pc 1: blocked", color=red];' in ended.out
+    assert '"nc0 Pool" [label="nc0 Pool pc 1\\nS[4]>=1, is 0"];' in ended.out
+    assert cli("check", race, "--format", "dot") == (1, "", "")

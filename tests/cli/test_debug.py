@@ -77,7 +77,7 @@ def golden(name: str, ended: Ended) -> None:
     assert ended.out == path.read_text()
 
 
-@pytest.mark.parametrize("name", ["stepping", "breakpoints"])
+@pytest.mark.parametrize("name", ["stepping", "breakpoints", "time_travel"])
 def test_golden_sessions(cli: Cli, double: Path, name: str) -> None:
     ended = cli("debug", double, "--inputs", "in.npz", "--no-timing", "-x", GOLDEN / f"{name}.cmd")
     assert (ended.status, ended.err) == (0, "")
@@ -103,6 +103,26 @@ def test_a_kernel_is_debugged_at_its_first_launch(cli: Cli, kernel: Path) -> Non
     assert "swallowed" not in ended.out and "\nafter\n" not in ended.out
     assert "kernel.py:11)" in ended.out, "stopped before the line"
     assert "[0., 1., 2.]" in ended.out and "[16., 18., 20.]" in ended.out
+
+
+def test_time_travel_as_json(cli: Cli, double: Path) -> None:
+    commands = "b dve:2; c; mark here; rs; g here; g end; when; lw y[3]; lw psum:0:0"
+    ended = cli("debug", double, "--inputs", "in.npz", "--no-timing", "-c", commands, "--json")
+    assert ended.status == 0
+    values = {document["inputs"]["command"]: document["result"]["value"] for document in documents(ended)}
+    back = values["rs"]
+    assert (back["reason"], back["completions"], back["events"], back["ahead"]["pc"]) == ("step", -1, 7, 1)
+    assert values["mark here"] == {"name": "here", "events": 8, "time_ps": 4}
+    assert values["g here"]["completions"] == 1 and values["g end"]["reason"] == "finished"
+    assert values["when"]["marks"] == [values["mark here"]] and values["when"]["budget"] == 500_000_000
+    assert (values["lw y[3]"]["engine"], values["lw y[3]"]["kind"]) == ("qOut", "dma")
+    assert values["lw psum:0:0"]["number"] is None
+
+
+def test_the_journal_has_a_size(cli: Cli, double: Path) -> None:
+    assert cli("debug", double, "--journal", "1", "-c", "s 3; rs 2; when").status == 0
+    ended = cli("debug", double, "--journal", "0", "-c", "s 3; rs")
+    assert ended.status == 2 and "keeps no journal" in ended.err
 
 
 def test_a_kernel_on_two_cores(cli: Cli, kernel: Path) -> None:

@@ -146,3 +146,18 @@ def test_partitions_that_a_shuffle_leaves_alone_are_not_written() -> None:
     operand = resolve(word, "dst")
     assert operand is not None
     assert [(r.first, r.partitions) for r in operand.regions] == [(1, 6), (8, 24), (33, 6), (40, 24)]
+
+
+def test_words_that_touch_some_partitions_only_have_regions_of_those() -> None:
+    flat = AccessPattern(0, (1, 1, 1, 1, 1), (4, 1, 1, 1, 1))
+    sparse = isa.NonzeroWithCount(src=flat, dst=flat._replace(address=64), src_dtype=10, dst_dtype=8, channels=40)
+    for name in ("src", "dst"):
+        found = resolve(sparse, name, "Pool")
+        assert found is not None and found.view.shape[0] == 40
+        assert [(region.first, region.partitions) for region in found.regions] == [(0, 1), (16, 1), (32, 1)]
+    scaled = isa.QuantizeMx(src=flat, dst=flat._replace(address=64), scale=flat._replace(address=0x100080),
+                            src_dtype=6, dst_dtype=0x83, scale_dtype=3, channels=64, scale_channels=36)
+    found = resolve(scaled, "scale", "DVE", "trn3")
+    assert found is not None and [(r.first, r.partitions) for r in found.regions] == [(4, 4), (36, 4)]
+    whole = resolve(scaled, "dst", "DVE", "trn3")
+    assert whole is not None and [(r.first, r.partitions) for r in whole.regions] == [(0, 64)]

@@ -118,3 +118,20 @@ def test_a_hang_is_the_last_event() -> None:
     events = events_of(device)
     assert [event.kind for event in events] == ["instruction", "hang"]
     assert events[-1].instruction is device.hang and device.step() is None
+
+
+def test_the_graph_of_a_cycle() -> None:
+    hang = hang_of({
+        "PE": [nop("S[6]>=1 S[5]++@complete")],
+        "DVE": [nop("S[5]>=1 S[6]++@complete"), nop("S[6]++@complete")],
+        "SP": [nop("S[9]>=1")],
+    }, timing=False)
+    graph = hang.graph()
+    assert [(node["id"], node["condition"], node["present"]) for node in graph["nodes"]] == [
+        ("nc0 PE", "S[6]>=1", 0), ("nc0 DVE", "S[5]>=1", 0), ("nc0 SP", "S[9]>=1", 0)]
+    assert [(e["from"], e["to"], e["state"], e["signals"], e["cycle"]) for e in graph["edges"]] == [
+        ("nc0 PE", "nc0 DVE", "blocked", 2, True), ("nc0 DVE", "nc0 PE", "blocked", 1, True)]
+    assert graph["cycles"] == [["nc0 DVE", "nc0 PE"]]
+    dot = hang.dot()
+    assert dot.startswith("digraph hang {") and dot.count("->") == 2 and dot.endswith("}")
+    assert '"nc0 SP" [label="nc0 SP pc 0\\nS[9]>=1, is 0", shape=box];' in dot

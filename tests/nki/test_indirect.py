@@ -160,9 +160,7 @@ def test_a_dynamic_select_starts_where_the_number_says(target: str, dim: int) ->
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_a_transpose_counts_indices_down_the_partitions(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transpose_counts_indices_down_the_partitions(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
     data = RNG.standard_normal((300, 48)).astype(ml_dtypes.bfloat16)
     indices = RNG.integers(0, 300, (128, columns)).astype(np.int32)
@@ -173,6 +171,46 @@ def test_dma_adds_in_fp32_from_hbm_and_sbuf(target: str) -> None:
     a, b, c = (RNG.standard_normal((100, 3, 11)).astype(ml_dtypes.bfloat16) for _ in range(3))
     wanted = (a.astype(np.float32) + b.astype(np.float32) + c.astype(np.float32)).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(added(a, b, c, nl.bfloat16), wanted)
+
+
+@nki.jit
+def by_register(data: Any, at: Any, narrow: Any) -> Any:
+    first, second = nisa.register_alloc(3), nisa.register_alloc()
+    nisa.register_load(second, at)
+    third = nisa.register_alloc(load(narrow)[1:2, 0:1])
+    tile = nl.ndarray((4, data.shape[1]), data.dtype, nl.sbuf)
+    for row, register in enumerate((first, second, third)):
+        nisa.dma_copy(tile[row : row + 1], data.ap([[1, data.shape[1]]], scalar_offset=register, indirect_dim=0))
+    nisa.register_move(second, first)
+    nisa.register_move(first, 1)
+    nisa.dma_copy(tile[3:4], data.select(0, first))
+    number = nl.ndarray((1, 1), nl.uint32, nl.shared_hbm)
+    nisa.register_store(number, second)
+    return store(tile), number
+
+
+def test_registers_give_starts_and_come_back(target: str) -> None:
+    data = RNG.standard_normal((9, 20)).astype(np.float32)
+    got, number = by_register(data, np.array([[7]], np.uint32), np.array([[0], [5]], np.int16))
+    np.testing.assert_array_equal(got, data[[3, 7, 5, 1]])
+    assert number[0, 0] == 3
+
+
+def test_what_registers_cannot_do_is_said() -> None:
+    def body() -> None:
+        register = nisa.register_alloc()
+        for act in (bool, int, range):
+            with pytest.raises(TypeError, match="not known while the kernel is traced"):
+                act(register)
+        for bad, message in ((1 << 32, "32 bits"), ("x", "must be an integer"), (1.5, "must be an integer")):
+            with pytest.raises(NkiValidationError, match=message):
+                nisa.register_move(register, bad)
+        with pytest.raises(NkiValidationError, match="must have one element"):
+            nisa.register_load(register, nl.ndarray((2, 1), nl.int32, nl.sbuf))
+        with pytest.raises(NkiValidationError, match="must be a register"):
+            nisa.register_store(nl.ndarray((1, 1), nl.int32, nl.sbuf), 3)
+
+    trace_body(body)
 
 
 def test_what_indices_cannot_do_is_said() -> None:

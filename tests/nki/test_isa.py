@@ -10,7 +10,6 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats import isa
 from formats.dtypes import Dtype
-from formats.errors import UnsupportedError
 from neurontools.trace import ComputeOp, DmaOp, MatmulOp, Space, Trace
 from tests.nki.support import compute_ops, names, trace_body
 
@@ -259,12 +258,6 @@ def test_stream_shuffle_broadcasts_a_partition() -> None:
     made = only(trace_body(body))
     assert isinstance(made, ComputeOp) and made.fields == {"mask": (0,) * 32}
     assert made.operands["src"].partitions == 1 and made.operands["dst"].partitions == 32
-
-
-@pytest.mark.parametrize("name", nisa.later.LATER)
-def test_names_of_later_bundles_say_so(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"nisa.{name} is not supported yet"):
-        getattr(nisa, name)()
 
 
 def test_instructions_outside_a_kernel_are_errors() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from neurontools.commands.lazy import command_app
 from neurontools.commands.options import Json
-from neurontools.files import need_folder
+from neurontools.files import need_folder, need_place
 from neurontools.output import report, write_whole
 
 
@@ -30,7 +30,9 @@ def pack(
 
     with report("neff pack", json, folder=folder, output=output) as out:
         need_folder(folder)
-        need_folder(output.parent)
+        need_place(output)
+        if output.resolve().is_relative_to(folder.resolve()):
+            raise typer.BadParameter(f"{output} is inside the folder and would be packed too", param_hint="--output")
         with write_whole(output) as beside:
             made = neff.pack(folder, beside)
         out.result = {"output": str(output), "size": made.size, "method": made.method}

@@ -31,13 +31,19 @@ from neurontools.nki.isa.gpsimd import (
     topk,
 )
 from neurontools.nki.isa.instruction import NkiInstruction
-from neurontools.nki.isa.later import *  # noqa: F403  the documented names that are refused
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
 from neurontools.nki.isa.moves import memset, nc_stream_shuffle, tensor_copy
 from neurontools.nki.isa.multicore import core_barrier, get_nc_sub_version, get_nc_version, sendrecv
 from neurontools.nki.isa.mx import nc_matmul_mx, quantize_mx
 from neurontools.nki.isa.random_numbers import dropout, rand2, rand_get_state, rand_set_state, rng, set_rng_seed
 from neurontools.nki.isa.reduce import tensor_reduce
+from neurontools.nki.isa.registers import (
+    VirtualRegister,
+    register_alloc,
+    register_load,
+    register_move,
+    register_store,
+)
 from neurontools.nki.isa.search import bn_aggr, bn_stats, max8, nc_find_index8, nc_match_replace8
 from neurontools.nki.isa.selection import (
     exponential,
@@ -58,6 +64,7 @@ from neurontools.nki.isa.vector import (
 __all__ = [
     "NkiInstruction",
     "NkiValidationError",
+    "VirtualRegister",
     "activate2",
     "activation",
     "activation_reduce",
@@ -99,6 +106,10 @@ __all__ = [
     "range_select",
     "reciprocal",
     "reduce_cmd",
+    "register_alloc",
+    "register_load",
+    "register_move",
+    "register_store",
     "rng",
     "scalar_engine",
     "scalar_tensor_tensor",

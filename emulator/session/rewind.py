@@ -1,0 +1,223 @@
+"""Going back, and to any time or event, on the journal of a session."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from emulator.journal import Entry, Journal
+from emulator.session.errors import UsageError
+from emulator.session.interrupt import Flag, interruptible
+from emulator.session.names import parse_number, parse_time
+from emulator.session.places import meets, regions_of_text
+from emulator.session.results import LastWrite, Mark, Moved, When
+from emulator.session.travel import Traveller, key_of
+from formats.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from emulator.session.tensors import Tensors
+
+__all__ = ["Rewinder"]
+
+_MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_ENDS = ("start", "end")
+
+
+class Rewinder(Traveller):
+    """The half of a session that goes back. Positions are counts of events that have been reported."""
+
+    _journal: Journal | None
+    _marks: dict[str, int]
+    tensors: Tensors
+
+    @property
+    def journal(self) -> Journal:
+        """Return the journal; UsageError where the session keeps none."""
+        if self._journal is None:
+            raise UsageError("this session keeps no journal: it was opened with a budget of 0 bytes")
+        return self._journal
+
+    def reverse_step(self, count: int = 1) -> Moved:
+        """Take back the last `count` completions; breakpoints on the way stop it, as they stop `step`."""
+        number = self._count(count)
+        journal = self.journal
+        here = self._position()
+        for undone in range(1, min(number, here)):
+            if self._breaks(journal.log[here - undone]):
+                return self._back(here - undone, "breakpoint")
+        return self._back(here - number, "step")
+
+    def reverse_next(self, count: int = 1) -> Moved:
+        """Go back to where the focus engine began its source line, or the line before when it stands at a beginning.
+
+        Without line information that is one instruction of the engine. Breakpoints on the way stop it.
+        """
+        start = self._position()
+        for _ in range(self._count(count)):
+            found = self._reverse_next()
+            if found.reason != "line":
+                break
+        return found._replace(completions=found.events - start)
+
+    def _reverse_next(self) -> Moved:
+        log, here = self.journal.log, self._position()
+        core, name = self._focus
+        own = [index for index in range(here) if log[index].owner[:2] == (core, name)]
+        if not own:
+            return self._back(0, "line")
+        line = self._line_of(log[own[-1]])
+        while len(own) > 1 and line is not None and self._line_of(log[own[-2]]) == line:
+            own.pop()
+        target = own[-2] + 1 if len(own) > 1 else 0
+        for index in range(here - 1, target, -1):
+            if self._breaks(log[index]):
+                return self._back(index, "breakpoint")
+        return self._back(target, "line")
+
+    def _line_of(self, entry: Entry) -> tuple[str | None, int | None] | None:
+        source = self.program.source(*entry.owner[:3])
+        return None if source is None else (source.file, source.line)
+
+    def reverse_continue(self) -> Moved:
+        """Go back to the stop before: the last place where `continue` would have stopped, or the beginning."""
+        log = self.journal.log
+        if self._breakpoints.active:
+            for index in range(self._position() - 1, -1, -1):
+                if self._breaks(log[index]):
+                    return self._back(index, "breakpoint")
+        return self._back(0, "start")
+
+    def goto(self, where: str) -> Moved:
+        """Go to a time ("2.5us": all that completes until then), an event ("#12": up to and with it), or a mark.
+
+        "start" and "end" are the ends of the program. Breakpoints do not stop it.
+        """
+        journal, text = self.journal, where.strip()
+        here = self._position()
+        time_ps = parse_time(text)
+        if text in self._marks:
+            target = self._marks[text]
+        elif text == "start":
+            target = 0
+        elif text == "end":
+            return self._forward(None, None)
+        elif time_ps is not None:
+            if time_ps >= self.time_ps:
+                return self._forward(None, time_ps)
+            return self._back(min(here, journal.count_until(time_ps)), "goto")
+        elif text.startswith("#"):
+            number = parse_number(text[1:], "an event number")
+            if number < 0:
+                raise UsageError(f"{number} is not an event number")
+            target = journal.count_before(number + 1) if number < self.events else number + 1
+            if number >= self.events:
+                return self._forward(number, None)
+        elif _MARK.fullmatch(text):
+            raise NotFoundError(f"no mark {text!r}; there is {', '.join((*self._marks, *_ENDS))}")
+        else:
+            raise UsageError("go where? TIME (2.5us), #EVENT, a mark, start or end")
+        if target > here:
+            return self._forward(None, None, target)
+        return self._back(target, "goto")
+
+    def mark(self, name: str) -> Mark:
+        """Name the place where the session stands, for `goto`."""
+        if not _MARK.fullmatch(name) or name in _ENDS:
+            raise UsageError(f"{name!r} is no name for a mark: letters, digits, _ . - and not start or end")
+        self._marks[name] = self._position()
+        return Mark(name, self.events, self.time_ps)
+
+    def when(self) -> When:
+        """Return where the session stands in time, the marks, and how far back is at hand."""
+        journal = self.journal
+        position = self._position()
+        marks = tuple(
+            Mark(name, *self._event_and_time(at)) for name, at in sorted(self._marks.items(), key=lambda item: item[1])
+            if at <= len(journal.log)
+        )  # fmt: skip
+        ahead = len(journal.log) - position
+        return When(self.events, self.time_ps, marks, max(journal.records - ahead, 0), journal.nbytes,
+                    len(journal.checkpoints) - 1, journal.checkpoint_bytes, journal.budget)  # fmt: skip
+
+    def last_write(self, where: str) -> LastWrite:
+        """Return what wrote last into an address (with "/BYTES" a range), a tensor or a slice of it; see `examine`."""
+        regions, text = regions_of_text(self.device, self.tensors, where.strip(), self._focus[0])
+        journal = self.journal
+        found = journal.last_write(regions, meets, self._position())
+        if found is None:
+            return LastWrite(text, None, None, 0, "", None, (), "")
+        core, engine, pc, kind = found.owner
+        hits = tuple(mine for mine in found.regions if any(meets(mine, other) for other in regions))
+        if kind == "dma":
+            starter = next((q.engine for q in self.device.queues if (q.core, q.name) == (core, engine)), engine)
+            words, source = self.program.text(core, starter, pc), self.program.source(core, starter, pc)
+        else:
+            words, source = self.program.text(core, engine, pc), self.program.source(core, engine, pc)
+        return LastWrite(
+            text, found.number, found.time_ps, core, engine, pc, tuple(map(self._write, hits)), words, source, kind
+        )
+
+    # --- moving ------------------------------------------------------------------------------------------------------
+
+    def _position(self) -> int:
+        """Return how many events have been reported; one that is ready but was not returned does not count."""
+        return self.journal.count_before(self.events)
+
+    def _event_and_time(self, position: int) -> tuple[int, int]:
+        log = self.journal.log
+        return (log[position - 1].number + 1, log[position - 1].time_ps) if position else (0, 0)
+
+    def _breaks(self, entry: Entry) -> bool:
+        return any(each.matches(*entry.owner) for each in self._breakpoints.active)
+
+    def _back(self, target: int, reason: str) -> Moved:
+        journal, flag = self.journal, Flag()
+        here, wanted = self._position(), max(target, 0)
+        with interruptible(flag):
+            at = journal.back_to(wanted, lambda: flag.raised)
+        self.events, self.time_ps = self._event_and_time(at)
+        self._reported = -1
+        hit: tuple[int, ...] = ()
+        if at != wanted:
+            reason = "interrupted"
+        elif reason == "breakpoint":
+            hit = self._hit()
+            self._reported = self.device.steps
+        elif at == 0 and (target < 0 or reason == "line"):
+            reason = "start"
+        return self._moved(reason, here, hit)
+
+    def _hit(self) -> tuple[int, ...]:
+        """Return the breakpoints on what completes next, and count them."""
+        due = self.device.ahead()
+        if due is not None:
+            return self._breakpoints.hit(*key_of(due[1]))
+        refused = self._refused()
+        return () if refused is None else self._breakpoints.hit(*refused, "instruction")
+
+    def _forward(self, number: int | None, time_ps: int | None, count: int | None = None) -> Moved:
+        """Go on to an event, a time, a number of events or the end, past breakpoints."""
+        device, flag = self.device, Flag()
+        here = at = self._position()
+        reason = "goto"
+        with interruptible(flag):
+            while (count is None or at < count) and (number is None or self.events <= number):
+                if flag.raised:
+                    reason = "interrupted"
+                    break
+                if time_ps is not None:
+                    due = device.ahead()
+                    if due is not None and due[0] > time_ps:
+                        break
+                event = device.step()
+                if event is None:
+                    reason = device.outcome
+                    break
+                self.events, self.time_ps, at = event.number + 1, event.time_ps, at + 1
+        self._reported = -1
+        return self._moved(reason, here, ())
+
+    def _moved(self, reason: str, before: int, hit: tuple[int, ...]) -> Moved:
+        stop = self._stop(reason, (), 0, hit)
+        moved = self._position() - before
+        return Moved(reason, self.time_ps, self.events, moved, hit, stop.ahead, stop.fault, stop.hang)

@@ -1,0 +1,116 @@
+"""Where undefined bytes go: the words that move them exactly, and those that let none through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+from emulator.checks import Finding
+from neurontools.nki.launch import build_neff
+from tests.checks.support import checked, serious
+
+LIVE = 20
+
+
+def run(body: Any, rows: int = 32, columns: int = 32, stored: tuple[int, int] | None = None) -> list[Finding]:
+    """Load `LIVE` rows of a tile, let `body` make another from it, store some of that."""
+
+    def kernel(x: Any) -> Any:
+        part = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=part[0:LIVE, 0:columns], src=x[0:LIVE, 0:columns])
+        result = body(part)
+        size = stored or tuple(result.shape)
+        out = nl.ndarray(size, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=result[0 : size[0], 0 : size[1]])
+        return out
+
+    x = np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
+    neff: Any = build_neff(kernel, (x,), {}, target="trn2")
+    found, device = checked(neff, {neff.inputs[0].name: x}, ("initcheck",))
+    assert device.outcome == "finished", device.fault
+    # The truth: what is undefined is NaN here, and nothing that these kernels compute is.
+    nans = int(np.isnan(next(iter(device.outputs().values()))).sum())
+    bytes_ = sum(int(finding.details["bytes"]) for finding in serious(found))
+    assert bytes_ == 4 * nans
+    return serious(found)
+
+
+def tile(shape: tuple[int, int], buffer: Any = None) -> Any:
+    return nl.ndarray(shape, dtype=nl.float32, buffer=buffer or nl.sbuf)
+
+
+def transposed(part: Any) -> Any:
+    turned = tile((part.shape[1], part.shape[0]))
+    nisa.nc_transpose(dst=turned, data=part, engine=nisa.vector_engine)
+    return turned
+
+
+def transposed_by_pe(part: Any) -> Any:
+    turned = tile((part.shape[1], part.shape[0]), nl.psum)
+    nisa.nc_transpose(dst=turned, data=part, engine=nisa.tensor_engine)
+    result = tile((part.shape[1], part.shape[0]))
+    nisa.tensor_copy(dst=result, src=turned)
+    return result
+
+
+def reduced(part: Any) -> Any:
+    total = tile((part.shape[0], 1))
+    nisa.tensor_reduce(dst=total, op=nl.add, data=part, axis=1, keepdims=True)
+    return total
+
+
+def overwritten(part: Any) -> Any:
+    result = tile(tuple(part.shape))
+    nisa.tensor_copy(dst=result, src=part)
+    nisa.memset(dst=result, value=1.0)
+    return result
+
+
+def in_place(part: Any) -> Any:
+    nisa.tensor_scalar(dst=part, data=part, op0=nl.add, operand0=1.0)
+    nisa.activation(dst=part, op=nl.tanh, data=part)
+    return part
+
+
+def product(part: Any) -> Any:
+    """The undefined rows are summed over: every element depends on them."""
+    total = tile((part.shape[1], part.shape[1]), nl.psum)
+    nisa.nc_matmul(dst=total, stationary=part, moving=part)
+    result = tile((part.shape[1], part.shape[1]))
+    nisa.tensor_copy(dst=result, src=total)
+    return result
+
+
+def live_product(part: Any) -> Any:
+    total = tile((part.shape[1], part.shape[1]), nl.psum)
+    live = part[0:LIVE, 0 : part.shape[1]]
+    nisa.nc_matmul(dst=total, stationary=live, moving=live)
+    result = tile((part.shape[1], part.shape[1]))
+    nisa.tensor_copy(dst=result, src=total)
+    return result
+
+
+@pytest.mark.parametrize("body", [transposed, transposed_by_pe, reduced, in_place, product])
+def test_undefined_rows_are_followed(body: Any) -> None:
+    (finding, *_) = run(body)
+    assert finding.kind == "undefined-output" and finding.site.source is not None
+    assert finding.tensor == "part" and finding.region is not None and finding.region.space == "SBUF"
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        (transposed, (32, LIVE)),
+        (transposed_by_pe, (32, LIVE)),
+        (reduced, (LIVE, 1)),
+        (in_place, (LIVE, 32)),
+        (overwritten, (32, 32)),
+        (live_product, (32, 32)),
+    ],
+)
+def test_defined_parts_are_clean(body: Any, stored: tuple[int, int]) -> None:
+    assert run(body, stored=stored) == []

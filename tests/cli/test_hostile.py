@@ -1,0 +1,162 @@
+"""Full disks, closed streams, outputs that are devices or links, keys pressed at the wrong time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formats.errors import FormatError
+from formats.neff.packing import write_beside
+from neurontools.output import write_whole
+from tests.cli.conftest import Cli
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="this system has no device that is always full")
+
+
+def started(root: Path, *arguments: object, **streams: Any) -> subprocess.Popen[str]:
+    code = "import sys; from neurontools.cli import main; print('up', file=sys.stderr, flush=True); sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        text=True,
+        **{"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL, **streams},
+    )
+
+
+def notes(process: subprocess.Popen[str]) -> str:
+    """Return what the process says on standard error, after the line that tells that it is up."""
+    _, text = process.communicate(timeout=60)
+    return text.removeprefix("up\n")
+
+
+@needs_full
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (("neff", "ls", "FILE"), 3, "neurontools: no space left on device\n"),
+        (("neff", "ls", "FILE", "--json"), 3, "neurontools: no space left on device\n"),
+        (("neff", "ls", "missing.neff", "--json"), 4, "neurontools: missing.neff: no such file\n"),
+        (("debug", "FILE", "--json", "-c", "info engines"), 3, "neurontools: no space left on device\n"),
+    ],
+)
+def test_a_full_disk_behind_stdout_is_one_line(
+    root: Path, program_file: Path, arguments: tuple[str, ...], status: int, says: str
+) -> None:
+    with FULL.open("w") as full:
+        process = started(root, *(program_file if one == "FILE" else one for one in arguments), stdout=full)
+        assert notes(process) == says
+    assert process.returncode == status
+
+
+@needs_full
+def test_a_full_disk_behind_stderr_keeps_the_status(root: Path) -> None:
+    with FULL.open("w") as full:
+        code = "import sys; from neurontools.cli import main; sys.exit(main(['neff', 'ls', 'missing.neff']))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=root, stderr=full, stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (4, b"")
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_closed_streams_are_empty_ones(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, program_file: Path, closed: str
+) -> None:
+    monkeypatch.setattr(sys, closed, None)
+    ended = cli("debug", program_file) if closed == "stdin" else cli("neff", "ls", program_file)
+    assert ended.status == 0
+
+
+def test_help_into_a_closed_pipe_is_quiet(root: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = started(root, "--help", stdout=write)
+    os.close(write)
+    assert notes(process) == ""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize("write", [lambda path: _whole(path, b"new"), lambda path: write_beside(path, b"new")])
+def test_links_and_pipes_are_written_through(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write(link)
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write(pipe)
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]
+
+
+def _whole(path: Path, data: bytes) -> None:
+    with write_whole(path) as beside:
+        beside.write_bytes(data)
+
+
+@needs_full
+def test_a_full_device_as_output_stays_and_is_named() -> None:
+    with pytest.raises(OSError, match="No space left") as caught:
+        _whole(FULL, b"new")
+    assert caught.value.filename == str(FULL)
+    with pytest.raises(FormatError, match=r"/dev/full: cannot be written"):
+        write_beside(FULL, b"new")
+    assert FULL.is_char_device()
+
+
+@pytest.mark.parametrize("option", ["--outputs", "--save-neff"])
+def test_an_output_that_is_a_folder_is_refused_before_the_run(
+    cli: Cli, root: Path, tmp_path: Path, option: str
+) -> None:
+    ended = cli("run", root / "examples" / "vector_add.py", option, tmp_path)
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.error_line == f"{tmp_path}: is a folder, not a file"
+
+
+def test_an_output_of_a_script_that_cannot_be_written_is_ours(cli: Cli, root: Path, tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 255)
+    ended = cli("run", root / "examples" / "vector_add.py", "--save-neff", path)
+    assert ended.status == 3
+    assert ended.error_line == f"{path}: cannot be written (file name too long)"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_command_writes_over_its_own_input(cli: Cli, program_text: str, program_file: Path, tmp_path: Path) -> None:
+    program = tmp_path / "x.neff"
+    program.write_text(program_text)
+    ended = cli("asm", program)
+    assert ended.status == 2 and "is the program itself" in ended.error_line
+    assert program.read_text() == program_text
+    folder = tmp_path / "unpacked"
+    assert cli("neff", "unpack", program_file, folder).status == 0
+    ended = cli("neff", "pack", folder, "-o", folder / "x.neff")
+    assert ended.status == 2 and "inside the folder" in ended.error_line
+
+
+SPIN = ".target trn2\n.engine sp\nhere:\n    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
+
+
+@pytest.mark.parametrize("command", [("run",), ("check",), ("debug", "--json", "-c", "continue")])
+def test_an_interrupt_ends_an_endless_program(root: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    program = tmp_path / "spin.s"
+    program.write_text(SPIN)
+    process = started(root, *command, program, stdout=subprocess.PIPE)
+    assert process.stderr is not None and process.stderr.readline() == "up\n"
+    time.sleep(1.5)  # past the imports: the program runs by now
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    if command[0] == "debug":
+        assert json.loads(out)["result"]["value"]["reason"] == "interrupted"
