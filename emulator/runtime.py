@@ -87,11 +87,11 @@ def run(
 
     `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
     types. `seed` shakes the schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
-    `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the device
-    a few times a second; `observers` see every event, are told of the loaded device (`attach`) and of the end (`finish`)
-    where they want to know, and what they keep in `findings` is returned; `max_steps` and `limit_ps` end what does not
-    end by itself. Faults and hangs are values of the result; raises InputError for wrong inputs, LoadError, UnsupportedError or FormatError where the file cannot be
-    loaded.
+    `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the
+    device a few times a second; `observers` see every event, are told of the loaded device (`attach`) and of the end
+    (`finish`) where they want to know, and what they keep in `findings` is returned; `max_steps` and `limit_ps` end
+    what does not end by itself. Faults and hangs are values of the result; raises InputError for wrong inputs and
+    unknown checks, LoadError, UnsupportedError or FormatError where the file cannot be loaded.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     cores = len(opened.subgraphs)

@@ -106,6 +106,7 @@ def _run(name: str, result: Any) -> dict[str, Any]:
         "instructions": result.stats.instructions,
         "fault": None if result.fault is None else render.fault(result.fault),
         "hang": None if result.hang is None else render.hang(result.hang),
+        "graph": None if result.hang is None else result.hang.graph(),
     }
 
 

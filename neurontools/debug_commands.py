@@ -90,6 +90,13 @@ def _when(session: Session, rest: str) -> Any:
     return session.when()
 
 
+def _why(session: Session, rest: str) -> Any:
+    from emulator.session.names import parse_core
+
+    core, engine = parse_core(rest)
+    return session.why(engine or None, core)
+
+
 def _restart(session: Session, rest: str) -> Any:
     _nothing(rest, "run")
     return session.restart()
@@ -160,6 +167,7 @@ TOPICS: dict[str, Callable[[Session], Any]] = {
 }
 
 _WHERE = "ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE, with ncN in front for one core"
+_PLACE = "ADDRESS[, BYTES], TENSOR, TENSOR[slice], S[8] or E[3]"
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
@@ -188,12 +196,19 @@ COMMANDS: dict[str, Command] = {
                 lambda session, rest: session.break_at(_needed(rest, _WHERE))),
         Command("tbreak", ("tb",), "WHERE", "the same, once",
                 lambda session, rest: session.tbreak(_needed(rest, _WHERE))),
+        Command("watch", ("wa",), "PLACE", f"stop behind what writes {_PLACE}",
+                lambda session, rest: session.watch(_needed(rest, _PLACE))),
+        Command("rwatch", (), "PLACE", "stop behind what reads there",
+                lambda session, rest: session.watch(_needed(rest, _PLACE), "read")),
+        Command("awatch", (), "PLACE", "stop behind what reads or writes there",
+                lambda session, rest: session.watch(_needed(rest, _PLACE), "access")),
         Command("delete", ("d",), "[NUMBER…]", "delete breakpoints, all without a number",
                 lambda session, rest: session.delete(*_numbers(rest))),
         Command("enable", ("en",), "[NUMBER…]", "enable breakpoints",
                 lambda session, rest: session.enable(*_numbers(rest))),
         Command("disable", ("dis",), "[NUMBER…]", "disable breakpoints",
                 lambda session, rest: session.disable(*_numbers(rest))),
+        Command("why", (), "[ncN] [ENGINE]", "show what an engine waits for, and who could signal it", _why),
         Command("info", ("i",), "|".join(TOPICS), "show what stands where", _info),
         Command("x", (), "/FORMAT ADDRESS", "show memory: a count, x d u f, b h w g or an element type; an engine or "
                 "device address, PARTITION:BYTE, psum:P:B, hbm:A or TENSOR+BYTES", _examine),

@@ -180,10 +180,10 @@ class Repl:
             return list(COMMANDS)
         if name == "goto":
             return [*(mark.name for mark in session.when().marks), "start", "end"]
-        if name in ("print", "x", "last-write"):
+        if name in ("print", "x", "last-write", "watch", "rwatch", "awatch"):
             return session.tensors.names(session.focus()[0])
         engines = ["pe", "act", "pool", "dve", "sp"]
-        if name in ("stepi", "disassemble", "focus"):
+        if name in ("stepi", "disassemble", "focus", "why"):
             return [*engines, *(f"nc{core.index}" for core in session.device.cores)]
         if name in ("break", "tbreak", "until"):
             queues = [queue.name for queue in session.device.queues]

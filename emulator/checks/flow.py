@@ -19,14 +19,15 @@ from formats.isa import Fp32Pass, ReduceCommand
 if TYPE_CHECKING:
     from emulator.core import Core
 
-__all__ = ["Flow", "outputs_of"]
+__all__ = ["Flow", "adds", "outputs_of"]
 
 _FIRST = 1          # acc_flags bit 0
 _UNTOUCHED = 255
 _QUADRANT = 32
 # Words whose results depend on all elements of a partition, and on all of a group of partitions.
 _WHOLE = ("MAX8", "FIND_INDEX8", "MATCH_REPLACE8", "BN_STATS", "BN_AGGREGATE", "N_GATHER", "SEQUENCE_BOUNDS")
-_MIXED = ("LOCAL_GATHER", "TOP_K", "NONZERO_WITH_COUNT", "TENSOR_PARTITION_REDUCE")
+_MIXED = ("LOCAL_GATHER", "TOP_K", "NONZERO_WITH_COUNT", "TENSOR_PARTITION_REDUCE",
+          "MATMUL_MX")
 # Words that put a number where a condition does not hold.
 _FILLED = ("on_false", "fill")
 
@@ -81,6 +82,11 @@ class Flow:
             lanes[:rows.size] = np.maximum(lanes[:rows.size], rows)
 
 
+def adds(word: Any) -> bool:
+    """Tell whether a word of the Tensor engine adds to what its output holds."""
+    return "acc_flags" in word.FIELDS and not word.acc_flags & _FIRST
+
+
 def outputs_of(flow: Flow, word: Any, engine: str, inputs: Inputs, outputs: Mapping[str, Operand],
                core: Core) -> dict[str, Marks | None]:
     """Return the marks of each output of a word; `inputs` hold those of outputs that it may leave as they are, too."""
@@ -121,6 +127,8 @@ def _one(word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shap
             if name in word.FIELDS:
                 value = np.asarray(getattr(word, name)).astype(operand.view.dtype)
                 found = np.where(operand.view.reshape(shape) == value, np.int16(0), found)
+    if before is not None and adds(word):
+        found = before if found is None else np.maximum(found, before)
     return found
 
 
@@ -156,13 +164,17 @@ def _chosen(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tup
     nothing = np.zeros(shape, np.int16)
     if predicate is None:
         return nothing
-    holds = np.broadcast_to(predicate.view.reshape(predicate.view.shape[0], -1).astype(bool), shape)
+    test = predicate.view.reshape(predicate.view.shape[0], -1).astype(bool)
+    if test.shape[0] != shape[0] or test.shape[1] not in (1, shape[1]):
+        whole: Marks = np.stack([nothing, *(_spread(word, value, shape) for value in marks.values())]).max(0)
+        return whole
+    holds = np.broadcast_to(test, shape)
     if getattr(word, "reverse", 0) or getattr(word, "reverse_predicate", 0):
         holds = ~holds
     others = [marks[name] for name in marks if name not in ("predicate", "src")]
     stays = before if not others and word.NAME == "COPY_PREDICATED" and before is not None else nothing
-    other = np.broadcast_to(others[0], shape) if others else stays
-    chosen = np.where(holds, np.broadcast_to(marks["src"], shape) if "src" in marks else nothing, other)
+    other = _spread(word, others[0], shape) if others else stays
+    chosen = np.where(holds, _spread(word, marks["src"], shape) if "src" in marks else nothing, other)
     asked = marks.get("predicate")
-    found: Marks = chosen if asked is None else np.maximum(chosen, np.broadcast_to(asked, shape))
+    found: Marks = chosen if asked is None else np.maximum(chosen, _spread(word, asked, shape))
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
-from emulator.checks.flow import Flow, outputs_of
+from emulator.checks.flow import Flow, adds, outputs_of
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes
 from emulator.dma.regions import side_regions
@@ -237,8 +237,7 @@ class Initcheck:
 
 def _keeps(word: Any) -> bool:
     """Tell whether a word may leave parts of its output as they are, or adds to them."""
-    return isinstance(word, isa.StreamShuffle) or word.NAME == "COPY_PREDICATED" or (
-        isinstance(word, isa.MatMul) and not word.acc_flags & 1)
+    return isinstance(word, isa.StreamShuffle) or word.NAME == "COPY_PREDICATED" or adds(word)
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

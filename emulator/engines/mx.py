@@ -26,6 +26,8 @@ __all__: list[str] = []
 
 _ROWS, _PACK, _QUADRANT, _SCALES = 8, 4, 32, 4
 _BIAS, _NAN_SCALE = 127, 255
+# fp32 is not documented; narrow tiles are stored so where a kernel runs with NKI_PRECISE_FP=0.
+_SOURCES = (Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT32)
 # Element type and its largest exponent.
 _QUANTIZED: dict[Dtype, tuple[Any, int]] = {Dtype.FLOAT8E4FN_X4: (ml_dtypes.float8_e4m3fn, 8),
                                             Dtype.FLOAT8E5_X4: (ml_dtypes.float8_e5m2, 15)}
@@ -49,7 +51,7 @@ def quantize_mx(word: isa.QuantizeMx, port: Any) -> Step:
     Zeros have the scale 2**-127. A group with an infinity or a NaN has the NaN scale and NaN elements (inferred).
     """
     kind = _QUANTIZED.get(element_type(word.dst_dtype))
-    if kind is None or element_type(word.src_dtype) not in (Dtype.BFLOAT16, Dtype.FLOAT16):
+    if kind is None or element_type(word.src_dtype) not in _SOURCES:
         raise UnsupportedError(f"QUANTIZE_MX from {element_type(word.src_dtype).spelling} to "
                                f"{element_type(word.dst_dtype).spelling} is not documented")
     narrow, largest_exponent = kind

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.dma.binding import bind
 from emulator.dma.transfer import Transfer
-from emulator.events import Event, Region
+from emulator.events import Event, Region, SemaphoreChange
 from emulator.journal import checkpoint
 from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
 from emulator.journal.effects import holds_back, regions_of_event
-from emulator.journal.saved import ChipBytes, DeviceBytes, Saved, save_region, save_tile
+from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_region, save_tile
 from emulator.memory import Allocation, ChipMemory
 from formats import isa
 
@@ -31,8 +31,9 @@ __all__ = ["BUDGET", "Entry", "Journal"]
 BUDGET = 500_000_000
 _RECORD = 1500      # bytes that a record takes besides what it saves, about
 _WINDOW = 0.6       # of the budget is for records, the rest for checkpoints
-_APART = 0.5        # checkpoints are this part of the window apart, or this many completions; twice that when thinned
-_MOST = 20_000
+_APART = 16         # checkpoints are this part of the window apart, more where they are large
+_TIMES = 4          # bytes recorded between two checkpoints are at least so many times theirs
+_MOST = 20_000      # completions between two, at most; twice that when thinned
 
 
 class Entry(NamedTuple):
@@ -49,6 +50,8 @@ class Entry(NamedTuple):
     kind: str
     owner: tuple[int, str, int, str]
     regions: tuple[Region, ...]
+    reads: tuple[Region, ...] = ()
+    semaphores: tuple[SemaphoreChange, ...] = ()
 
 
 class _Record(NamedTuple):
@@ -72,6 +75,7 @@ class Journal:
         self.nbytes = 0
         self._control = Control(device)
         self._records: deque[_Record] = deque()
+        self._pool = Pool(budget // 20)
         self._originals: Originals = {}
         self._untouched = [each for each in device.hbm.allocations.values() if not each.touched]
         self._triggered = device.dma.triggered
@@ -79,6 +83,7 @@ class Journal:
         self.checkpoints = [Checkpoint(0, self._control.copy(), (), (), tuple(self._untouched), 0)]
         self._since = 0     # bytes recorded since the last checkpoint
         self._spread = 1
+        self._spacing = budget * _WINDOW / _APART
         self._due = False
 
     # --- recording ---------------------------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ class Journal:
                 continue
             if region.space == "HBM":
                 self._keep_original(region)
-            part = save_region(device, region)
+            part = save_region(device, region, self._pool)
             if part is not None:
                 saved.append(part)
         word = event.instruction
@@ -120,15 +125,30 @@ class Journal:
         nbytes = sum(part.nbytes for part in saved) + _RECORD
         self._records.append(_Record(tuple(saved), change, touched, transfer, nbytes))
         self.log.append(
-            Entry(event.number, event.time_ps, event.core, event.engine, event.pc, event.kind, key, regions)
+            Entry(
+                event.number,
+                event.time_ps,
+                event.core,
+                event.engine,
+                event.pc,
+                event.kind,
+                key,
+                regions,
+                event.reads,
+                event.semaphores,
+            )
         )
         self.nbytes += nbytes
         self._since += nbytes
         window = self.budget * _WINDOW
         while self.nbytes > window and len(self._records) > 1:
-            self.nbytes -= self._records.popleft().nbytes
+            gone = self._records.popleft()
+            self.nbytes -= gone.nbytes
+            for part in gone.saved:
+                if isinstance(part, ChipBytes):
+                    part.release(self._pool)
         spread = self._spread
-        if self._since > window * _APART * spread or len(self.log) - self.checkpoints[-1].events >= _MOST * spread:
+        if self._since > self._spacing * spread or len(self.log) - self.checkpoints[-1].events >= _MOST * spread:
             self._due = True
 
     def _touched(self, event: Event) -> tuple[Allocation, ...]:
@@ -156,6 +176,7 @@ class Journal:
             return
         untouched = tuple(self._untouched)
         point = checkpoint.take(self.device, self._control, len(self.log), self._originals, untouched)
+        self._spacing = max(self.budget * _WINDOW / _APART, _TIMES * point.nbytes)
         if point.nbytes > room / 2:
             return
         self.checkpoints.append(point)

@@ -17,12 +17,38 @@ if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.events import Region
 
-__all__ = ["ChipBytes", "DeviceBytes", "Saved", "Tile", "save_region", "save_tile"]
+__all__ = ["ChipBytes", "DeviceBytes", "Pool", "Saved", "Tile", "save_region", "save_tile"]
 
 Bytes = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.bool_]
 # A pattern that touches less of its range than this share is saved element by element.
 _SPARSE = 4
+_LARGE = 1 << 16  # bytes from which a buffer is worth keeping
+
+
+class Pool:
+    """Large buffers that records gave back: fresh memory costs more than the copy into it."""
+
+    def __init__(self, limit: int) -> None:
+        self._free: dict[int, list[Bytes]] = {}
+        self._limit, self._held = limit, 0
+
+    def copy(self, array: Bytes) -> Bytes:
+        """Return a copy of an array."""
+        free = self._free.get(array.size)
+        if not free:
+            return array.copy()
+        buffer = free.pop()
+        self._held -= buffer.size
+        kept = buffer.reshape(array.shape)
+        np.copyto(kept, array)
+        return kept
+
+    def give(self, array: Bytes) -> None:
+        """Take back a copy that nobody uses any more."""
+        if array.size >= _LARGE and self._held + array.size <= self._limit:
+            self._held += array.size
+            self._free.setdefault(array.size, []).append(array.reshape(-1))
 
 
 class Saved(Protocol):
@@ -40,7 +66,7 @@ class ChipBytes:
 
     __slots__ = ("_array", "_data", "_memory", "_plane", "_written", "nbytes")
 
-    def __init__(self, memory: ChipMemory, region: Region) -> None:
+    def __init__(self, memory: ChipMemory, region: Region, pool: Pool) -> None:
         space, _, first, partitions, byte, nbytes, pattern = region
         array, plane = memory.array(space), memory.written(space)
         self._array: Bytes
@@ -61,8 +87,13 @@ class ChipBytes:
             self._written = True
         else:
             self._written = _summary(self._plane)
-        self._data = self._array.copy() if self._written is not False else None
+        self._data = pool.copy(self._array) if self._written is not False else None
         self.nbytes = _size(self._data, self._written)
+
+    def release(self, pool: Pool) -> None:
+        """Give the buffer back; `restore` cannot be called any more."""
+        if self._data is not None:
+            pool.give(self._data)
 
     @property
     def memory(self) -> ChipMemory | None:
@@ -135,10 +166,10 @@ class Tile:
         latch.form, latch.dtype, latch.fp32_pass, latch.source = self._facts
 
 
-def save_region(device: Device, region: Region) -> ChipBytes | DeviceBytes | None:
+def save_region(device: Device, region: Region, pool: Pool) -> ChipBytes | DeviceBytes | None:
     """Save what is in a region; None where it lies in no memory that is modelled."""
     if region.space != "HBM":
-        return ChipBytes(device.cores[region.core].memory, region)
+        return ChipBytes(device.cores[region.core].memory, region, pool)
     found = device.hbm.find(region.byte)
     if found is None:
         return None

@@ -24,6 +24,7 @@ from emulator.session.results import (
     TensorRow,
     TensorValue,
     When,
+    Why,
     Write,
 )
 from emulator.session.session import Session
@@ -53,5 +54,6 @@ __all__ = [
     "Tile",
     "UsageError",
     "When",
+    "Why",
     "Write",
 ]

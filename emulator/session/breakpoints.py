@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from emulator.events import Region, SemaphoreChange
+from emulator.session.places import meets
 from emulator.session.program import Target
 from emulator.session.results import Breakpoint
 from formats.errors import NotFoundError
@@ -18,6 +20,7 @@ class Breakpoints:
         self._table: dict[int, Breakpoint] = {}
         self._last = 0
         self.active: tuple[Breakpoint, ...] = ()
+        self.watching: tuple[Breakpoint, ...] = ()
 
     def __len__(self) -> int:
         return len(self._table)
@@ -34,6 +37,23 @@ class Breakpoints:
         self._table[made.number] = made
         self._refresh()
         return made
+
+    def watch(self, text: str, where: str, kind: str, regions: tuple[Region, ...],
+              counter: tuple[int, str, int] | None) -> Breakpoint:  # fmt: skip
+        """Set a watchpoint."""
+        self._last += 1
+        made = Breakpoint(self._last, text, kind, where, frozenset(), frozenset(), regions=regions, counter=counter)
+        self._table[made.number] = made
+        self._refresh()
+        return made
+
+    def touched(self, reads: tuple[Region, ...], writes: tuple[Region, ...], changes: tuple[SemaphoreChange, ...],
+                counting: bool = True) -> tuple[int, ...]:  # fmt: skip
+        """Return the watchpoints that a completion meets, and count them."""
+        found = [each for each in self.watching if each.touched(reads, writes, changes, meets)]
+        for each in found:
+            each.hits += counting
+        return tuple(each.number for each in found)
 
     def delete(self, numbers: Iterable[int]) -> tuple[Breakpoint, ...]:
         """Remove breakpoints, all of them where no number is given, and return them."""
@@ -74,4 +94,6 @@ class Breakpoints:
         return [self._table[number] for number in wanted] if wanted else list(self._table.values())
 
     def _refresh(self) -> None:
-        self.active = tuple(each for each in self._table.values() if each.enabled)
+        enabled = [each for each in self._table.values() if each.enabled]
+        self.active = tuple(each for each in enabled if not each.watches)
+        self.watching = tuple(each for each in enabled if each.watches)

@@ -14,7 +14,7 @@ from emulator.dtypes import numpy_dtype
 from emulator.events import Region
 from emulator.session.errors import UsageError
 from emulator.session.memory import parse_spot
-from emulator.session.names import parse_number
+from emulator.session.names import parse_core, parse_number
 from emulator.session.tensors import NAMED, Tensors, parse_index
 from emulator.session.tiles import Tile
 from formats.dtypes import Dtype
@@ -45,12 +45,14 @@ def regions_of_text(device: Device, tensors: Tensors, text: str, core: int) -> t
 
     Raises UsageError for what means nothing or selects nothing, NotFoundError for what does not exist.
     """
+    chosen, named = parse_core(text)
+    core = core if chosen is None else chosen
     place, comma, rest = (text, "", "") if "[" in text else text.partition(",")
     spot = parse_spot(device, place.strip(), core)
     if spot is None:
         if comma:
             raise UsageError("a number of bytes goes with an address; of a tensor take a slice")
-        return _tensor(device, tensors, text, core), text
+        return _tensor(device, tensors, named, core), text
     size = parse_number(rest.strip(), "a number of bytes") if comma else 1
     if size < 1 or spot.address + size > spot.end:
         raise NotFoundError(f"{size} bytes at {place.strip()} are not there; {spot.end - spot.address} follow")

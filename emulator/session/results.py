@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
-from emulator.events import SemaphoreChange
+from emulator.events import Region, SemaphoreChange
 from formats.neff import SourceLocation
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "TensorRow",
     "TensorValue",
     "When",
+    "Why",
     "Write",
 ]
 
@@ -95,8 +97,8 @@ class Ahead(NamedTuple):
 class Stop(NamedTuple):
     """How a command that moves the device ended.
 
-    `reason` is "step", "line", "until", "breakpoint", "engine done", "interrupted", "fault", "hang" or "finished";
-    `completions` counts what completed, `steps` holds the completions to show, the last one at least.
+    `reason` is "step", "line", "until", "breakpoint", "watchpoint", "engine done", "interrupted", "fault", "hang" or
+    "finished"; `completions` counts what completed, `steps` holds the completions to show, the last one at least.
     """
 
     reason: str
@@ -112,8 +114,9 @@ class Stop(NamedTuple):
 class Moved(NamedTuple):
     """How a command that goes back, or to a place in time, ended.
 
-    `reason` is "step", "line", "breakpoint", "goto", "start" (the beginning of the program), "interrupted", "fault",
-    "hang" or "finished"; `completions` counts how far it went, negative backwards; `events` are those behind it.
+    `reason` is "step", "line", "breakpoint", "watchpoint", "goto", "start" (the beginning of the program),
+    "interrupted", "fault", "hang" or "finished"; `completions` counts how far it went, negative backwards; `events`
+    have happened where it ended.
     """
 
     reason: str
@@ -137,7 +140,8 @@ class Mark(NamedTuple):
 class When(NamedTuple):
     """Where a session stands in time; `undoable` completions can be taken back without running again.
 
-    `recorded` are the bytes of the journal's records, `checkpoint_bytes` those of its checkpoints, `budget` bounds both.
+    `recorded` are the bytes of the journal's records, `checkpoint_bytes` those of its checkpoints; `budget` bounds both
+    together.
     """
 
     events: int
@@ -148,6 +152,17 @@ class When(NamedTuple):
     checkpoints: int
     checkpoint_bytes: int
     budget: int
+
+
+class Why(NamedTuple):
+    """Why an engine is where it is: `report` says what it waits for and who could signal that, None if nothing."""
+
+    core: int
+    engine: str
+    state: str
+    pc: int
+    text: str | None
+    report: Hang | None
 
 
 class LastWrite(NamedTuple):
@@ -174,6 +189,9 @@ class Breakpoint:
 
     `kind` is "pc", "line", "opcode", "engine" or "queue"; `places` are (core, engine, pc), `owners` the (core, engine
     or queue) of which every completion counts. `where` is what was resolved, `text` what was asked for.
+
+    Of a watchpoint `kind` is "write", "read" or "access": it stops behind what touches one of `regions` or changes
+    `counter`, which is (core, "semaphore" or "event", number).
     """
 
     number: int
@@ -185,6 +203,21 @@ class Breakpoint:
     temporary: bool = False
     enabled: bool = True
     hits: int = 0
+    regions: tuple[Region, ...] = ()
+    counter: tuple[int, str, int] | None = None
+
+    @property
+    def watches(self) -> bool:
+        """Tell whether this is a watchpoint."""
+        return self.kind in ("write", "read", "access")
+
+    def touched(self, reads: tuple[Region, ...], writes: tuple[Region, ...], changes: tuple[SemaphoreChange, ...],
+                meets: Callable[[Region, Region], bool]) -> bool:  # fmt: skip
+        """Tell whether a completion does what this watches for."""
+        if self.counter is not None:
+            return any((each.core, each.kind, each.number) == self.counter for each in changes)
+        seen = (*(writes if self.kind != "read" else ()), *(reads if self.kind != "write" else ()))
+        return any(meets(mine, other) for mine in self.regions for other in seen)
 
     def matches(self, core: int, engine: str, pc: int, kind: str) -> bool:
         """Tell whether something that completes is meant; `kind` is "instruction" or "dma"."""

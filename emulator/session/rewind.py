@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from emulator.events import Event, Region
 from emulator.journal import Entry, Journal
+from emulator.semaphores import COUNT
 from emulator.session.errors import UsageError
 from emulator.session.interrupt import Flag, interruptible
-from emulator.session.names import parse_number, parse_time
+from emulator.session.names import parse_core, parse_number, parse_time
 from emulator.session.places import meets, regions_of_text
-from emulator.session.results import LastWrite, Mark, Moved, When
+from emulator.session.results import Breakpoint, LastWrite, Mark, Moved, When
 from emulator.session.travel import Traveller, key_of
 from formats.errors import NotFoundError
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Rewinder"]
 
 _MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_COUNTER = re.compile(r"([SsEe])\[(\d{1,3})\]")
 _ENDS = ("start", "end")
 
 
@@ -40,10 +43,9 @@ class Rewinder(Traveller):
     def reverse_step(self, count: int = 1) -> Moved:
         """Take back the last `count` completions; breakpoints on the way stop it, as they stop `step`."""
         number = self._count(count)
-        journal = self.journal
         here = self._position()
         for undone in range(1, min(number, here)):
-            if self._breaks(journal.log[here - undone]):
+            if self._stops(here - undone):
                 return self._back(here - undone, "breakpoint")
         return self._back(here - number, "step")
 
@@ -70,7 +72,7 @@ class Rewinder(Traveller):
             own.pop()
         target = own[-2] + 1 if len(own) > 1 else 0
         for index in range(here - 1, target, -1):
-            if self._breaks(log[index]):
+            if self._stops(index):
                 return self._back(index, "breakpoint")
         return self._back(target, "line")
 
@@ -80,10 +82,10 @@ class Rewinder(Traveller):
 
     def reverse_continue(self) -> Moved:
         """Go back to the stop before: the last place where `continue` would have stopped, or the beginning."""
-        log = self.journal.log
-        if self._breakpoints.active:
-            for index in range(self._position() - 1, -1, -1):
-                if self._breaks(log[index]):
+        here = self._position()
+        if self._breakpoints.active or self._breakpoints.watching:
+            for index in range(here - 1, -1, -1):
+                if self._stops(index):
                     return self._back(index, "breakpoint")
         return self._back(0, "start")
 
@@ -139,6 +141,28 @@ class Rewinder(Traveller):
         return When(self.events, self.time_ps, marks, max(journal.records - ahead, 0), journal.nbytes,
                     len(journal.checkpoints) - 1, journal.checkpoint_bytes, journal.budget)  # fmt: skip
 
+    def watch(self, where: str, kind: str = "write") -> Breakpoint:
+        """Stop behind what writes, reads or touches ("write", "read", "access") bytes or a tensor, as in `last_write`.
+
+        "S[8]" and "E[3]" are a semaphore and an event, of which every change counts; "nc1 " in front chooses the core.
+        """
+        if kind not in ("write", "read", "access"):
+            raise UsageError(f"{kind!r} is none of write, read, access")
+        core, rest = parse_core(where.strip())
+        core = self._focus[0] if core is None else core
+        self._engine(None, core)
+        found = _COUNTER.fullmatch(rest)
+        if found is None:
+            regions, text = regions_of_text(self.device, self.tensors, where.strip(), core)
+            return self._breakpoints.watch(where.strip(), f"{kind} of {text}", kind, regions, None)
+        number = int(found[2])
+        if number >= COUNT:
+            raise NotFoundError(f"no {rest}; there are 0 to {COUNT - 1}")
+        if kind != "write":
+            raise UsageError("of a semaphore or event changes are watched, not reads")
+        counter = core, "semaphore" if found[1].upper() == "S" else "event", number
+        return self._breakpoints.watch(where.strip(), f"change of {rest.upper()} on nc{core}", kind, (), counter)
+
     def last_write(self, where: str) -> LastWrite:
         """Return what wrote last into an address (with "/BYTES" a range), a tensor or a slice of it; see `examine`."""
         regions, text = regions_of_text(self.device, self.tensors, where.strip(), self._focus[0])
@@ -167,8 +191,22 @@ class Rewinder(Traveller):
         log = self.journal.log
         return (log[position - 1].number + 1, log[position - 1].time_ps) if position else (0, 0)
 
-    def _breaks(self, entry: Entry) -> bool:
-        return any(each.matches(*entry.owner) for each in self._breakpoints.active)
+    def _stops(self, position: int) -> bool:
+        """Tell whether `continue` would have stopped at a position."""
+        if any(each.matches(*self.journal.log[position].owner) for each in self._breakpoints.active):
+            return True
+        return bool(self._breakpoints.watching and self._watched(position, False))
+
+    def _watched(self, position: int, counting: bool = True) -> tuple[int, ...]:
+        """Return the watchpoints that the event before a position meets."""
+        if not position:
+            return ()
+        entry = self.journal.log[position - 1]
+        return self._breakpoints.touched(entry.reads, entry.regions, entry.semaphores, counting)
+
+    def _writes(self, event: Event) -> tuple[Region, ...]:
+        # The journal knows more: what words write to device addresses.
+        return event.writes if self._journal is None else self._journal.log[-1].regions
 
     def _back(self, target: int, reason: str) -> Moved:
         journal, flag = self.journal, Flag()
@@ -181,8 +219,11 @@ class Rewinder(Traveller):
         if at != wanted:
             reason = "interrupted"
         elif reason == "breakpoint":
+            watched = self._watched(at)
             hit = self._hit()
-            self._reported = self.device.steps
+            if hit:
+                self._reported = self.device.steps
+            reason, hit = ("breakpoint" if hit else "watchpoint"), hit + watched
         elif at == 0 and (target < 0 or reason == "line"):
             reason = "start"
         return self._moved(reason, here, hit)

@@ -14,6 +14,7 @@ from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
 from emulator.events import Notice
+from emulator.hang import Hang, explain
 from emulator.journal import BUDGET, Journal
 from emulator.runtime import check_inputs
 from emulator.session import listing, looking
@@ -34,6 +35,7 @@ from emulator.session.results import (
     State,
     TensorRow,
     TensorValue,
+    Why,
 )
 from emulator.session.rewind import Rewinder
 from emulator.session.tensors import Tensors
@@ -144,6 +146,20 @@ class Session(Rewinder):
     def info_engines(self) -> tuple[EngineRow, ...]:
         """Return every engine: where it stands and what it waits for."""
         return looking.engines(self.device, self.program, self._focus)
+
+    def why(self, engine: str | None = None, core: int | None = None) -> Why:
+        """Return what an engine, else the focus engine, waits for, what it is now and who could still signal it."""
+        number, name = self._engine(engine, core)
+        self.ahead()  # what can issue has issued
+        found = self.device.cores[number].engines[name]
+        pc = found.next_loaded.pc if found.next_loaded is not None else found.pc
+        text = self.program.text(number, name, pc) or None
+        if found.state != "waiting" or found.waiting_on is None:
+            return Why(number, name, found.state, pc, text, None)
+        whole = explain(self.device, f"nc{number} {name} waits")
+        own = tuple(wait for wait in whole.waits if (wait.core, wait.engine) == (number, name))
+        cycles = tuple(cycle for cycle in whole.cycles if (number, name) in cycle)
+        return Why(number, name, found.state, pc, text, Hang(whole.reason, whole.time_ps, own, cycles))
 
     def info_queues(self) -> tuple[QueueRow, ...]:
         """Return every DMA queue."""

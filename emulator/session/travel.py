@@ -126,6 +126,7 @@ class Traveller:
         last: Event | None = None
         count, reason = 0, ""
         hit: tuple[int, ...] = ()
+        watched: tuple[int, ...] = ()
         with interruptible(flag):
             try:
                 while not reason:
@@ -152,8 +153,10 @@ class Traveller:
                         steps.append(self._step(event))
                     if event.kind in ("fault", "hang"):
                         reason = event.kind
-                    else:
-                        reason = after(event) or ("interrupted" if flag.raised else "")
+                        continue
+                    if self._breakpoints.watching:
+                        watched = self._breakpoints.touched(event.reads, self._writes(event), event.semaphores)
+                    reason = "watchpoint" if watched else after(event) or ("interrupted" if flag.raised else "")
             except KeyboardInterrupt:
                 reason = "interrupted"
                 while (event := device.take_pending()) is not None:
@@ -166,7 +169,11 @@ class Traveller:
             self.events, self.time_ps = last.number + 1, last.time_ps
             if not keep:
                 steps.append(self._step(last))
-        return self._stop(reason, tuple(steps), count, hit)
+        return self._stop(reason, tuple(steps), count, hit)._replace(breakpoints=hit or watched)
+
+    def _writes(self, event: Event) -> tuple[Region, ...]:
+        """Return what an event that has just happened wrote."""
+        return event.writes
 
     def _stop(self, reason: str, steps: tuple[Step, ...], count: int, hit: tuple[int, ...] = ()) -> Stop:
         ahead = self.ahead()

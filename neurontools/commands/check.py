@@ -64,7 +64,8 @@ def check(
         ),
     ] = "warning",
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, json, sarif, junit, or dot: the wait-for graph of a hang.")
+        str,
+        typer.Option("--format", metavar="FORMAT", help="text, json, sarif, junit, or dot: the graph of a hang."),
     ] = "text",
     suppressions: Annotated[
         Path | None,
@@ -96,6 +97,10 @@ def check(
         "check", json, quiet=quiet, file=file, arguments=arguments or None, tool=tool, target=target, lnc=lnc,
         inputs=inputs, seed=seed, fail_on=fail_on, suppressions=suppressions,
     ) as out:  # fmt: skip
+        from neurontools.uninterrupted import import_numpy
+
+        import_numpy()
+
         from emulator.checks.registry import tools_of
         from emulator.errors import InputError
 

@@ -93,7 +93,9 @@ def debug(
         from neurontools import debugging
         from neurontools.files import read_text
         from neurontools.repl import Repl, split_commands
+        from neurontools.uninterrupted import import_numpy
 
+        import_numpy()
         lines = split_commands(commands) if commands is not None else []
         lines += read_text(execute).splitlines() if execute is not None else []
         wanted = debugging.Request(file, arguments or [], inputs, target, lnc, seed, timing, nki, json, journal)

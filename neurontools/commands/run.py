@@ -99,7 +99,9 @@ def run(
         outputs=outputs,
     ) as out:
         from neurontools import running
+        from neurontools.uninterrupted import import_numpy
 
+        import_numpy()
         for path in (outputs, save_neff):
             if path is not None:
                 need_place(path)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Stop,
         TensorValue,
         When,
+        Why,
     )
 
 __all__ = ["plain", "text_of"]
@@ -98,8 +99,8 @@ def _stop(stop: Stop) -> Iterator[str]:
         yield from fault_lines(stop.fault)
     elif stop.reason == "hang" and stop.hang is not None:
         yield from stop.hang.text().splitlines()
-    elif stop.reason == "breakpoint":
-        many = "breakpoint" if len(stop.breakpoints) == 1 else "breakpoints"
+    elif stop.reason in ("breakpoint", "watchpoint"):
+        many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
         yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
     elif stop.reason == "interrupted":
         yield bold("interrupted")
@@ -117,8 +118,8 @@ def _moved(moved: Moved) -> Iterator[str]:
     far = count(abs(moved.completions), "completion")
     way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else "nowhere else to go"
     yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
-    if moved.reason == "breakpoint":
-        yield bold(f"breakpoint {', '.join(map(str, moved.breakpoints))}")
+    if moved.reason in ("breakpoint", "watchpoint"):
+        yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
     elif moved.reason == "start":
         yield "this is the beginning"
     elif moved.reason == "fault" and moved.fault is not None:
@@ -143,6 +144,14 @@ def _when(when: When) -> Iterator[str]:
         yield "  " + next(_mark(mark))
     used = f"{bytes_text(when.recorded + when.checkpoint_bytes)} of {bytes_text(when.budget)}"
     yield f"  {count(when.undoable, 'completion')} at hand, {count(when.checkpoints, 'checkpoint')}, {used}"
+
+
+def _why(item: Why) -> Iterator[str]:
+    if item.report is None:
+        word = f", pc {item.pc}: {item.text}" if item.text is not None and item.state != "done" else ""
+        yield f"nc{item.core} {item.engine} is {item.state} and waits for nothing{word}"
+    else:
+        yield from item.report.text().splitlines()[1:]
 
 
 def _last_write(item: LastWrite) -> Iterator[str]:
@@ -211,7 +220,7 @@ def _state(state: State) -> Iterator[str]:
 
 
 def _breakpoint(item: Breakpoint) -> Iterator[str]:
-    kind = "temporary breakpoint" if item.temporary else "breakpoint"
+    kind = "watchpoint" if item.watches else "temporary breakpoint" if item.temporary else "breakpoint"
     many = f", {len(item.places)} places" if len(item.places) > 1 else ""
     yield f"{kind} {item.number}: {item.where}{many}" + ("" if item.enabled else " (disabled)")
 
@@ -376,6 +385,7 @@ _LINES: dict[str, Callable[[Any], Iterator[str]]] = {
     "Moved": _moved,
     "Mark": _mark,
     "When": _when,
+    "Why": _why,
     "LastWrite": _last_write,
 }
 _TABLES: dict[str, Callable[[Any], Iterator[str]]] = {

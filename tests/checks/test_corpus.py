@@ -54,7 +54,7 @@ def test_real_files_are_clean(corpus: Path, name: str) -> None:
 
 
 def test_dropped_waits_of_a_real_file(corpus: Path) -> None:
-    """Published for this file: 8 dropped waits race, 1 is not needed (isa.md 14.2); the ends of both cores count here."""
+    """Published for one core of this file: 8 dropped waits race, 1 is not needed (isa.md 14.2)."""
     neff = opened(corpus, FILES[0])
     inputs = inputs_of(neff)
     _, device = checked(neff, inputs, ("race",))

@@ -114,3 +114,20 @@ def test_undefined_rows_are_followed(body: Any) -> None:
 )
 def test_defined_parts_are_clean(body: Any, stored: tuple[int, int]) -> None:
     assert run(body, stored=stored) == []
+
+
+def test_a_choice_takes_what_it_chose() -> None:
+    """The undefined rows are not chosen where the predicate is zero."""
+
+    def chosen(part: Any) -> Any:
+        mask = nl.ndarray(part.shape, dtype=nl.uint32, buffer=nl.sbuf)
+        nisa.memset(dst=mask, value=0)
+        nisa.memset(dst=mask[0:32, 0:8], value=1)
+        result = tile(tuple(part.shape))
+        nisa.memset(dst=result, value=5.0)
+        nisa.tensor_copy_predicated(dst=result, src=part, predicate=mask)
+        return result
+
+    (finding,) = run(chosen)
+    assert finding.details["bytes"] == (32 - LIVE) * 8 * 4
+    assert run(chosen, stored=(LIVE, 32)) == []

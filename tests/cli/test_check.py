@@ -168,3 +168,5 @@ def test_the_graph_of_a_hang(cli: Cli, root: Path, race: Path) -> None:
     assert '"nc0 DVE" -> "nc0 Activation" [label="Activation pc 1: blocked", color=red];' in ended.out
     assert '"nc0 Pool" [label="nc0 Pool pc 1\\nS[4]>=1, is 0"];' in ended.out
     assert cli("check", race, "--format", "dot") == (1, "", "")
+    (one,) = checked_json(cli("check", root / "examples" / "deadlock.s", "--json"), "check")["runs"]
+    assert one["graph"]["cycles"] == [["nc0 Activation", "nc0 DVE"]]

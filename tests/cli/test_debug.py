@@ -77,7 +77,7 @@ def golden(name: str, ended: Ended) -> None:
     assert ended.out == path.read_text()
 
 
-@pytest.mark.parametrize("name", ["stepping", "breakpoints", "time_travel"])
+@pytest.mark.parametrize("name", ["stepping", "breakpoints", "time_travel", "watchpoints"])
 def test_golden_sessions(cli: Cli, double: Path, name: str) -> None:
     ended = cli("debug", double, "--inputs", "in.npz", "--no-timing", "-x", GOLDEN / f"{name}.cmd")
     assert (ended.status, ended.err) == (0, "")

@@ -98,7 +98,8 @@ def test_every_class_has_a_program() -> None:
 @pytest.mark.parametrize(("line", "message"), [
     ("S[5] = 2", "got 1"), ("sbuf p0 0x1000 f32 = 2", "got p0: 1.0"), ("words dve = 9", "got 2"),
     ("fault = oob dve pc 0", "no fault"), ("hang = deadlock", "no hang"), ("fresh sbuf p0 0x1000 4", "written"),
-    ("E[9] = 1", "got 0"), ("R[dve,1] = 4", "got 0"), ("words dve = 2", "S[5] is 1, which no line says"),
+    ("sbuf p0 0x1000 f16 = 2049", "does not hold"), ("E[9] = 1", "got 0"), ("R[dve,1] = 4", "got 0"),
+    ("words dve = 2", "S[5] is 1, which no line says"),
 ])
 def test_a_state_that_is_another_one_is_told(tmp_path: Path, line: str, message: str) -> None:
     text = """

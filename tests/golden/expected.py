@@ -135,7 +135,11 @@ def _memory(memory: Any, parts: tuple[str, ...]) -> object:
 def _differs(array: Any, text: str, sign: str) -> object:
     """Return None where an array holds the numbers of a text, else what it holds."""
     whole = array.dtype.kind in "iu"
-    wanted = np.array([int(word, 0) if whole else float(word) for word in text.split()]).astype(array.dtype)
+    numbers = [int(word, 0) if whole else float(word) for word in text.split()]
+    with np.errstate(over="ignore"):
+        wanted = np.array(numbers).astype(array.dtype)
+    if sign == "=" and not whole and not np.array_equal(wanted.astype(float), np.array(numbers), equal_nan=True):
+        return f"numbers that {array.dtype.name} does not hold"      # rounding here would hide rounding there
     if wanted.shape == array.shape:
         if sign == "~":
             same = bool(np.allclose(array.astype(float), wanted.astype(float), rtol=_TOLERANCE, atol=0, equal_nan=True))

@@ -52,3 +52,16 @@ def test_an_installed_nki_stays_unless_overridden(root: Path, tmp_path: Path) ->
         "print(ours.install(override=True))\nimport nki\nprint(nki is ours)\n"
     )
     assert run(code, root, tmp_path).splitlines() == ["False", "other", "True", "True"]
+
+
+def test_the_folder_for_the_path_gives_the_very_modules(root: Path) -> None:
+    code = (
+        "import nki, nki.isa.constants, nki.language as nl, sys\n"
+        "import neurontools.nki as ours\n"
+        "import nki_cpu_simulator.nki.isa.constants as constants, nki_cpu_simulator.nki.language.dtypes as dtypes\n"
+        "from nki_cpu_simulator import nki as simulator\n"
+        "assert nki is ours and simulator is ours and nl is ours.language and constants is ours.isa.constants\n"
+        "assert dtypes.bfloat16 is nl.bfloat16 and nki.builtin.__name__ == 'neurontools.nki.builtin'\n"
+        "print(nki.__name__, ours.install())\n"
+    )
+    assert run(code, root, root / "neurontools" / "nki_path") == "neurontools.nki True"

@@ -160,16 +160,19 @@ def test_an_mx_product_over_a_half_written_tile_adds_to_what_is_there() -> None:
 
 
 @given(rng=seeds(), left=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]),
-       right=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]), target=st.sampled_from(["trn2", "trn3"]))  # fmt: skip
+       right=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]), target=st.sampled_from(["trn2", "trn3"]),
+       mode=st.sampled_from([nisa.matmul_perf_mode.double_row, "double_row"]))  # fmt: skip
 @settings(max_examples=4, deadline=None)
-def test_double_row_contracts_both_halves(rng: np.random.Generator, left: Any, right: Any, target: str) -> None:
+def test_double_row_contracts_both_halves(
+    rng: np.random.Generator, left: Any, right: Any, target: str, mode: Any
+) -> None:
     a = rng.normal(size=(128, 2, 32)).astype(left.numpy)
     b = rng.normal(size=(128, 2, 48)).astype(right.numpy)
 
     def kernel(a: Any, b: Any) -> Any:
         out, product = nl.ndarray((32, 48), nl.float32, nl.shared_hbm), nl.ndarray((32, 48), nl.float32, nl.psum)
         one, two = nl.load(a), nl.load(b)
-        nisa.nc_matmul(product, one, two, perf_mode=nisa.matmul_perf_mode.double_row)
+        nisa.nc_matmul(product, one, two, perf_mode=mode)
         nl.store(out, product)
         return out
 

@@ -64,7 +64,8 @@ def nc_matmul(
     if out.allocation.space is not Space.PSUM:
         raise reject(t, "nc_matmul", "dst", f"{dst.name} in SBUF", "must be in PSUM")
     columns, width = stationary.free_size, moving.free_size
-    halves = perf_mode is not matmul_perf_mode.none
+    # AWS's own kernels give the mode by its name.
+    halves = perf_mode not in (matmul_perf_mode.none, matmul_perf_mode.none.value)
     if halves:
         _double_row(t, stationary, moving, perf_mode)
         columns, width = columns // 2, width // 2
@@ -106,7 +107,7 @@ _DOUBLE_ROW = ("float8_e4m3", "float8_e5m2", "float8_e4m3fn")
 
 def _double_row(t: Tracer, stationary: NkiTensor, moving: NkiTensor, perf_mode: Any) -> None:
     """Check the operands of double FP8 mode: 8-bit floats whose first free dimension is 2."""
-    if perf_mode is not matmul_perf_mode.double_row:
+    if perf_mode not in (matmul_perf_mode.double_row, matmul_perf_mode.double_row.value):
         raise reject(t, "nc_matmul", "perf_mode", repr(perf_mode), "must be none or double_row")
     if t.generation < 3:
         raise reject(t, "nc_matmul", "perf_mode", perf_mode, "needs gen3")

@@ -248,6 +248,70 @@ def test_places_that_nothing_can_write(session: Session, where: str, error: type
         session.last_write(where)
 
 
+WATCHED = [
+    ("sbuf:3:0x5000", "write", [9]),
+    ("sbuf:3:0x5000", "read", [11]),
+    ("0:0x4000, 64", "access", [7, 9]),
+    ("y[3, 4]", "write", [11]),
+    ("y", "read", []),
+    ("x[5]", "access", [7]),
+    ("S[6]", "write", [9]),
+    ("nc0 s[8]", "write", [7]),
+]
+
+
+@pytest.mark.parametrize(("where", "kind", "events"), WATCHED)
+def test_watchpoints_stop_behind_what_they_watch_both_ways(
+    session: Session, where: str, kind: str, events: list[int]
+) -> None:
+    made = session.watch(where, kind)
+    assert made.watches and made.number == 1
+    seen = []
+    while (stop := session.continue_()).reason == "watchpoint":
+        assert stop.breakpoints == (1,)
+        seen.append(session.events)
+    assert (seen, stop.reason) == (events, "finished")
+    while (moved := session.reverse_continue()).reason == "watchpoint":
+        assert seen.pop() == session.events
+    assert not seen and moved.reason == "start" and session.breakpoints[0].hits == 2 * len(events)
+    session.disable(1)
+    assert session.continue_().reason == "finished"
+
+
+def test_a_step_over_a_watched_write_says_so(session: Session) -> None:
+    session.watch("0:0x5000")
+    session.break_at("dve:2")
+    assert session.continue_().reason == "breakpoint"
+    stop = session.step(3)
+    assert (stop.reason, stop.breakpoints, stop.completions) == ("watchpoint", (1,), 1)
+
+
+@pytest.mark.parametrize(
+    ("where", "kind", "error"),
+    [("S[256]", "write", NotFoundError), ("S[1]", "read", UsageError), ("nc1 S[1]", "write", NotFoundError),
+     ("z", "write", NotFoundError), ("y", "touch", UsageError)],
+)  # fmt: skip
+def test_what_cannot_be_watched(session: Session, where: str, kind: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        session.watch(where, kind)
+
+
+def test_why(root: Path, session: Session) -> None:
+    text = (root / "examples" / "deadlock.s").read_text()
+    stuck = Session(to_neff(parse_program(text, "deadlock.s")), timing=False)
+    stuck.continue_()
+    found = stuck.why("dve")
+    assert found.state == "waiting" and found.report is not None
+    assert [wait.engine for wait in found.report.waits] == ["DVE"] and len(found.report.cycles) == 1
+    assert session.why("pe").report is None
+    session.step(6)
+    early = session.why("act")
+    assert early.report is not None and not early.report.cycles
+    assert [signal.state for signal in early.report.waits[0].pending] == ["queued"]
+    with pytest.raises(NotFoundError):
+        session.why("gpu")
+
+
 def test_ctrl_c_ends_running_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.continue_()
     session.journal._records.clear()

@@ -1,16 +1,16 @@
-# Indices of a group of 16 partitions run over the partitions first: 4, 0, 2. Runs of 2 from each.
-# Partition 0 is 1 to 6, the others are 6 throughout.
+# Indices of a group of 16 partitions run over the partitions first. Column 0 holds 0, 1, then 2 fourteen times; the 17th
+# index is column 1 of partition 0: 3. Partition 0 is 1 2 3 4, the others are 4 throughout.
 .target trn2
 .dialect extended
-.constant x float32 [16, 6] 1 2 3 4 5 6
-.constant i uint16 [16, 1] 4 0 2 0
+.constant x float32 [16, 4] 1 2 3 4
+.constant i uint16 [16, 2] 0 3 1 2
 .queue qIn sp 8
-.dma qIn 0 8 x+0[1,24][24,16] -> SB+0x1000[1,262144][24,16]
-.dma qIn 1 8 i+0[1,2][2,16] -> SB+0x1100[1,262144][2,16]
+.dma qIn 0 8 x+0[1,16][16,16] -> SB+0x1000[1,262144][16,16]
+.dma qIn 1 8 i+0[1,4][4,16] -> SB+0x1100[1,262144][4,16]
 
 .engine sp
     PSEUDO_DMA_TRIGGER qIn block_id=0
     PSEUDO_DMA_TRIGGER qIn block_id=1
 
 .engine pool
-    LOCAL_GATHER S[8]>=32 src=fp32@0x1000[1,1,1,1,1][6,1,1,1,1] indices=uint16@0x1100[1,1,1,1,1][1,1,1,1,1] dst=fp32@0x2000[1,1,1,1,1][6,1,1,1,1] channels=16 run=2 valid=3
+    LOCAL_GATHER S[8]>=32 src=fp32@0x1000[1,1,1,1,1][4,1,1,1,1] indices=uint16@0x1100[1,1,1,1,1][2,1,1,1,1] dst=fp32@0x2000[1,1,1,1,1][17,1,1,1,1] channels=16 run=1 valid=17

@@ -1,6 +1,5 @@
-
+# As OPCODE_95: refused, because its meaning is not public.
 .target trn2
 
 .engine sp
-# As OPCODE_95.
     OPCODE_A1 S[5]++@complete
