@@ -16,6 +16,7 @@ from emulator.dma.system import DmaQueue
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
 from emulator.placement import DeviceTensor, Placement, place
+from emulator.semaphores import COUNT as SEMAPHORES
 from formats.isa import (
     DmaDirect2d,
     DmaIndirect,
@@ -240,7 +241,7 @@ class _CoreLoader:
                 f"{where}: DMA block {word.block_id} of {word.queue!r} sets event {block.event}; only semaphores "
                 "are modelled"
             )
-        self._check_remote(block, where)
+        self._check_semaphores(block, where)
         parts = block_parts(block, self.subgraph, self.placement, self.core)
         remote = (1 - self.core, block.remote_semaphores[0], queue.num_queues) if block.remote_semaphores else None
         increment = 0 if block.semaphore is None else queue.num_queues
@@ -262,7 +263,14 @@ class _CoreLoader:
         loaded = self._doorbell(word, queue, transfer())
         return LoadedWord(loaded, pc, slot, partial(transfer, loaded))
 
-    def _check_remote(self, block: DmaBlock, where: str) -> None:
+    def _check_semaphores(self, block: DmaBlock, where: str) -> None:
+        named = (*block.remote_semaphores, *(() if block.semaphore is None else (block.semaphore,)))
+        for index in named:
+            if not 0 <= index < SEMAPHORES:
+                raise LoadError(
+                    f"{where}: DMA block {block.block_id} of {block.queue!r} raises semaphore {index}, there are "
+                    f"{SEMAPHORES}"
+                )
         if block.remote_semaphores and self.cores < 2:
             raise LoadError(
                 f"{where}: DMA block {block.block_id} of {block.queue!r} raises semaphores of another core, the file "

@@ -90,7 +90,10 @@ class Session(Rewinder):
         given = dict(inputs)
         for tensor in self.neff.inputs:
             if tensor.name not in given:
-                given[tensor.name] = np.zeros(tensor.shape, numpy_dtype(Dtype.from_numpy_name(tensor.dtype)))
+                try:
+                    given[tensor.name] = np.zeros(tensor.shape, numpy_dtype(Dtype.from_numpy_name(tensor.dtype)))
+                except (ValueError, MemoryError) as error:  # a shape that no array can have
+                    raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None
                 self.notes.append(
                     f"input {tensor.name} {tensor.dtype}{list(tensor.shape)} was not given; it is all zeros"
                 )

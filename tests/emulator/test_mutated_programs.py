@@ -18,6 +18,8 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator import runtime
 from emulator.dtypes import numpy_dtype
+from emulator.errors import LoadError
+from emulator.session import Session
 from formats.dtypes import Dtype
 from formats.errors import NeuronError
 from formats.neff import Neff, open_neff, pack, unpack
@@ -192,3 +194,27 @@ def test_a_damaged_program_ends_as_it_should(program_text: str, tmp_path: Path, 
 def test_a_damaged_real_file_ends_as_it_should(corpus: Path, tmp_path: Path) -> None:
     real = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
     check(mutate(real.read_bytes(), tmp_path / "unpacked", range(COUNTS["real"])))
+
+
+@pytest.mark.parametrize("semaphore", [-1, 256, 10**30])
+def test_a_semaphore_that_does_not_exist_is_refused(program_text: str, tmp_path: Path, semaphore: int) -> None:
+    folder = tmp_path / "unpacked"
+    unpack(open_neff(files(program_text)["program"]), folder)
+    engine = folder / "sg00" / "SP.json"
+    document = json.loads(engine.read_bytes())
+    for block in document["dma"]:
+        block["semaphore"] = semaphore
+    engine.write_text(json.dumps(document))
+    pack(folder, tmp_path / "changed.neff")
+    with pytest.raises(LoadError, match=f"raises semaphore {semaphore}, there are 256"):
+        runtime.run(tmp_path / "changed.neff", {"x": np.ones((128, 64), np.float32)})
+
+
+def test_a_session_refuses_an_input_that_no_array_can_be(program_text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "unpacked"
+    unpack(open_neff(files(program_text)["program"]), folder)
+    known = folder / "neff.json"
+    known.write_bytes(known.read_bytes().replace(b"128", b"9223372036854775807"))
+    pack(folder, tmp_path / "changed.neff")
+    with pytest.raises(NeuronError, match="9223372036854775807"):
+        Session(open_neff(tmp_path / "changed.neff"), {})
