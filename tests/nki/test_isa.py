@@ -210,6 +210,18 @@ def test_transposes_choose_engine_by_size_and_memory() -> None:
     assert constants[0].data is not None and constants[0].data.trace() == 128
 
 
+def test_a_copy_with_scale_or_bias_is_not_the_engines_copy() -> None:
+    def body() -> None:
+        data, column = tile(), tile(shape=(P, 1))
+        nisa.activation(tile(), nl.copy, data)
+        nisa.activation(tile(), nl.copy, data, scale=0.5)
+        nisa.activation(tile(), nl.copy, data, bias=column)
+        nisa.activation(tile(), nl.copy, data, scale=column)
+
+    made = compute_ops(trace_body(body))
+    assert [op.fields["function"] for op in made] == ["copy", "identity", "identity", "identity"]
+
+
 def test_dma_queues_and_shapes() -> None:
     def body() -> None:
         hbm, flat = nl.ndarray((P, F), nl.float32, nl.hbm), nl.ndarray((P * F,), nl.bfloat16, nl.hbm)
@@ -223,7 +235,8 @@ def test_dma_queues_and_shapes() -> None:
 
     trace = trace_body(body)
     made = [op for op in trace.ops if isinstance(op, DmaOp)]
-    assert [op.engine for op in made[:5]] == ["SP", "Pool", "Activation", "Activation", "Pool"]
+    # Where the kernel does not say, the builder chooses the queue.
+    assert [op.engine for op in made[:5]] == [None, None, "Activation", "Activation", "Pool"]
     assert made[1].dst.dims == ((1, P * F),) and made[1].src.partitions == P
     assert [op.src.partition for op in made[5:]] == list(
         range(0, P, 2)
