@@ -11,8 +11,8 @@ from compare import compare
 def tiled_matmul(a_t, b, block=1024):
     """Return a_t.T @ b for a_t [depth, rows] and b [depth, columns].
 
-    Rows and depth are multiples of 128, columns of 512.  The stationary matrix stays in SBUF; the moving one passes by in
-    blocks of columns, so that every DMA moves long rows.
+    Rows and depth are multiples of 128, columns of 512.  The stationary matrix stays in SBUF, the moving one passes by
+    in blocks of columns, so that every DMA moves long rows.
     """
     depth, rows = a_t.shape
     columns = b.shape[1]

@@ -22,7 +22,8 @@ class FormatError(NeuronError, ValueError):
         super().__init__(self._line())
 
     def _line(self) -> str:
-        where = [part for part in (self.path, None if self.offset is None else f"0x{self.offset:06x}", self.field) if part]
+        offset = None if self.offset is None else f"0x{self.offset:06x}"
+        where = [part for part in (self.path, offset, self.field) if part]
         tail = ""
         if self.expected is not None:
             tail += f", expected {self.expected}"
