@@ -149,8 +149,9 @@ def dma_transpose(
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)
-    elif dge_mode.__class__ is not dge_modes:  # none and swdge are not documented here; AWS's kernels use them
-        raise reject(t, instruction, "dge_mode", dge_mode, "must be a nisa.dge_mode")
+    elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
+        # Neither none nor its number is documented here; AWS's kernels use both.
+        raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
     owner = "SP"
     handle = None
     if t.generation >= 3 and src.itemsize in (2, 4) and dst.itemsize == src.itemsize:
