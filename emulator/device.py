@@ -346,6 +346,12 @@ class Device:
         """Read from a device address, as a word does."""
         return read_device(self, address, size)
 
+    def release(self) -> None:
+        """Give the memories back to the process; the device is of no use after that."""
+        for core in self.cores:
+            core.memory.release()
+        self.hbm.release()
+
     def state_hash(self) -> str:
         """Return a hash of memories, written planes, semaphores, events, registers and engine positions."""
         digest = new_hash()

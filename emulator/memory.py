@@ -10,6 +10,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
+from emulator.buffers import give, take
 from emulator.errors import LoadError
 from emulator.faults import fault_error
 
@@ -21,6 +22,18 @@ Plane = npt.NDArray[np.bool_]
 FRESH = 0xFF
 # Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
 _EXTENT_LIMIT = 1 << 16
+
+def _fresh(nbytes: int) -> Bytes:
+    data = take(nbytes)
+    data.fill(FRESH)
+    return data
+
+
+def _blank(nbytes: int) -> Plane:
+    plane = take(nbytes).view(np.bool_)
+    plane.fill(False)
+    return plane
+
 
 ExtentKey = tuple[str, int, int, int, int, Any]
 
@@ -55,10 +68,10 @@ class ChipMemory:
 
     def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
         self.core, self.partitions, self.psum_bank = core, partitions, psum_bank
-        self.sbuf: Bytes = np.full((partitions, sbuf_bytes), FRESH, np.uint8)
-        self.psum: Bytes = np.full((partitions, psum_bytes), FRESH, np.uint8)
-        self.sbuf_written: Plane = np.zeros((partitions, sbuf_bytes), np.bool_)
-        self.psum_written: Plane = np.zeros((partitions, psum_bytes), np.bool_)
+        self.sbuf: Bytes = _fresh(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
+        self.psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
+        self.sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
+        self.psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self._extents: dict[ExtentKey, Extent] = {}
         self._dropped: WeakSet[Extent] = WeakSet()      # words may still hold them
 
@@ -107,6 +120,12 @@ class ChipMemory:
         found = self._extents.get((space, first, partitions, byte, nbytes, pattern))
         return found is not None and found.full
 
+    def release(self) -> None:
+        """Give the memories back; nothing may look at them, or at views of them, after that."""
+        self._extents.clear()
+        for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
+            give(part)
+
     def digest(self, into: Any) -> None:
         """Feed contents and written planes to a hash."""
         for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
@@ -136,20 +155,29 @@ class Allocation:
     def data(self) -> Bytes:
         """Return the bytes."""
         if self._data is None:
-            self._data = np.full(self.nbytes, FRESH, np.uint8)
+            self._data = _fresh(self.nbytes)
         return self._data
 
     @property
     def written(self) -> Plane:
         """Return which bytes were written."""
         if self._written is None:
-            self._written = (np.ones if self.whole else np.zeros)(self.nbytes, np.bool_)
+            self._written = _blank(self.nbytes)
+            if self.whole:
+                self._written.fill(True)
         return self._written
+
+    def release(self) -> None:
+        """Give the bytes back."""
+        give(self._data)
+        give(self._written)
+        self._data = self._written = None
 
     def write(self, offset: int, data: Bytes) -> None:
         """Store bytes and note them written."""
         if offset == 0 and data.size == self.nbytes and self._data is None:
-            self._data = data.copy()
+            self._data = take(self.nbytes)
+            np.copyto(self._data, data)
         else:
             self.data[offset:offset + data.size] = data
         if data.size == self.nbytes:
@@ -227,6 +255,13 @@ class DeviceMemory:
         """Return how many bytes were never written."""
         plane = self.views(address, nbytes)[1]
         return 0 if plane is None else int(nbytes - np.count_nonzero(plane))
+
+    def release(self) -> None:
+        """Give the memories back; nothing may look at them, or at views of them, after that."""
+        for allocation in self.allocations.values():
+            allocation.release()
+        self.allocations.clear()
+        self._starts.clear()
 
     def digest(self, into: Any) -> None:
         """Feed every allocation that was touched to a hash."""

@@ -120,7 +120,11 @@ def run(
         if hasattr(observer, "finish"):
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
-    return _result(device, seconds, findings)
+    result = _result(device, seconds, findings)
+    if not observers:
+        # Nobody else has seen the device: its memories serve the next run.
+        device.release()
+    return result
 
 
 def check_inputs(neff: Neff, inputs: Mapping[str, Any]) -> dict[str, Array]:

@@ -1,0 +1,45 @@
+"""Large buffers that runs of one process hand to each other.
+
+A first touch of fresh memory costs more than everything else that loading a program does: the host gives page by page.
+A finished run gives its memories back, and the next one fills them anew.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["give", "take"]
+
+Bytes = npt.NDArray[np.uint8]
+
+_WORTH_KEEPING = 1 << 20    # bytes; smaller ones come from memory that the process has at hand
+_MOST_KEPT = 1 << 28        # bytes, all together
+_free: dict[int, list[Bytes]] = {}
+_lock = threading.Lock()
+_kept = 0
+
+
+def take(nbytes: int) -> Bytes:
+    """Return a flat array of bytes with any contents."""
+    global _kept
+    with _lock:
+        waiting = _free.get(nbytes)
+        if waiting:
+            _kept -= nbytes
+            return waiting.pop()
+    return np.empty(nbytes, np.uint8)
+
+
+def give(array: npt.NDArray[np.generic] | None) -> None:
+    """Take back an array that `take` gave, in whatever shape and type; nobody may use it after that."""
+    global _kept
+    if array is None or array.nbytes < _WORTH_KEEPING:
+        return
+    flat: Bytes = array.reshape(-1).view(np.uint8)
+    with _lock:
+        if _kept + flat.size <= _MOST_KEPT:
+            _kept += flat.size
+            _free.setdefault(flat.size, []).append(flat)
