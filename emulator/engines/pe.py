@@ -80,7 +80,8 @@ def load_weights(word: isa.LoadWeights, port: Any) -> Step:
 
     def latch_tile() -> None:
         if state.pending and not (completes and state.low.source == source):
-            state.flush()
+            with np.errstate(all="ignore"):
+                state.flush()
         fill()
         latch.form, latch.dtype, latch.fp32_pass, latch.source = form, dtype, fp32_pass, source
         state.current = latch
