@@ -110,9 +110,9 @@ def write_beside(path: str | os.PathLike[str], data: bytes) -> None:
             # mkstemp makes private files; a NEFF is an ordinary one.
             os.chmod(name, 0o666 & ~_umask())
             os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
+        finally:
+            # After the rename nothing of that name is left; after an error or Ctrl-C the half-written file goes.
+            Path(name).unlink(missing_ok=True)
     except OSError as error:
         raise FormatError(f"cannot be written ({error.strerror or error})", path=os.fspath(path)) from None
 
