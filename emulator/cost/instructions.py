@@ -223,7 +223,7 @@ def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     return _fixed("trigger_pool" if engine == "Pool" else "trigger_other", chip)
 
 
-@costs(isa.TensorLoad)
-def tensor_load(word: isa.TensorLoad, engine: str, chip: Chip) -> Cost:
+@costs(isa.TensorLoad, isa.RegisterLoad)
+def tensor_load(word: isa.TensorLoad | isa.RegisterLoad, engine: str, chip: Chip) -> Cost:
     """Return the cost of loading registers from device memory."""
     return _fixed("device_read", chip)

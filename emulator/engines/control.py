@@ -88,6 +88,21 @@ def tensor_load(word: isa.TensorLoad, port: Any) -> Step:
     return load
 
 
+@executes(isa.RegisterLoad)
+def register_load(word: isa.RegisterLoad, port: Any) -> Step:
+    """Return the load of one register from a tile of one 32-bit integer."""
+    if element_type(word.dtype) not in (Dtype.INT32, Dtype.UINT32):
+        raise UnsupportedError(f"REGISTER_LOAD of {element_type(word.dtype).spelling}: registers hold 32-bit integers")
+    source = port.read("src").reshape(-1)
+    if source.size != 1:
+        raise UnsupportedError(f"REGISTER_LOAD of {source.size} elements: the word loads one register")
+    register, registers = word.register, port.registers
+
+    def load() -> None:
+        registers[register] = int(source[0]) & 0xFFFFFFFF
+    return load
+
+
 @executes(isa.TensorStore)
 def tensor_store(word: isa.TensorStore, port: Any) -> Step:
     """Return the store of immediates to device addresses."""

@@ -47,6 +47,7 @@ from formats.isa.extension_gpsimd import (
     TopK,
 )
 from formats.isa.extension_random import Dropout, Rand2, RandGetState, RandSetState, Rng, SetRngSeed
+from formats.isa.extension_register import RegisterLoad
 from formats.isa.extension_search import BnAggregate, BnStats, FindIndex8, MatchReplace8, Max8
 from formats.isa.extension_select import (
     CopyPredicated,
@@ -98,8 +99,8 @@ __all__ = [
     "LocalGather", "MatMul", "MatMulMx", "MatchReplace8", "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop",
     "Notify", "Opcode95", "OpcodeA1", "OpcodeCC", "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d",
     "PseudoDmaTrigger", "QuantizeMx", "Rand2", "RandGetState", "RandSetState", "RangeClearMode", "RangeSelect",
-    "Reciprocal", "ReduceCommand", "ReduceDims", "Rng", "ScalarTensorTensor", "Select", "SelectReduce", "SendReceive",
-    "SequenceBounds", "SetOrderingMode", "SetRngSeed", "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce",
+    "Reciprocal", "ReduceCommand", "ReduceDims", "RegisterLoad", "Rng", "ScalarTensorTensor", "Select", "SelectReduce",
+    "SendReceive", "SequenceBounds", "SetOrderingMode", "SetRngSeed", "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce",
     "TensorReduce", "TensorScalar", "TensorScalarCumulative", "TensorScalarReduce", "TensorStore", "TensorTensor",
     "TensorTensorScan", "TopK", "TransposeMode", "Unknown", "Update", "UpdateMode", "VectorTranspose", "Wait",
     "WaitMode", "Write", "assemble", "check", "columns", "columns_by_class", "decode", "decode_stream", "lookup",

@@ -11,6 +11,7 @@ from formats.isa import (
     extension_gen4,
     extension_gpsimd,
     extension_random,
+    extension_register,
     extension_search,
     extension_select,
     loader,
@@ -25,7 +26,7 @@ __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 CLASSES: tuple[type[Instruction], ...] = tuple(
     getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_dma,
                                           extension_gpsimd, extension_select, extension_search, extension_random,
-                                          extension_gen4)
+                                          extension_gen4, extension_register)
     for name in module.__all__)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256

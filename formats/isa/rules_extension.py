@@ -19,6 +19,7 @@ from formats.isa.extension_gpsimd import (
     TopK,
 )
 from formats.isa.extension_random import Dropout
+from formats.isa.extension_register import RegisterLoad
 from formats.isa.extension_search import BnAggregate, BnStats, FindIndex8, MatchReplace8, Max8
 from formats.isa.extension_select import (
     CopyPredicated,
@@ -91,6 +92,11 @@ def _triples(word: BnAggregate, context: Context) -> Iterator[Finding]:
         yield "src", f"{_elements(word, 'src')} elements are no triples"
 
 
+def _one_partition(word: RegisterLoad, context: Context) -> Iterator[Finding]:
+    if word.channels != 1:
+        yield "channels", f"{word.channels} partitions, not 1"
+
+
 _DST = "dst has the elements that the word makes."
 _WALKED = _holds("dst", _walk, "The walk has the elements of dst.")
 _EIGHT = _holds("dst", 8, "dst has eight elements.")
@@ -123,4 +129,5 @@ EXTENSION_RULES: dict[type[Instruction], tuple[Rule, ...]] = {
     MatMulMx: (_groups(32), _same("src", "src_scale", "dst"), _same("stationary", "stationary_scale"),
                Rule("dst is in PSUM.", "documented", "nki.isa pages", _psum)),
     Activate2: (_same("src", "dst"),),
+    RegisterLoad: (_holds("src", 1, "src has one element."), Rule("One partition is read.", "ours", "ours", _one_partition)),
 }
