@@ -301,7 +301,38 @@ class SendRecvOp:
         return f"<SendRecvOp with {self.peer} at {self.source[0]}:{self.source[1]}>"
 
 
-Op = ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp
+class LoopOp:
+    """Hold the head of a loop that the device runs: everything up to its `LoopEndOp` is carried out again and again.
+
+    `condition` is one 32-bit integer in SBUF; the loop is left where it is 0, or, with `counting`, where it is not
+    above 0. The test comes before each turn.
+    """
+
+    __slots__ = ("condition", "counting", "name", "source")
+
+    def __init__(self, condition: View, counting: bool, source: Source, name: str | None = None) -> None:
+        self.condition = condition
+        self.counting = counting
+        self.source = source
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<LoopOp at {self.source[0]}:{self.source[1]}>"
+
+
+class LoopEndOp:
+    """Hold the end of the body of the innermost open loop."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<LoopEndOp at {self.source[0]}:{self.source[1]}>"
+
+
+Op = ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp | LoopOp | LoopEndOp
 
 
 class Trace:

@@ -129,5 +129,6 @@ EXTENSION_RULES: dict[type[Instruction], tuple[Rule, ...]] = {
     MatMulMx: (_groups(32), _same("src", "src_scale", "dst"), _same("stationary", "stationary_scale"),
                Rule("dst is in PSUM.", "documented", "nki.isa pages", _psum)),
     Activate2: (_same("src", "dst"),),
-    RegisterLoad: (_holds("src", 1, "src has one element."), Rule("One partition is read.", "ours", "ours", _one_partition)),
+    RegisterLoad: (_holds("src", 1, "src has one element."),
+                   Rule("One partition is read.", "ours", "ours", _one_partition)),
 }

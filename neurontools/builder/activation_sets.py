@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from formats.errors import UnsupportedError
@@ -62,8 +62,10 @@ class ActivationPlan(NamedTuple):
     loads: dict[int, int]
 
 
-def plan_activation(functions: Sequence[str]) -> ActivationPlan:
+def plan_activation(functions: Sequence[str], fresh: Collection[int] = ()) -> ActivationPlan:
     """Choose sets for the activations of a program: each load picks the set that serves the longest run from there on.
+
+    In front of those whose numbers are in `fresh` it is not known which set is loaded.
 
     Raises UnsupportedError for a name that is no function.
     """
@@ -84,7 +86,7 @@ def plan_activation(functions: Sequence[str]) -> ActivationPlan:
         if not serving:
             raise UnsupportedError(f"activation function {functions[start]!r} is in no set")
         stop = start + 1
-        while stop < len(functions):
+        while stop < len(functions) and stop not in fresh:
             narrowed = serving & holders[functions[stop]]
             if not narrowed:
                 break

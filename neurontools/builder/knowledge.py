@@ -72,6 +72,13 @@ class Knowledge:
         units.append(frozen)
         return len(units) - 1
 
+    def everything(self) -> None:
+        """Let every engine know every unit there is: all have met and nothing is under way."""
+        clock = [len(units) - 1 for units in self._units]
+        for engine in range(len(self._known)):
+            self._known[engine] = list(clock)
+            self._frozen[engine] = None
+
     def arrival(self, actor: int) -> int:
         """Append a unit of an actor outside this core, about which nothing else is known; return its number."""
         self._units[actor].append(_NOTHING)

@@ -14,6 +14,7 @@ from formats.isa import (
     MatMulMx,
     Memset,
     PseudoDmaTrigger,
+    RegisterLoad,
     SendReceive,
 )
 from formats.neff.transfers import Descriptor
@@ -25,9 +26,10 @@ from neurontools.builder.dims import common, split
 from neurontools.builder.encode import Encoder, Place, limit_of, pad, refuse
 from neurontools.builder.hazards import Memory, Needs, Region
 from neurontools.builder.indirect import combined, indirect_words, whole
+from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, Streams
-from neurontools.builder.tiles import Tiles, views_of
+from neurontools.builder.tiles import Tiles, loops_of, views_of
 from neurontools.builder.transfers import TransferEncoder
 from neurontools.builder.variables import Variables
 from neurontools.trace import (
@@ -36,9 +38,12 @@ from neurontools.trace import (
     DmaComputeOp,
     DmaOp,
     IndirectDmaOp,
+    LoopEndOp,
+    LoopOp,
     MatmulOp,
     Op,
     SendRecvOp,
+    Source,
     Space,
     Trace,
     View,
@@ -52,6 +57,17 @@ _EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
 def functions_of(trace: Trace) -> list[str]:
     """Return the function of every activation, in program order."""
     return [str(op.fields["function"]) for op in trace.ops if isinstance(op, ComputeOp) and "function" in op.fields]
+
+
+def loop_edges(trace: Trace) -> frozenset[int]:
+    """Return the numbers of the first activation in each loop and of the first behind it, in program order."""
+    edges, count = set(), 0
+    for op in trace.ops:
+        if isinstance(op, ComputeOp):
+            count += "function" in op.fields
+        elif isinstance(op, LoopOp | LoopEndOp):
+            edges.add(count)
+    return frozenset(edges)
 
 
 def hbm_used(trace: Trace) -> frozenset[int]:
@@ -83,7 +99,7 @@ class Program:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
         self.peer, self.places = peer, tiles.places
         self.streams = Streams(chip)
-        self.activation: ActivationPlan = plan_activation(functions_of(trace))
+        self.activation: ActivationPlan = plan_activation(functions_of(trace), loop_edges(trace))
         self.transfers = self.transfer_bytes = 0
         self._memory = {Space.SBUF: Memory(), Space.PSUM: Memory()}
         self._engine_places = tiles.engine_places()
@@ -99,6 +115,8 @@ class Program:
         self._written = frozenset(view.allocation.id for op in trace.ops for view in _written(op))
         self._sent = self._received = -1
         self._turn = False
+        self._loops: list[Loop] = []
+        self._number = 0
         self._scalar_idle = bool(chip.direct) and not any(
             isinstance(op, ComputeOp) and op.engine == "Activation" for op in trace.ops
         )
@@ -110,12 +128,15 @@ class Program:
             DmaComputeOp: self._combine,
             BarrierOp: self._barrier,
             SendRecvOp: self._exchange,
+            LoopOp: self._loop,
+            LoopEndOp: self._loop_end,
         }
         self.tile_words: dict[int, dict[str, list[int]]] = {}
         lists = [(engine, self.streams.slots[engine]) for engine in ENGINE]
         for number, op in enumerate(trace.ops):
             name = getattr(op, "name", None) or f"I-{number}"
             before = [len(slots) for _, slots in lists]
+            self._number = number
             try:
                 emitters[type(op)](op, name)
             except FormatError as error:
@@ -188,8 +209,7 @@ class Program:
         view = op.operands["dst"]
         state = self._psum.state(view)
         if state == "mixed":
-            left, right = op.operands["stationary"], op.operands["src"]
-            self._clear(MatmulOp(view, left, right, None, False, op.source), name)
+            self._clear(view, op.source, name)
         fields = {**op.fields, "accumulate": int(state != "fresh")}
         return ComputeOp(op.instruction, op.engine, op.operands, fields, op.source, op.name)
 
@@ -219,7 +239,7 @@ class Program:
         if op.accumulate is None and not moves_bits_of(op, self.chip):
             state = self._psum.state(op.dst)
             if state == "mixed":
-                self._clear(op, name)
+                self._clear(op.dst, op.source, name)
             first = state == "fresh"
         else:
             first = not op.accumulate
@@ -248,10 +268,10 @@ class Program:
         self._psum.wrote(op.dst)
         self._psum.group(op.dst, first, passes.last)
 
-    def _clear(self, op: MatmulOp, name: str) -> None:
+    def _clear(self, dst: View, source: Source, name: str) -> None:
         """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
-        for view in unwritten(op.dst.allocation, op.dst, self._psum.mask(op.dst)):
-            fill = ComputeOp(Memset, "DVE", {"dst": view}, {"value": 0.0}, op.source, name)
+        for view in unwritten(dst.allocation, dst, self._psum.mask(dst)):
+            fill = ComputeOp(Memset, "DVE", {"dst": view}, {"value": 0.0}, source, name)
             self._run(fill, "DVE", self._encoder.encode(fill), f"{name}-clear")
 
     def _queue_facts(self, op: DmaOp, listed: bool) -> QueueFacts:
@@ -348,6 +368,34 @@ class Program:
         use.transfers += 1
         self.transfers += 1
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _loop(self, op: LoopOp, name: str) -> None:
+        """Begin a loop: a test on every engine, with the condition in a register."""
+        self._zero_sums(name)
+        loop = open_loop(self.streams, name, op.source)
+        self._loops.append(loop)
+        self._loaded = None  # the turn before left other weights
+        for engine in ENGINE:
+            load = ComputeOp(RegisterLoad, engine, {"src": op.condition}, {"register": REGISTER}, op.source, name)
+            self._run(load, engine, self._encoder.encode(load), f"{name}-load")
+        leave_unless(self.streams, loop, op.counting)
+
+    def _zero_sums(self, name: str) -> None:
+        """Zero what the loop that begins here adds to, turn by turn, and nothing before it has written."""
+        begin = self._number
+        end = next(last for first, last in loops_of(self.trace) if first == begin)
+        for op in self.trace.ops[begin:end]:
+            multiplies = isinstance(op, MatmulOp) and op.accumulate is None and not moves_bits_of(op, self.chip)
+            if not multiplies and not (isinstance(op, ComputeOp) and op.fields.get("accumulate", 1) is None):
+                continue
+            view = op.dst if isinstance(op, MatmulOp) else op.operands["dst"]
+            if view.allocation.born <= begin and self._psum.state(view) != "written":
+                self._clear(view, op.source, name)
+                self._psum.wrote(view)
+
+    def _loop_end(self, op: LoopEndOp, name: str) -> None:
+        close_loop(self.streams, self._loops.pop())
+        self._loaded = None
 
     def _barrier(self, op: BarrierOp, name: str) -> None:
         """Meet the other core: everything done to shared memory before it stays before, everything after it after."""

@@ -48,6 +48,11 @@ class QueueUse:
         self.transfers = 0
         self.blocks = 0
 
+    def value(self, ring: int, transfers: int) -> int:
+        """Return the value of the semaphore of a ring once so many transfers of the queue are complete."""
+        rings = len(self._semaphores)
+        return rings * ((transfers - ring + rings - 1) // rings)
+
     def semaphore(self, transfer: int) -> tuple[int, int]:
         """Return the semaphore of a transfer and the value it has when the transfer is complete."""
         semaphores = self._semaphores
@@ -127,23 +132,53 @@ class Streams:
 
     def finish(self) -> None:
         """Let the program end only after every transfer: wait on Pool for those nobody waited for."""
-        pool = ENGINE["Pool"]
+        self._await("Pool", [
+            pair
+            for pair in self._last_transfers()
+            if not any(self.knowledge.knows(engine, *pair) for engine in range(len(ENGINES)))
+        ], "end", _NOWHERE)
+
+    def await_transfers(self, engine: str, name: str, source: Source) -> None:
+        """Make an engine wait until every transfer so far is complete."""
+        self._await(engine, self._last_transfers(), name, source)
+
+    def _last_transfers(self) -> list[tuple[int, int]]:
         last = [(actor, self.knowledge.count(actor) - 1) for actor in (*self._queue_of, *self.counted)]
-        missing = self.knowledge.unknown(
-            pool,
-            [
-                pair
-                for pair in last
-                if pair[1] >= 0 and not any(self.knowledge.knows(engine, *pair) for engine in range(len(ENGINES)))
-            ],
-        )
-        self._learn(pool, missing)
+        return [pair for pair in last if pair[1] >= 0]
+
+    def _await(self, engine: str, wanted: list[tuple[int, int]], name: str, source: Source) -> None:
+        missing = self.knowledge.unknown(ENGINE[engine], wanted)
+        self._learn(ENGINE[engine], missing)
         for number in range(0, len(missing), 2):
             pair = missing[number : number + 2]
-            raw = bytearray((Nop() if len(pair) == 1 else EventSemaphore()).raw)
-            slot = self.plain("Pool", raw, "end")
+            slot = self.plain(engine, bytearray((Nop() if len(pair) == 1 else EventSemaphore()).raw), name, source)
             slot.wait = pair[0]
             slot.second = pair[1] if len(pair) > 1 else None
+
+    def counts(self) -> list[int]:
+        """Return the number of units that each actor has so far, by actor."""
+        return [self.knowledge.count(actor) for actor in range(self._new_actor())]
+
+    def raised_since(self, before: list[int]) -> dict[int, tuple[int, int]]:
+        """Return the semaphores that units since `before` raise, each with its value then and now.
+
+        What an engine raises for its progress depends on who waits for it; so all engines must have met since, and
+        meet before more is appended.
+        """
+        changed = {}
+        for actor in range(self._new_actor()):
+            first = before[actor] if actor < len(before) else 0
+            last = self.knowledge.count(actor)
+            if actor < len(ENGINES):
+                awaited = self._awaited[actor]
+                changed[PROGRESS[ENGINES[actor]]] = (sum(u < first for u in awaited), sum(u < last for u in awaited))
+            elif actor in self.counted:
+                changed[self.counted[actor]] = 16 * first, 16 * last
+            else:
+                use = self._queue_of[actor]
+                changed.update({index: (use.value(ring, first), use.value(ring, last))
+                                for ring, index in enumerate(use.facts.semaphores)})
+        return {index: values for index, values in changed.items() if values[0] != values[1]}
 
     def seal(self) -> None:
         """Write waits and signals into the words."""

@@ -16,6 +16,8 @@ from neurontools.trace import (
     DmaComputeOp,
     DmaOp,
     IndirectDmaOp,
+    LoopEndOp,
+    LoopOp,
     MatmulOp,
     Op,
     SendRecvOp,
@@ -25,7 +27,7 @@ from neurontools.trace import (
     View,
 )
 
-__all__ = ["Tiles", "lives_of", "place_tiles", "tile_map", "views_of"]
+__all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of"]
 
 
 def views_of(op: Op) -> tuple[View, ...]:
@@ -40,6 +42,8 @@ def views_of(op: Op) -> tuple[View, ...]:
         return op.src, op.dst, op.index
     if isinstance(op, DmaComputeOp):
         return *op.srcs, op.dst
+    if isinstance(op, LoopOp):
+        return (op.condition,)
     return ()
 
 
@@ -82,7 +86,26 @@ def lives_of(trace: Trace) -> list[Life]:
                 if allocation.id not in first:
                     first[allocation.id] = allocation, number, op.source
                 last[allocation.id] = number
-    return [Life(tile, start, last[tile.id], source) for tile, start, source in first.values()]
+    lives = [Life(tile, start, last[tile.id], source) for tile, start, source in first.values()]
+    for begin, end in loops_of(trace):
+        # The next turn finds what an earlier one left in tiles that are older than the loop.
+        lives = [
+            life._replace(first=min(life.first, begin), last=max(life.last, end))
+            if life.allocation.born <= begin and life.first <= end and life.last >= begin else life
+            for life in lives
+        ]
+    return lives
+
+
+def loops_of(trace: Trace) -> list[tuple[int, int]]:
+    """Return the numbers of the first and last operation of each loop, inner ones before those around them."""
+    found, open_loops = [], []
+    for number, op in enumerate(trace.ops):
+        if isinstance(op, LoopOp):
+            open_loops.append(number)
+        elif isinstance(op, LoopEndOp):
+            found.append((open_loops.pop(), number))
+    return found
 
 
 def place_tiles(trace: Trace, chip: Chip) -> Tiles:

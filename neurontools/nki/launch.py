@@ -87,6 +87,9 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         returned.close()
         what = f"{function.__name__} is a generator or coroutine; a kernel returns its results"
         raise t.error(what, _line_of(function))
+    if t.loops:
+        raise t.error("a loop on the device is left by break or return, which its branches cannot follow",
+                      t.loops[-1].source)
     own = {id(allocation) for allocation in t.trace.allocations}
     for op in t.ops:
         for view in _views_of(op):

@@ -22,6 +22,8 @@ from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source
 if TYPE_CHECKING:
     import numpy as np
 
+    from neurontools.nki.device_loops import OpenLoop
+
 __all__ = ["Tracer", "current", "default_target", "is_tracing", "kernel_line", "tracer", "tracing"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -91,9 +93,11 @@ class Tracer:
         "generation",
         "grid",
         "limits",
+        "loops",
         "names",
         "observations",
         "ops",
+        "ordered",
         "precise",
         "target",
         "trace",
@@ -117,6 +121,8 @@ class Tracer:
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
+        self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
+        self.ordered = 0  # how many nl.no_reorder() blocks are open
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:

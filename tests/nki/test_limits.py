@@ -230,8 +230,6 @@ def test_what_the_newest_generation_allows() -> None:
         lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dst_rmw_op=nl.add),
         lambda: nisa.activation(t(P, 8), nl.prelu, t(P, 8)),
         lambda: nisa.nc_transpose(ps(64, P, dtype=nl.int8), t(P, 64, dtype=nl.int8)),
-        lambda: nl.affine_range(t(1, 1, dtype=nl.int32)),
-        lambda: next(iter(nl.dynamic_range(4))),
         lambda: nisa.register_load(nisa.register_alloc(), t(1, 1)),
     ],
 )

@@ -1,7 +1,7 @@
 """Virtual registers, of which only the device knows the value.
 
-A register stands in a 1 x 1 tile of SBUF; the words that use it read it there when they start. Engine registers, which
-only branches would need, are not used.
+A register stands in a 1 x 1 tile of SBUF; the words that use it read it there when they start. Where it decides a
+branch, each engine loads it into a register of its own first.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from neurontools.nki.device_loops import begin, end, while_test
 from neurontools.nki.dtype import int32
 from neurontools.nki.isa.checks import reject, tensor, unsupported
 from neurontools.nki.isa.dma import dma_copy
@@ -22,7 +23,8 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["VirtualRegister", "register_alloc", "register_load", "register_move", "register_store"]
 
 _UNKNOWN = (
-    "the value of a VirtualRegister is not known while the kernel is traced: Python's if, while and int() cannot use it"
+    "the value of a VirtualRegister is not known while the kernel is traced: Python's if and int() cannot use it, and "
+    "while takes a register alone as its test"
 )
 
 
@@ -38,7 +40,16 @@ class VirtualRegister(NKIObject):
             _set(tracer(), "register_alloc", self, state)
 
     def __bool__(self) -> bool:
-        raise TypeError(_UNKNOWN)
+        """Begin the loop of `while register:`, asked the first time; end it, asked again after the body."""
+        t = tracer()
+        key = while_test()
+        if key is None:
+            raise TypeError(_UNKNOWN)
+        if t.loops and t.loops[-1].key == key:
+            end(t, t.loops[-1])
+            return False
+        begin(t, self.tile, counting=False, key=key)
+        return True
 
     def __int__(self) -> int:
         raise TypeError(_UNKNOWN)

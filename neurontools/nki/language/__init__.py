@@ -35,8 +35,8 @@ from neurontools.nki.language.creation import (
     zeros_like,
 )
 from neurontools.nki.language.debugging import device_print
+from neurontools.nki.language.dynamic import dynamic_range, fori_loop, while_loop
 from neurontools.nki.language.elementwise import where
-from neurontools.nki.language.later import *  # noqa: F403  the documented names that are refused
 from neurontools.nki.language.loops import (
     affine_range,
     ds,
@@ -82,6 +82,7 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "broadcast_to",
     "device_print",
     "dropout",
+    "dynamic_range",
     "ds",
     "empty_like",
     "expand_dims",
@@ -94,6 +95,7 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "float8_e8m0fnu",
     "float16",
     "float32",
+    "fori_loop",
     "full",
     "gather_flattened",
     "hbm",
@@ -143,6 +145,7 @@ __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "uint32",
     "var",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
     *OPERATORS,

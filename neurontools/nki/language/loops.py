@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+from neurontools.nki.isa.registers import VirtualRegister
 from neurontools.nki.tensor import NkiTensor, ds
 from neurontools.nki.tracer import tracer
-from neurontools.nki.views import complain, unsupported
+from neurontools.nki.views import complain
 
 __all__ = [
     "affine_range",
@@ -30,8 +31,8 @@ __all__ = [
 
 def affine_range(start: int, stop: int | None = None, step: int = 1) -> builtins.range:
     """Return the Python range; every loop over it is unrolled into the trace."""
-    if isinstance(start, NkiTensor) or isinstance(stop, NkiTensor):
-        raise unsupported("a loop bound that only the device knows")
+    if any(isinstance(bound, NkiTensor | VirtualRegister) for bound in (start, stop, step)):
+        raise complain("the bounds of an unrolled loop are known while tracing; nl.dynamic_range takes a register")
     return builtins.range(start) if stop is None else builtins.range(start, stop, step)
 
 
@@ -48,7 +49,12 @@ def par_dim(size: int) -> int:
 @contextmanager
 def no_reorder() -> Iterator[None]:
     """Keep the operations inside in program order; traces always are in program order."""
-    yield
+    t = tracer()
+    t.ordered += 1
+    try:
+        yield
+    finally:
+        t.ordered -= 1
 
 
 def nc(count: int) -> int:

@@ -52,6 +52,8 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("MATMUL_MX", {"dst": flat(S, 32)}, "dst", "is not in PSUM"),
     ("MATMUL_MX", {"stationary_scale": flat(S, 63)}, "stationary_scale", "stationary 64, stationary_scale 63"),
     ("ACTIVATE2", {"src": flat(S, 9)}, "dst", "src 9, dst 8"),
+    ("REGISTER_LOAD", {"src": flat(S, 2)}, "src", "2 elements, not 1"),
+    ("REGISTER_LOAD", {"channels": 2}, "channels", "2 partitions, not 1"),
 ]
 
 
