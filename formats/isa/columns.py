@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.errors import FormatError
 from formats.isa.codec import decode_stream, generation_of, is_extended
+from formats.isa.extension_dma import WidePattern
 from formats.isa.field import Field
 from formats.isa.instruction import EXTENSION_OPCODE, WORD, Instruction
 from formats.isa.operand import DmaAddressField, DmaPatternField, Pattern
@@ -132,6 +133,10 @@ def _fields(words: Any, fields: dict[str, Field[Any]]) -> Columns:
             result[f"{name}.counts"] = column(at + 4 + size * field.dims, count, field.dims)
         elif isinstance(field, DmaPatternField):
             result[f"{name}.steps"], result[f"{name}.counts"] = column(at, "i4", 2), column(at + 8, "u2", 2)
+        elif isinstance(field, WidePattern):
+            half = field.size // 2
+            result[f"{name}.steps"] = column(at, "i4", half // 4)
+            result[f"{name}.counts"] = column(at + half, "u4", half // 4)
         elif isinstance(field, DmaAddressField):
             result[name] = column(at, "u8")
         elif field.kind in ("nibble", "bit"):

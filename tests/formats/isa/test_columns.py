@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from formats import isa
 from formats.errors import FormatError
+from formats.isa.extension_dma import WidePattern
 from formats.isa.operand import DmaAddressField, DmaPatternField, Pattern
 from tests.formats.isa.strategies import EXTENSION, REAL, own_bytes
 
@@ -23,7 +24,7 @@ def agree(data: bytes, target: str, dialect: str) -> None:
         for name, field in (cls.HEADER if cls is isa.Unknown else cls.FIELDS).items():
             parts = [words[i].raw[field.offset:field.offset + field.size] for i in index]
             values = [field.read(words[i].raw) for i in index]
-            if isinstance(field, Pattern | DmaPatternField):
+            if isinstance(field, Pattern | DmaPatternField | WidePattern):
                 assert table[f"{name}.steps"].tolist() == [list(v.steps) for v in values]
                 assert table[f"{name}.counts"].tolist() == [list(v.counts) for v in values]
                 if isinstance(field, Pattern):
@@ -49,6 +50,11 @@ def test_columns_of_real_words(data: st.DataObject, target: str, dialect: str) -
 def test_columns_of_streams_with_extension_words(data: st.DataObject) -> None:
     words = st.sampled_from(EXTENSION + REAL[:3]).flatmap(own_bytes)
     agree(b"".join(data.draw(st.lists(words, min_size=1, max_size=6))), "gen3", "extended")
+
+
+@pytest.mark.parametrize("cls", EXTENSION, ids=lambda cls: cls.NAME)
+def test_columns_of_every_extension_word(cls: type[isa.Instruction]) -> None:
+    agree(cls().raw * 2, "gen4", "extended")
 
 
 def test_columns_of_one_class_and_of_the_header() -> None:
