@@ -339,10 +339,11 @@ class Trace:
     """Hold everything one program id did, in program order.
 
     `results` is the kernel's return value with each tensor replaced by a `View`; `inputs` and `outputs` are the HBM
-    allocations of the launch's tensors.
+    allocations of the launch's tensors. `after` has, by the number of an operation, the numbers of those that must be
+    complete before it begins though no byte says so.
     """
 
-    __slots__ = ("allocations", "inputs", "num_programs", "ops", "outputs", "program_id", "results", "target")
+    __slots__ = ("after", "allocations", "inputs", "num_programs", "ops", "outputs", "program_id", "results", "target")
 
     def __init__(self, target: Target, program_id: int = 0, num_programs: int = 1) -> None:
         self.target = target
@@ -353,6 +354,7 @@ class Trace:
         self.inputs: list[Allocation] = []
         self.outputs: list[Allocation] = []
         self.results: Any = None
+        self.after: dict[int, set[int]] = {}
 
     def __repr__(self) -> str:
         return (

@@ -131,16 +131,25 @@ class Program:
             LoopOp: self._loop,
             LoopEndOp: self._loop_end,
         }
+        producers = frozenset(number for numbers in trace.after.values() for number in numbers)
+        completed: dict[int, list[tuple[int, int]]] = {}
         self.tile_words: dict[int, dict[str, list[int]]] = {}
         lists = [(engine, self.streams.slots[engine]) for engine in ENGINE]
         for number, op in enumerate(trace.ops):
             name = getattr(op, "name", None) or f"I-{number}"
             before = [len(slots) for _, slots in lists]
             self._number = number
+            if number in trace.after:
+                self.streams.after = [unit for one in sorted(trace.after[number]) for unit in completed[one]]
+            counts = self.streams.counts() if number in producers else []
             try:
                 emitters[type(op)](op, name)
             except FormatError as error:
                 raise refuse(op, str(error)) from None
+            if number in producers:
+                # Whatever the operation appended to any actor is a part of it, and actors complete in order.
+                completed[number] = [(actor, count - 1) for actor, count in enumerate(self.streams.counts())
+                                     if count > (counts[actor] if actor < len(counts) else 0)]
             spans = [(engine, first, len(slots) - 1) for (engine, slots), first in zip(lists, before, strict=True)
                      if len(slots) > first]
             for view in views_of(op):

@@ -70,6 +70,7 @@ class Streams:
         self.counted: dict[int, int] = {}  # actors of semaphores that rise by 16 per unit
         self._awaited: list[set[int]] = [set() for _ in ENGINES]
         self._queue_of: dict[int, QueueUse] = {}
+        self.after: list[tuple[int, int]] = []  # what the next word added waits for besides its own needs
         for engine in ENGINES:
             self.plain(engine, bytearray(SetOrderingMode().raw))
             if chip.marker:
@@ -100,13 +101,18 @@ class Streams:
 
     def add(self, engine: str, raw: bytearray, name: str, source: Source, needs: Needs | None, queue: int = -1) -> Slot:
         """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts."""
-        if needs is None or not (needs.data or needs.order):
+        if needs is None or not (needs.data or needs.order or self.after):
             return self.plain(engine, raw, name, source)
         own = ENGINE[engine]
         wanted: dict[int, int] = {}
+        if self.after:
+            for actor, unit in self.after:
+                if actor != own or queue >= 0 or own in _GUARDED:
+                    wanted[actor] = max(unit, wanted.get(actor, -1))
+            self.after.clear()
         for actor, unit in needs.data.items():
             if actor != own or queue >= 0 or own in _GUARDED:
-                wanted[actor] = unit
+                wanted[actor] = max(unit, wanted.get(actor, -1))
         for actor, unit in needs.order.items():
             # Transfers on one queue complete in order, and so do the words of one engine.
             if actor != (queue if queue >= 0 else own) and wanted.get(actor, -1) < unit:

@@ -26,6 +26,7 @@ def begin(t: Tracer, condition: NkiTensor, *, counting: bool, key: object = None
     if t.ordered:
         raise t.error("a loop on the device cannot stand inside nl.no_reorder(); put no_reorder inside its body")
     source = kernel_line()
+    t.loop_edges.append(len(t.ops))
     t.ops.append(LoopOp(condition.base_view, counting, source))
     loop = OpenLoop(source, key)
     t.loops.append(loop)
@@ -38,6 +39,7 @@ def end(t: Tracer, loop: OpenLoop) -> None:
         inner = t.loops[-1].source if t.loops else loop.source
         raise t.error("a loop on the device is left by break or return, which its branches cannot follow", inner)
     t.loops.pop()
+    t.loop_edges.append(len(t.ops))
     t.ops.append(LoopEndOp(loop.source))
 
 

@@ -93,6 +93,7 @@ class Tracer:
         "generation",
         "grid",
         "limits",
+        "loop_edges",
         "loops",
         "names",
         "observations",
@@ -122,6 +123,7 @@ class Tracer:
         self.observations: list[Observation] = []
         self.written: set[int] = set()
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
+        self.loop_edges: list[int] = []  # numbers of the operations that begin and end loops
         self.ordered = 0  # how many nl.no_reorder() blocks are open
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
 

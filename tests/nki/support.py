@@ -11,7 +11,18 @@ from formats import isa
 from formats.targets import resolve_target
 from neurontools.nki.launch import Traced, trace_kernel
 from neurontools.nki.tracer import Tracer, tracing
-from neurontools.trace import BarrierOp, ComputeOp, DmaOp, MatmulOp, SendRecvOp, Space, Trace, View
+from neurontools.trace import (
+    BarrierOp,
+    ComputeOp,
+    DmaOp,
+    LoopEndOp,
+    LoopOp,
+    MatmulOp,
+    SendRecvOp,
+    Space,
+    Trace,
+    View,
+)
 
 
 def trace_body(body: Callable[[], Any], target: str = "trn2", program_id: int = 0, grid: tuple[int, ...] = ()) -> Trace:
@@ -64,7 +75,7 @@ def check_trace(trace: Trace) -> None:
         elif isinstance(op, SendRecvOp):
             views = [op.src, op.dst]
         else:
-            assert isinstance(op, BarrierOp), op
+            assert isinstance(op, BarrierOp | LoopOp | LoopEndOp), op
         for view in views:
             assert view.allocation is trace.allocations[view.allocation.id]
             low, high = view.offset, view.offset + view.dtype.size

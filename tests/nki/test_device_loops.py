@@ -370,3 +370,52 @@ def test_python_cannot_decide_on_a_register() -> None:
     for body in (choose, both):
         with pytest.raises(TypeError, match="not known while the kernel is traced"):
             trace_body(body)
+
+
+def test_an_edge_that_no_byte_asks_for_is_a_wait() -> None:
+    """Sync waits for Vector though the two touch different tiles; without the edge the copy is over long before."""
+
+    def finished(edge: bool) -> tuple[int, int]:
+        @nki.jit
+        def kernel(data: Any) -> Any:
+            slow, other = nl.ndarray((128, 4096), nl.float32, nl.sbuf), nl.ndarray((1, 1), nl.float32, nl.sbuf)
+            first = nisa.memset(slow, 1.0)
+            last = nisa.tensor_tensor(slow, slow, slow, nl.multiply)
+            copy = nisa.dma_copy(other, data)
+            if edge:
+                assert copy.depends_on(last, first) is copy
+            return store(slow)
+
+        session = Session(build_neff(kernel, (A[:1, :1],), {}), {"data": A[:1, :1]})
+        times = {step.text.split()[0]: step.time_ps for step in session.step(100).steps}
+        loads = [step for step in _all_steps(build_neff(kernel, (A[:1, :1],), {})) if step.kind == "dma"]
+        return times["TENSOR_TENSOR"], loads[0].issued_ps
+
+    product, copy = finished(edge=True)
+    assert copy > product
+    product, copy = finished(edge=False)
+    assert copy < product
+
+
+def _all_steps(neff: Any) -> Any:
+    return Session(neff, {"data": A[:1, :1]}).step(1000).steps
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_edges_do_not_leave_loops(inside: bool) -> None:
+    def body() -> None:
+        tile = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+        before = nisa.memset(tile, 1)
+        for _ in nl.dynamic_range(2):
+            one = nisa.memset(tile, 2)
+            two = nisa.memset(tile, 3).depends_on(one, before)
+            if inside:
+                with pytest.raises(NkiValidationError, match="does not stand before"):
+                    one.depends_on(two)
+        after = nisa.memset(tile, 4)
+        with pytest.raises(NkiValidationError, match="in a loop on the device that the other is not in"):
+            after.depends_on(one)
+        with pytest.raises(NkiValidationError, match="is no instruction"):
+            after.depends_on(3)
+
+    trace_body(body)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from neurontools.nki.objects import NKIObject
-from neurontools.nki.views import unsupported
+from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.views import complain
+from neurontools.trace import LoopOp
 
 __all__ = ["NkiInstruction"]
 
@@ -19,11 +21,39 @@ class NkiInstruction(NKIObject):
         self.op = handle
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
-        """Accept producers that stand earlier in the program; program order already runs them first where bytes
-        overlap.
+        """Let this instruction begin when the producers, which stand before it, are complete; return it.
 
-        An edge between instructions that share no bytes has no form in a trace yet, so any such call is refused.
+        All stand in the same loop of the device, or a producer in one around it.
         """
-        if producers:
-            raise unsupported("NkiInstruction.depends_on")
+        t = tracer()
+        own = _number(t, self)
+        for producer in producers:
+            if not isinstance(producer, NkiInstruction):
+                raise complain(f"depends_on: {producer!r} is no instruction")
+            number = _number(t, producer)
+            if number >= own:
+                raise complain("depends_on: the producer does not stand before the instruction that waits for it")
+            if any(first < number < last and not first < own < last for first, last in _loops(t)):
+                raise complain("depends_on: the producer stands in a loop on the device that the other is not in")
+            t.trace.after.setdefault(own, set()).add(number)
         return self
+
+
+def _number(t: Tracer, instruction: NkiInstruction) -> int:
+    """Return the number of an instruction's operation; handles are asked for soon after they are made."""
+    ops = t.ops
+    for number in range(len(ops) - 1, -1, -1):
+        if ops[number] is instruction.op:
+            return number
+    raise complain("depends_on: the instruction belongs to another launch of a kernel")
+
+
+def _loops(t: Tracer) -> list[tuple[int, int]]:
+    """Return the first and last operation of every loop so far; one that is open goes on."""
+    found, open_loops = [], []
+    for number in t.loop_edges:
+        if isinstance(t.ops[number], LoopOp):
+            open_loops.append(number)
+        else:
+            found.append((open_loops.pop(), number))
+    return found + [(first, len(t.ops)) for first in open_loops]
