@@ -168,6 +168,8 @@ class NkiTensor(ViewMethods, NKIObject):
         if view is None:
             if self._unchecked:
                 self._check_reach()
+            if 0 in self.shape:
+                raise complain(f"{self.name}: a view of shape {self.shape} has no elements to work on")
             row = self._row
             if row:
                 partition, free = divmod(self.offset, row)
@@ -244,7 +246,7 @@ class NkiTensor(ViewMethods, NKIObject):
                 offset += start * stride
             elif item.__class__ is DynamicSlice:
                 start, count = self._integer(item.start, axis), self._integer(item.size, axis)
-                if count < 1 or start < 0 or start + count > extent:
+                if count < 0 or start < 0 or start + count > extent:
                     raise complain(f"{self.name}: nl.ds({start}, {count}) leaves dimension {axis} of size {extent}")
                 new_shape.append(count)
                 strides.append(stride)

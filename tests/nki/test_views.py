@@ -195,7 +195,7 @@ def test_facts_of_a_view() -> None:
         assert (view.partition, view.partitions, view.offset, view.dims) == (3, 2, 16, ((1, 4),))
         column = nl.ndarray((8,), nl.float32, nl.sbuf)
         assert column.view_of_storage.dims == ((1, 1),)
-        assert tensor[:, nl.ds(1, 2)].shape == (8, 2, 6)
+        assert tensor[:, nl.ds(1, 2)].shape == (8, 2, 6) and tensor[nl.ds(8, 0)].shape == (0, 4, 6)
         assert tensor[2].shape == (1, 4, 6) and tensor[:, 1, 2].shape == (8, 1)
         assert nl.ndarray((4, 5), nl.float32, nl.hbm)[1, 2].shape == (1,)
 
@@ -207,6 +207,7 @@ BAD = {
     "empty": (lambda t: t[:, 5:5], "slice 5:5 of dimension 1 of size 24 is empty"),
     "step": (lambda t: t[:, ::-1], "slice step -1"),
     "too many": (lambda t: t[0, 0, 0], "3 indices for shape (4, 24)"),
+    "no elements": (lambda t: t[:, nl.ds(20, 0)], "a view of shape (4, 0) has no elements"),
     "ds": (lambda t: t[:, nl.ds(20, 8)], "nl.ds(20, 8) leaves dimension 1"),
     "float": (lambda t: t[:, 1.5], "index 1.5 of dimension 1 is no integer"),
     "permute": (lambda t: t.permute((1, 0)), "moves the partition dimension"),
