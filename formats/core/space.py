@@ -1,0 +1,144 @@
+"""The memories in a core dump: segments by address, what is there, what was written, what is absent."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from formats.core.elf import PF_X, PT_LOAD, PT_WRITTEN, ProgramHeader
+from formats.core.records import Window
+
+__all__ = ["Bytes", "Segment", "Segments"]
+
+_MOST = 1 << 40  # bytes of one segment beyond which a header is damaged
+
+
+class Segment(NamedTuple):
+    """A stored range of addresses.
+
+    `size` are the bytes that are in the file, which is less than `memory_size` where the file is cut off. `space`,
+    `core`, `engine`, `partition` and `byte` say which memory that is, as far as the map tells.
+    """
+
+    address: int
+    size: int
+    memory_size: int
+    offset: int
+    flags: int
+    written: ProgramHeader | None = None
+    space: str = ""
+    core: int = 0
+    engine: str = ""
+    partition: int = 0
+    byte: int = 0
+
+    @property
+    def executable(self) -> bool:
+        """Tell whether the segment holds instructions."""
+        return bool(self.flags & PF_X)
+
+
+class Bytes(NamedTuple):
+    """Bytes of a memory: `present` and `written` hold one 0 or 1 per byte; what is not present reads as the fill."""
+
+    data: bytes
+    present: bytes
+    written: bytes
+
+    @property
+    def missing(self) -> int:
+        """Return how many bytes the dump does not hold."""
+        return self.present.count(0)
+
+    @property
+    def unwritten(self) -> int:
+        """Return how many bytes nothing wrote."""
+        return self.written.count(0)
+
+
+class Segments(Sequence[Segment]):
+    """The loadable segments of a file, by address."""
+
+    def __init__(self, data: memoryview, headers: Sequence[ProgramHeader], windows: Sequence[Window],
+                 warnings: list[str]) -> None:  # fmt: skip
+        self._data = data
+        planes = {header.address: header for header in headers if header.type == PT_WRITTEN}
+        found, cut = [], 0
+        for header in headers:
+            if header.type != PT_LOAD or not header.size:
+                continue
+            here = max(0, min(header.size, len(data) - header.offset))
+            cut += here < header.size
+            if header.size > _MOST or not here:
+                continue
+            found.append(Segment(header.address, here, header.size, header.offset, header.flags,
+                                 planes.get(header.address)))  # fmt: skip
+        if cut:
+            warnings.append(f"{cut} of {sum(h.type == PT_LOAD for h in headers)} segments are cut off or missing")
+        found.sort(key=lambda segment: segment.address)
+        named = [window for window in windows if window.row_bytes > 0 and window.rows > 0]
+        named.sort(key=lambda window: window.base)
+        self._all = [self._place(segment, named) for segment in found]
+        self._starts = [segment.address for segment in self._all]
+
+    @staticmethod
+    def _place(segment: Segment, windows: Sequence[Window]) -> Segment:
+        for window in windows:
+            stride = window.stride or window.row_bytes
+            row, byte = divmod(segment.address - window.base, stride)
+            if 0 <= row < window.rows and byte < window.row_bytes:
+                return segment._replace(space=window.space, core=window.core, engine=window.engine, partition=row,
+                                        byte=segment.address if window.space == "HBM" else byte)  # fmt: skip
+        return segment
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, index: int) -> Segment:  # type: ignore[override]
+        return self._all[index]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._all)
+
+    def data(self, segment: Segment) -> memoryview:
+        """Return the bytes of a segment, without a copy."""
+        return self._data[segment.offset : segment.offset + segment.size]
+
+    def plane(self, segment: Segment) -> bytes | None:
+        """Return one bit per byte of a segment that tells what was written, None where all of it was."""
+        header = segment.written
+        if header is None:
+            return None
+        return bytes(self._data[header.offset : header.offset + min(header.size, -(-segment.size // 8))])
+
+    def within(self, first: int, behind: int) -> Iterator[Segment]:
+        """Yield the segments that have bytes from an address to another."""
+        index = max(bisect_right(self._starts, first) - 1, 0)
+        while index < len(self._all) and self._all[index].address < behind:
+            if self._all[index].address + self._all[index].size > first:
+                yield self._all[index]
+            index += 1
+
+    def read(self, address: int, nbytes: int, fill: int = 0xFF) -> Bytes:
+        """Return bytes at an address."""
+        data = bytearray([fill & 0xFF]) * nbytes
+        present, written = bytearray(nbytes), bytearray(nbytes)
+        for segment in self.within(address, address + nbytes):
+            low, high = max(address, segment.address), min(address + nbytes, segment.address + segment.size)
+            start, at = low - segment.address, low - address
+            data[at : at + high - low] = self.data(segment)[start : start + high - low]
+            present[at : at + high - low] = b"\1" * (high - low)
+            written[at : at + high - low] = self._written(segment, start, high - low)
+        return Bytes(bytes(data), bytes(present), bytes(written))
+
+    def _written(self, segment: Segment, start: int, nbytes: int) -> bytes:
+        plane = self.plane(segment)
+        if plane is None:
+            return b"\1" * nbytes
+        bits = int.from_bytes(plane[start >> 3 : (start + nbytes + 7) >> 3], "little") >> (start & 7)
+        # A leading 1 keeps the zeros at the end of the range; behind "0b1" the digits are backwards.
+        return bin(bits & ((1 << nbytes) - 1) | 1 << nbytes)[:2:-1].encode().translate(_BITS)
+
+
+_BITS = bytes.maketrans(b"01", b"\0\1")

@@ -1,0 +1,137 @@
+"""Write a core dump: notes and segments are gathered, then the file appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from formats.core import elf
+from formats.core.declare import encode, kind_of
+from formats.core.elf import ProgramHeader
+from formats.errors import FormatError
+
+__all__ = ["CoreWriter"]
+
+Buffer = Any  # bytes, memoryview, or anything else that a file takes
+
+_SEGMENT_ALIGN = 64
+
+
+class _Segment:
+    __slots__ = ("address", "flags", "kind", "parts", "size")
+
+    def __init__(self, kind: int, address: int, parts: Sequence[Buffer], flags: int) -> None:
+        self.kind, self.address, self.parts, self.flags = kind, address, parts, flags
+        self.size = sum(memoryview(part).nbytes for part in parts)
+
+
+class CoreWriter:
+    """Gather notes and segments, then write them; nothing is on disk before `close`.
+
+    As a context manager it closes at the end, and writes nothing where an exception left the block. What segments hold
+    is not copied: it must not change before `close`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._notes: list[bytes] = []
+        self._segments: list[_Segment] = []
+
+    def note(self, record: object) -> None:
+        """Add a note: one of the records of `formats.core.records`."""
+        payload = encode(record)
+        header = elf.NHDR.pack(len(elf.OWNER), len(payload), kind_of(record).number)
+        body = header + elf.OWNER + payload
+        self._notes.append(body + bytes(elf.padded(len(body)) - len(body)))
+
+    def segment(self, address: int, parts: Buffer | Iterable[Buffer], *, flags: int = elf.PF_R | elf.PF_W,
+                written: Buffer | None = None) -> None:  # fmt: skip
+        """Add memory at an address; `written` is one bit per byte, lowest bit first, None where all were written."""
+        if isinstance(parts, bytes | bytearray | memoryview) or hasattr(parts, "__array_interface__"):
+            parts = (parts,)
+        self._segments.append(_Segment(elf.PT_LOAD, address, tuple(parts), flags))
+        if written is not None:
+            self._segments.append(_Segment(elf.PT_WRITTEN, address, (written,), elf.PF_R))
+
+    @property
+    def room(self) -> int:
+        """Return how many program headers are left."""
+        return elf.MOST_HEADERS - 1 - len(self._segments)
+
+    def close(self) -> int:
+        """Write the file beside its place, rename it there, and return its size.
+
+        Raises FormatError where it cannot be written; then nothing of it is left.
+        """
+        size = 0
+        beside: str | None = None
+        target = os.path.realpath(self.path)
+        try:
+            if os.path.isdir(target):
+                raise IsADirectoryError(21, "is a folder, not a file")
+            handle, beside = tempfile.mkstemp(
+                prefix=f".{os.path.basename(target)[:32]}.", dir=os.path.dirname(target) or "."
+            )
+            with os.fdopen(handle, "wb") as file:
+                for block in self._blocks():
+                    file.write(block)
+                    size += memoryview(block).nbytes
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(beside, 0o666 & ~_umask())
+            os.replace(beside, target)
+            beside = None
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise FormatError(f"dump cannot be written: {why}", path=self.path) from None
+        finally:
+            if beside is not None:
+                with suppress(OSError):
+                    os.unlink(beside)
+        return size
+
+    def _blocks(self) -> Iterator[Buffer]:
+        """Yield the file's bytes: headers, notes, segments."""
+        if self.room < 0:
+            raise FormatError("dump has too many segments", path=self.path, expected=f"up to {elf.MOST_HEADERS}",
+                              got=len(self._segments) + 1)  # fmt: skip
+        notes = b"".join(self._notes)
+        count = 1 + len(self._segments)
+        at = elf.EHDR_SIZE + count * elf.PHDR_SIZE
+        headers = [ProgramHeader(elf.PT_NOTE, elf.PF_R, at, 0, 0, len(notes), 0, 4)]
+        at += len(notes)
+        gaps = []
+        for each in self._segments:
+            start = elf.padded(at, _SEGMENT_ALIGN)
+            gaps.append(start - at)
+            # Only loadable segments take up memory.
+            memory = each.size if each.kind == elf.PT_LOAD else 0
+            where = each.address, each.address
+            headers.append(ProgramHeader(each.kind, each.flags, start, *where, each.size, memory, 1))
+            at = start + each.size
+        yield elf.EHDR.pack(elf.IDENT, elf.CORE, 0, 1, 0, elf.EHDR_SIZE, 0, elf.FLAGS, elf.EHDR_SIZE, elf.PHDR_SIZE,
+                            count, 0, 0, 0)  # fmt: skip
+        yield b"".join(elf.PHDR.pack(*header) for header in headers)
+        yield notes
+        for gap, each in zip(gaps, self._segments, strict=True):
+            if gap:
+                yield bytes(gap)
+            yield from each.parts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:  # fmt: skip
+        if error is None:
+            self.close()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
