@@ -26,35 +26,53 @@ _V23, _V24, _V34, _ALL = _V2 + _V3, _V2 + _V4, _V3 + _V4, _V2 + _V3 + _V4
 
 FIGURES: tuple[Figure, ...] = (
     # Public profiles (formats.md 1.1) give 785-805 ns from the end of a trigger word to a load's first data, 662-670 ns
-    # to a store's; the documents 737-764 and 614-768.
-    Figure("start_read",        _V3,  790.0, "ns", "observed", "hardware.md 8.2: B-1, B-2; profiles of formats.md 1.1"),
-    Figure("start_read",        _V24, 790.0, "ns", "inferred", "hardware.md 8.2 for trn2; nothing published here"),
-    Figure("start_write",       _V3,  700.0, "ns", "observed", "hardware.md 8.2: B-1, B-2; profiles of formats.md 1.1"),
-    Figure("start_write",       _V24, 700.0, "ns", "inferred", "hardware.md 8.2 for trn2; nothing published here"),
-    Figure("stagger_read",      _V3,  21.0, "ns", "observed", "hardware.md 8.2: B-2, 16 engines start over 300 ns"),
-    Figure("stagger_read",      _V24, 21.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
-    Figure("stagger_write",     _V3,  7.0, "ns", "observed", "hardware.md 8.2: B-2, 16 engines store in 239 ns"),
-    Figure("stagger_write",     _V24, 7.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    # to a store's; with descriptors from load time the documents have 678 from the word's end to the queue.
+    Figure("start_read",        _V3,  790.0, "ns", "observed", "profiles of formats.md 1.1: 785 to 805 on Sync"),
+    Figure("start_read",        _V24, 790.0, "ns", "inferred", "trn2's; nothing published here"),
+    Figure("start_write",       _V3,  665.0, "ns", "observed", "profiles of formats.md 1.1: 662 to 670 on Scalar"),
+    Figure("start_write",       _V24, 665.0, "ns", "inferred", "trn2's; nothing published here"),
+    Figure("start_software",    _V3,  -60.0, "ns", "observed", "profiles of formats.md 1.1: 721-738, 594-606 on Pool"),
+    Figure("start_software",    _V24, -60.0, "ns", "inferred", "trn2's; nothing published here"),
+    Figure("start_prebuilt",    _V3,  720.0, "ns", "observed", "hardware.md 8.2: B-1a, B-1d, from the word's end"),
+    Figure("start_prebuilt",    _V24, 720.0, "ns", "inferred", "hardware.md 8.2 for trn2"),
+    # An engine that was idle needs the memory's latency for its first read; the next ones are asked for ahead.
+    Figure("read_fill",         _V3,  140.0, "ns", "observed", "hardware.md 8.2: B-1b; profiles: first descriptors"),
+    Figure("read_fill",         _V2,  0.0, "ns", "inferred", "hardware.md 8.2: B-7, whose start is trn2's"),
+    Figure("read_fill",         _V4,  140.0, "ns", "inferred", "hardware.md 8.2: B-1b for trn2"),
+    Figure("stagger_read",      _V3,  15.0, "ns", "observed", "profiles of formats.md 1.1: 16 starts over 225 ns"),
+    Figure("stagger_read",      _V24, 15.0, "ns", "inferred", "trn2's"),
+    Figure("stagger_write",     _V3,  10.0, "ns", "observed", "profiles of formats.md 1.1: 16 starts over 150 ns"),
+    Figure("stagger_write",     _V24, 10.0, "ns", "inferred", "trn2's"),
     # 600 ns per transfer are documented for hardware descriptor generation (4.4), and profiles show triggers 563-606 ns
-    # apart; the curve of 4.2 needs 820, and so do three loads in a row there (last semaphores 779 ns apart).
-    Figure("generate",          _V3,  820.0, "ns", "observed", "hardware.md 4.2: fitted to the 11 points of B-4"),
-    Figure("generate",          _V4,  820.0, "ns", "inferred", "hardware.md 4.2 for trn2"),
-    Figure("generate",          _V2,  790.0, "ns", "inferred", "hardware.md 8.3: C-1, 65,536 loads in 51.8 ms"),
+    # apart; the curve of 4.2 needs more, and so do three loads in a row there (last semaphores 779 ns apart).
+    Figure("generate",          _V3,  745.0, "ns", "observed", "hardware.md 4.2: B-4 at 128, 512 and 2048 bytes"),
+    Figure("generate",          _V4,  745.0, "ns", "inferred", "hardware.md 4.2 for trn2"),
+    Figure("generate",          _V2,  582.0, "ns", "inferred", "trn2's software generator"),
+    Figure("generate_software", _V3,  600.0, "ns", "observed", "profiles of formats.md 1.1: 600 and 612 between loads"),
+    Figure("generate_software", _V24, 600.0, "ns", "inferred", "trn2's"),
     Figure("prebuilt",          _ALL, 0.0, "ns", "documented", "hardware.md 4.4: no run-time cost"),
-    Figure("descriptor",        _V3,  8.0, "ns", "inferred", "hardware.md 4.3: rule for an emulator"),
+    Figure("descriptor",        _V3,  8.0, "ns", "observed", "profiles: 17 ns for 256, 27 for 512, 83 for 2048 bytes"),
     Figure("descriptor",        _V2,  7.0, "ns", "observed", "hardware.md 8.2: B-5, 7 ns per 4-byte element"),
-    Figure("descriptor",        _V4,  8.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
-    Figure("read_rate",         _V3,  24.1, "B/ns", "inferred", "hardware.md 4.3: rule; 23.1 with descriptors"),
-    Figure("read_rate",         _V2,  18.2, "B/ns", "observed", "hardware.md 8.2: B-6, 32 KiB in 1,810 ns"),
+    Figure("descriptor",        _V4,  8.0, "ns", "inferred", "trn2's"),
+    Figure("read_rate",         _V3,  27.2, "B/ns", "documented", "hardware.md 4.1; profiles: 158 ns for 4096 bytes"),
+    Figure("read_rate",         _V2,  17.0, "B/ns", "documented", "hardware.md 4.1: bandwidth guide"),
     Figure("read_rate",         _V4,  33.0, "B/ns", "documented", "hardware.md 4.1"),
-    Figure("write_rate",        _V3,  27.2, "B/ns", "documented", "hardware.md 4.1; 26.8 with descriptors"),
-    Figure("write_rate",        _V2,  18.2, "B/ns", "observed", "hardware.md 8.2: B-6"),
+    Figure("write_rate",        _V3,  27.2, "B/ns", "documented", "hardware.md 4.1; profiles: 158 ns for 4096 bytes"),
+    Figure("write_rate",        _V2,  17.0, "B/ns", "documented", "hardware.md 4.1: bandwidth guide"),
     Figure("write_rate",        _V4,  38.4, "B/ns", "documented", "hardware.md 4.1"),
-    Figure("hbm_rate",          _V3,  716.0, "B/ns", "observed", "hardware.md 4.3: one stack, two cores"),
-    Figure("hbm_rate",          _V2,  410.0, "B/ns", "observed", "hardware.md 4.3: one core of trn1"),
-    Figure("hbm_rate",          _V4,  1225.0, "B/ns", "documented", "runtime.md 1.1: 4.9 TB/s over four stacks"),
-    Figure("completion",        _V3,  300.0, "ns", "observed", "hardware.md 4.3: last data to semaphore"),
-    Figure("completion",        _V24, 300.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
+    # The tutorial's loads in rows of 256 and 1024 bytes all run at 97 to 104 GB/s on trn1.
+    Figure("short_row",         _V2,  2048.0, "bytes", "documented", "hardware.md 4.2: 2 KiB minimum"),
+    Figure("short_row",         _V34, 0.0, "bytes", "observed", "profiles of formats.md 1.1: 256 bytes at full rate"),
+    Figure("short_rate",        _V2,  6.3, "B/ns", "observed", "hardware.md 8.3: C-1, C-2"),
+    Figure("short_rate",        _V34, 27.2, "B/ns", "documented", "hardware.md 4.1: as other rows"),
+    Figure("hbm_read_rate",     _V3,  716.0, "B/ns", "observed", "hardware.md 4.3: one stack, two cores"),
+    Figure("hbm_read_rate",     _V2,  410.0, "B/ns", "observed", "hardware.md 4.3: one core of trn1"),
+    Figure("hbm_read_rate",     _V4,  1225.0, "B/ns", "documented", "runtime.md 1.1: 4.9 TB/s over four stacks"),
+    Figure("hbm_write_rate",    _V3,  716.0, "B/ns", "observed", "hardware.md 4.3: one stack, two cores"),
+    Figure("hbm_write_rate",    _V2,  410.0, "B/ns", "observed", "hardware.md 4.3: one core of trn1"),
+    Figure("hbm_write_rate",    _V4,  1225.0, "B/ns", "documented", "runtime.md 1.1: 4.9 TB/s over four stacks"),
+    Figure("completion",        _V3,  310.0, "ns", "observed", "hardware.md 4.3; profiles: 338 to 412 to the consumer"),
+    Figure("completion",        _V24, 310.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
     Figure("semaphore_spacing", _V3,  13.4, "ns", "observed", "hardware.md 4.3"),
     Figure("semaphore_spacing", _V24, 13.4, "ns", "inferred", "hardware.md 4.3 for trn2"),
     Figure("rows_per_engine",   _ALL, 8.0, "rows", "documented", "hardware.md 4.1: 128 partitions over 16 engines"),
@@ -70,23 +88,32 @@ class DmaCosts(NamedTuple):
 
     start_read_ps: int
     start_write_ps: int
+    software_ps: int
+    prebuilt_start_ps: int
+    fill_ps: int
     stagger_read_ps: int
     stagger_write_ps: int
     generate_ps: int
+    generate_software_ps: int
     prebuilt_ps: int
     descriptor_fixed_ps: int
     read_ps_per_byte: float
     write_ps_per_byte: float
-    hbm_ps_per_byte: float
+    short_row: int
+    short_ps_per_byte: float
+    hbm_read_ps_per_byte: float
+    hbm_write_ps_per_byte: float
     done_ps: int
     spacing_ps: int
     rows_per_engine: int
     transpose_share: float
     compute_share: float
 
-    def trigger_ps(self, prebuilt: bool) -> int:
+    def trigger_ps(self, maker: str = "hardware") -> int:
         """Return how long one transfer keeps the descriptor generator of its queue busy."""
-        return self.prebuilt_ps if prebuilt else self.generate_ps
+        if maker == "prebuilt":
+            return self.prebuilt_ps
+        return self.generate_software_ps if maker == "software" else self.generate_ps
 
     def descriptor_ps(self, nbytes: int, writes_hbm: bool = False) -> int:
         """Return the time of one descriptor of `nbytes` on its engine."""
@@ -95,11 +122,19 @@ class DmaCosts(NamedTuple):
     def data_ps(self, descriptors: int, nbytes: int, writes_hbm: bool, share: float = 1.0) -> int:
         """Return the time one engine needs for its descriptors of a transfer; `share` is the part of the copy rate."""
         rate = self.write_ps_per_byte if writes_hbm else self.read_ps_per_byte
+        if nbytes < descriptors * self.short_row:
+            rate = self.short_ps_per_byte
         return descriptors * self.descriptor_fixed_ps + int(nbytes * rate / share)
 
-    def start_ps(self, writes_hbm: bool = False) -> int:
-        """Return the time from the end of the trigger, or of descriptor generation, to the first data."""
-        return self.start_write_ps if writes_hbm else self.start_read_ps
+    def start_ps(self, writes_hbm: bool = False, maker: str = "hardware") -> int:
+        """Return the time from the end of the trigger, or of descriptor generation, to the first data.
+
+        `maker` of the descriptors is "hardware", "software" (GpSimd) or "prebuilt" (load time).
+        """
+        if maker == "prebuilt":
+            return self.prebuilt_start_ps
+        start = self.start_write_ps if writes_hbm else self.start_read_ps
+        return start + self.software_ps if maker == "software" else start
 
     def stagger_ps(self, writes_hbm: bool = False) -> int:
         """Return how much later each engine starts than the one before it."""
@@ -114,7 +149,7 @@ class DmaCosts(NamedTuple):
 
 
 # Every step takes one picosecond: order without time.
-UNIT = DmaCosts(1, 1, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
+UNIT = DmaCosts(1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
 
 
 @cache
@@ -131,7 +166,9 @@ def dma_costs(target: str) -> DmaCosts:
         return round(found[name] * 1000)
 
     return DmaCosts(
-        ps("start_read"), ps("start_write"), ps("stagger_read"), ps("stagger_write"),
-        ps("generate"), ps("prebuilt"), ps("descriptor"), 1000 / found["read_rate"],
-        1000 / found["write_rate"], 1000 / found["hbm_rate"], ps("completion"), ps("semaphore_spacing"),
+        ps("start_read"), ps("start_write"), ps("start_software"), ps("start_prebuilt"), ps("read_fill"),
+        ps("stagger_read"), ps("stagger_write"), ps("generate"), ps("generate_software"), ps("prebuilt"),
+        ps("descriptor"), 1000 / found["read_rate"], 1000 / found["write_rate"], int(found["short_row"]),
+        1000 / found["short_rate"],
+        1000 / found["hbm_read_rate"], 1000 / found["hbm_write_rate"], ps("completion"), ps("semaphore_spacing"),
         int(found["rows_per_engine"]), found["transpose_share"], found["compute_share"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cost.figures import figure
-from emulator.cost.instructions import _activation_speed, _paced, _passes_of_two, _stride_factor
+from emulator.cost.instructions import _on_vector, _paced, _passes_of_two, _stride_factor, activation_cost
 from emulator.cost.model import Chip, Cost, costs
 from emulator.cost.tiles import Tile, tile
 from formats import isa
@@ -26,20 +26,21 @@ def _tile(word: isa.Instruction, name: str) -> Tile:
 def one_pass(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a word that takes its input once."""
     src = _tile(word, "src")
-    return _paced(src.elements * _stride_factor([src, _tile(word, "dst")], chip), "vector_latency", engine, chip)
+    cycles = src.elements * _stride_factor([src, _tile(word, "dst")], chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Iota, isa.Rng)
 def one_output(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a word that writes its output once."""
     dst = _tile(word, "dst")
-    return _paced(dst.elements * _stride_factor([dst], chip), "vector_latency", engine, chip)
+    return _on_vector(word, dst.elements * _stride_factor([dst], chip), "vector_latency", engine, chip)
 
 
 @costs(isa.SetRngSeed, isa.RandSetState, isa.RandGetState)
 def states(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a move of generator states: the shortest there is."""
-    return _paced(figure("minimum_interval", chip.target), "vector_latency", engine, chip)
+    return _on_vector(word, figure("minimum_interval", chip.target), "vector_latency", engine, chip)
 
 
 @costs(isa.TensorScalarReduce)
@@ -47,8 +48,8 @@ def tensor_scalar_reduce(word: isa.TensorScalarReduce, engine: str, chip: Chip) 
     """Return the cost of a tile with a scalar and of reading the registers."""
     src = _tile(word, "src")
     cycles = src.elements * _stride_factor([src, _tile(word, "dst")], chip)
-    return _paced(max(cycles, figure("minimum_interval", chip.target)) + figure("read_accumulator", chip.target),
-                  "tensor_scalar_latency", engine, chip)
+    cycles = max(cycles, figure("minimum_interval", chip.target)) + figure("read_accumulator", chip.target)
+    return _on_vector(word, cycles, "tensor_scalar_latency", engine, chip)
 
 
 @costs(isa.CopyPredicated, isa.SelectReduce)
@@ -57,32 +58,34 @@ def predicated(word: Any, engine: str, chip: Chip) -> Cost:
     first, second = tile(word, "src"), _tile(word, "predicate")
     passes = 1.0 if first is None else _passes_of_two(first, second, False, chip)
     tiles = [t for t in (first, second, _tile(word, "dst")) if t is not None]
-    return _paced(second.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    return _on_vector(word, second.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
 
 
 @costs(isa.BnAggregate)
 def bn_aggregate(word: isa.BnAggregate, engine: str, chip: Chip) -> Cost:
     """Return the cost of aggregating statistics, documented per triple."""
-    return _paced(_tile(word, "src").elements / 3 * figure("bn_aggregate", chip.target), "vector_latency", engine, chip)
+    cycles = _tile(word, "src").elements / 3 * figure("bn_aggregate", chip.target)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Exponential)
 def exponential(word: isa.Exponential, engine: str, chip: Chip) -> Cost:
     """Return the cost of exponentials on the Vector engine."""
     cycles = _tile(word, "src").elements * figure("exponential", chip.target)
-    return _paced(cycles, "vector_latency", engine, chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Rand2)
 def rand2(word: isa.Rand2, engine: str, chip: Chip) -> Cost:
     """Return the cost of random numbers, four a cycle."""
-    return _paced(_tile(word, "dst").elements * figure("rand2", chip.target), "vector_latency", engine, chip)
+    return _on_vector(word, _tile(word, "dst").elements * figure("rand2", chip.target), "vector_latency", engine, chip)
 
 
 @costs(isa.QuantizeMx)
 def quantize_mx(word: isa.QuantizeMx, engine: str, chip: Chip) -> Cost:
     """Return the cost of a quantization, four elements a cycle."""
-    return _paced(_tile(word, "src").elements * figure("quantize_mx", chip.target), "vector_latency", engine, chip)
+    cycles = _tile(word, "src").elements * figure("quantize_mx", chip.target)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.MatMulMx)
@@ -94,9 +97,7 @@ def matmul_mx(word: isa.MatMulMx, engine: str, chip: Chip) -> Cost:
 @costs(isa.Activate2)
 def activate2(word: isa.Activate2, engine: str, chip: Chip) -> Cost:
     """Return the cost of the second activation: that of the first."""
-    src, dst = _tile(word, "src"), _tile(word, "dst")
-    cycles = src.elements * _stride_factor([src, dst], chip) / _activation_speed(src, dst, chip)
-    return _paced(cycles, "activation_latency", engine, chip)
+    return activation_cost(_tile(word, "src"), _tile(word, "dst"), engine, chip)
 
 
 @costs(isa.NGather)
@@ -104,7 +105,7 @@ def n_gather(word: isa.NGather, engine: str, chip: Chip) -> Cost:
     """Return the cost of a gather, which starts once for every group of indices."""
     count = _tile(word, "indices").elements
     groups = -(-count // round(figure("gather_group", chip.target)))
-    return _paced(count + (groups - 1) * figure("pool_start", chip.target), "vector_latency", engine, chip)
+    return _on_vector(word, count + (groups - 1) * figure("pool_start", chip.target), "vector_latency", engine, chip)
 
 
 @costs(isa.LocalGather)
@@ -115,11 +116,19 @@ def local_gather(word: isa.LocalGather, engine: str, chip: Chip) -> Cost:
     run = max(int(word.run), 1)
     moved = figure("gather_element", chip.target) * run
     share = (figure("gather_setup", chip.target) + moved) / moved / min(4 / size, run)
-    return _paced(int(word.valid) * run / share, "vector_latency", engine, chip)
+    return _on_vector(word, int(word.valid) * run / share, "vector_latency", engine, chip)
+
+
+@costs(isa.IndirectRead, isa.IndirectWrite)
+def indirection(word: Any, engine: str, chip: Chip) -> Cost:
+    """Return the cost of gathered or scattered columns: a pass over them, as over a tile without indices."""
+    moved = _tile(word, word.COUNTED)
+    cycles = moved.elements * _stride_factor([moved, _tile(word, "indices")], chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.TopK)
 def top_k(word: isa.TopK, engine: str, chip: Chip) -> Cost:
     """Return the documented cost of the largest elements."""
     cycles = int(word.count) * figure("top_k", chip.target) + _tile(word, "dst").elements
-    return _paced(cycles, "vector_latency", engine, chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)

@@ -29,14 +29,30 @@ def _fixed(name: str, chip: Chip) -> Cost:
     return Cost(duration, duration)
 
 
-def _paced(cycles: float, latency: str, engine: str, chip: Chip) -> Cost:
-    """Return interval and latency of work that takes `cycles`, with the fixed latency of that name."""
+def _paced(cycles: float, latency: str, engine: str, chip: Chip, gap: float = 0.0) -> Cost:
+    """Return interval and latency of work that takes `cycles`, with the fixed latency of that name.
+
+    `gap` is how many cycles after the work the next word of the engine can start.
+    """
     clock, target = chip.clock_ghz(engine), chip.target
     if engine == "Pool":
         total = _ps((figure("pool_start", target) + cycles) / clock)
-        return Cost(total, total)
-    interval = max(cycles, figure("minimum_interval", target)) / clock
-    return Cost(_ps(interval), _ps(figure(latency, target) + cycles / clock))
+        return Cost(total, total, _ps(cycles / clock))
+    interval = max(cycles + gap, figure("minimum_interval", target)) / clock
+    return Cost(_ps(interval), _ps(figure(latency, target) + cycles / clock), _ps(cycles / clock))
+
+
+def _on_vector(word: isa.Instruction, cycles: float, latency: str, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a word of the Vector engine (or GpSimd, or Scalar) that touches memory."""
+    gap = figure("scalar_gap" if engine == "Activation" else "vector_gap", chip.target)
+    if engine == "DVE" and _has_pointer(word):
+        gap += figure("vector_pointer_gap", chip.target)
+    return _paced(cycles, latency, engine, chip, gap)
+
+
+def _has_pointer(word: isa.Instruction) -> bool:
+    """Tell whether a value per partition is an operand besides the tiles."""
+    return any(isinstance(field, isa.Pointer) and field.enabled(word.raw) for field in type(word).OPERANDS.values())
 
 
 def _tiles(word: isa.Instruction, *names: str) -> list[Tile]:
@@ -77,9 +93,10 @@ def one_input(word: Any, engine: str, chip: Chip) -> Cost:
     src, dst = _tiles(word, "src", "dst")
     cycles = src.elements * _stride_factor([src, dst], chip)
     if engine == "Activation":
-        return _paced(cycles / _activation_speed(src, dst, chip), "activation_latency", engine, chip)
+        return _on_vector(word, cycles / _activation_speed(src, dst, chip), "scalar_copy_latency", engine, chip)
     name = "tensor_scalar_latency" if isinstance(word, isa.TensorScalar) else "vector_latency"
-    return _paced(cycles / (_vector_speed(src, dst, chip) if engine == "DVE" else 1.0), name, engine, chip)
+    speed = _vector_speed(src, dst, chip) if engine == "DVE" else 1.0
+    return _on_vector(word, cycles / speed, name, engine, chip)._replace(fast=speed > 1.0)
 
 
 def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
@@ -94,6 +111,8 @@ def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
         return figure("wide_double", chip.target)
     if src.is_wide16 and dst.is_wide8 and contiguous and not (src.in_psum or dst.in_psum):
         return figure("wide_double", chip.target)
+    if src.dtype == dst.dtype == Dtype.FLOAT32 and contiguous and not (src.in_psum or dst.in_psum):
+        return figure("single_double", chip.target)
     return 1.0
 
 
@@ -113,7 +132,8 @@ def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
         eight = chip.generation == "gen4"
         plain = all(t.is_wide16 or (eight and t.is_wide8) for t in tiles) and not (src0.in_psum or src1.in_psum)
     passes = _passes_of_two(src0, src1, plain and engine == "DVE", chip)
-    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    cost = _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    return cost._replace(fast=plain and engine == "DVE" and chip.generation != "gen2")
 
 
 @costs(isa.ScalarTensorTensor)
@@ -123,7 +143,7 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) 
     plain = (src.dtype == src1.dtype == Dtype.BFLOAT16 and word.op0 == AluOp.SUBTRACT and word.op1 == AluOp.MULTIPLY
              and dst.elements % 2 == 0)
     passes = _passes_of_two(src, src1, plain, chip)
-    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "scalar_tensor_latency", engine, chip)
+    return _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "scalar_tensor_latency", engine, chip)
 
 
 @costs(isa.TensorTensorScan)
@@ -131,7 +151,7 @@ def tensor_tensor_scan(word: isa.TensorTensorScan, engine: str, chip: Chip) -> C
     """Return the cost of a recurrence: two passes wherever its inputs are."""
     tiles = _tiles(word, "src", "src1", "dst")
     cycles = tiles[-1].elements * figure("two_inputs", chip.target) * _stride_factor(tiles, chip)
-    return _paced(cycles, "vector_latency", engine, chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Select)
@@ -140,7 +160,7 @@ def select(word: isa.Select, engine: str, chip: Chip) -> Cost:
     predicate, src, dst = _tiles(word, "predicate", "src", "dst")
     tiles = _tiles(word, "predicate", "src", "on_false_tile", "dst")
     passes = _passes_of_two(predicate, src, False, chip)
-    return _paced(dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    return _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
 
 
 @costs(isa.TensorReduce)
@@ -149,7 +169,7 @@ def tensor_reduce(word: isa.TensorReduce, engine: str, chip: Chip) -> Cost:
     src, dst = _tiles(word, "src", "dst")
     halved = src.dtype == dst.dtype == Dtype.BFLOAT16 and word.op in _FOLDS
     passes = figure("halved", chip.target) if halved else 1.0
-    return _paced(src.elements * passes * _stride_factor([src], chip), "tensor_reduce_latency", engine, chip)
+    return _on_vector(word, src.elements * passes * _stride_factor([src], chip), "tensor_reduce_latency", engine, chip)
 
 
 @costs(isa.Reciprocal)
@@ -157,7 +177,7 @@ def reciprocal(word: isa.Reciprocal, engine: str, chip: Chip) -> Cost:
     """Return the cost of 1/x on the Vector engine."""
     src, dst = _tiles(word, "src", "dst")
     cycles = src.elements * figure("reciprocal_passes", chip.target) * _stride_factor([src, dst], chip)
-    return _paced(cycles, "vector_latency", engine, chip)
+    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Memset)
@@ -166,22 +186,29 @@ def memset(word: isa.Memset, engine: str, chip: Chip) -> Cost:
     dst, = _tiles(word, "dst")
     halved = dst.is_wide16 and not word.value_is_integer and word.value == 0 and engine == "DVE"
     passes = figure("halved", chip.target) if halved else 1.0
-    return _paced(dst.elements * passes * _stride_factor([dst], chip), "vector_latency", engine, chip)
+    return _on_vector(word, dst.elements * passes * _stride_factor([dst], chip), "vector_latency", engine, chip)
 
 
 @costs(isa.VectorTranspose, isa.StreamShuffle)
 def one_pass(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a move between partitions: one pass over the input."""
     src, dst = _tiles(word, "src", "dst")
-    return _paced(src.elements * _stride_factor([src, dst], chip), "vector_latency", engine, chip)
+    return _on_vector(word, src.elements * _stride_factor([src, dst], chip), "vector_latency", engine, chip)
 
 
 @costs(isa.Activate, isa.ActivationExtended)
 def activate(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of an activation; folding into the accumulators is free."""
     src, dst = _tiles(word, "src", "dst")
+    return activation_cost(src, dst, engine, chip)
+
+
+def activation_cost(src: Tile, dst: Tile, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a function over a tile; what comes from PSUM starts a little earlier."""
     cycles = src.elements * _stride_factor([src, dst], chip) / _activation_speed(src, dst, chip)
-    return _paced(cycles, "activation_latency", engine, chip)
+    if src.in_psum:
+        return _paced(cycles, "activation_psum_latency", engine, chip, figure("activation_psum_gap", chip.target))
+    return _paced(cycles, "activation_latency", engine, chip, figure("activation_gap", chip.target))
 
 
 @costs(isa.ActivationReadAccumulator)
@@ -209,18 +236,32 @@ def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     return Cost(duration, duration)
 
 
-@costs(isa.SetOrderingMode, isa.OpcodeCC, isa.Opcode95, isa.OpcodeA1, isa.Drain, isa.Notify, isa.CompareBranch,
+@costs(isa.CompareBranch)
+def compare_branch(word: isa.CompareBranch, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a branch: the instructions behind it are fetched anew."""
+    return _fixed("branch", chip)
+
+
+@costs(isa.SetOrderingMode, isa.OpcodeCC, isa.Opcode95, isa.OpcodeA1, isa.Drain, isa.Notify,
        isa.EventSemaphoreRangeClear, isa.CoreBarrier, isa.Unknown)
 def control(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost of a word that does no work on data."""
     return _fixed("control", chip)
 
 
-@costs(isa.PseudoDmaTrigger, isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive,
-       isa.Write, isa.TensorStore)
+@costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
     return _fixed("trigger_pool" if engine == "Pool" else "trigger_other", chip)
+
+
+@costs(isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive)
+def direct(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
+    """Return the cost, to the engine, of a transfer whose descriptors are made now."""
+    target = chip.target
+    if engine == "Pool":
+        return Cost(_ps(figure("generate_software", target)), _ps(figure("generate_first", target)))
+    return Cost(_ps(figure("generate_interval", target)), _ps(figure("generate_hardware", target)))
 
 
 @costs(isa.TensorLoad, isa.RegisterLoad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emulator.cost.dma import UNIT, DmaCosts, dma_costs
@@ -32,10 +32,15 @@ class Chip(Protocol):
 
 
 class Cost(NamedTuple):
-    """Picoseconds from the issue of an instruction until the engine can issue the next one, and until it completes."""
+    """Picoseconds from the issue of an instruction until the engine can issue the next one, and until it completes.
+
+    `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port.
+    """
 
     interval_ps: int
     latency_ps: int
+    work_ps: int = 0
+    fast: bool = False
 
 
 UNIT_COST = Cost(1, 1)
@@ -74,11 +79,11 @@ class CostModel:
     """Costs of one chip; with `timing` off every step takes one picosecond: order without time.
 
     `propagation_ps` is the time from a completion until a waiting engine sees its semaphore; `dma` has the figures of
-    DMA transfers.
+    DMA transfers; `without` names parts of the model to leave out (`emulator.cost.contention.PARTS`).
     """
 
-    def __init__(self, chip: Chip, timing: bool = True) -> None:
-        self.chip, self.timing = chip, timing
+    def __init__(self, chip: Chip, timing: bool = True, without: Collection[str] = ()) -> None:
+        self.chip, self.timing, self.without = chip, timing, frozenset(without)
         self.propagation_ps = round(figure("propagation", chip.target) * 1000) if timing else 0
         self.dma: DmaCosts = dma_costs(chip.target) if timing else UNIT
 

@@ -15,6 +15,7 @@ from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 from formats.isa import PSUM_BASE, AccessPattern, AluOp, Bits, Fp32Pass
+from neurontools.validation.targets import targets
 
 F32, BF16, FP8 = Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT8E4
 A, B, C, PSUM = 0, 0x10000, 0x20000, PSUM_BASE
@@ -89,6 +90,7 @@ def test_formulas_give_the_predicted_durations(name: str, target: str, word: isa
 
 # A-7's 28 ns for 96 columns fit no formula: hardware.md predicts 191 as well.
 NOT_MODELLED = {"A-7"}
+HELD_OUT = {target.id for target in targets() if target.held_out}
 
 
 def test_formulas_give_the_measured_durations(reference_data: Path) -> None:
@@ -96,7 +98,9 @@ def test_formulas_give_the_measured_durations(reference_data: Path) -> None:
         measured = {row["id"]: float(row["value"]) for row in csv.DictReader(file)}
     for name, target, word, what, _ in ROWS:
         if name in measured and name not in NOT_MODELLED:
-            assert _ns(word, target, what) == pytest.approx(measured[name], rel=0.03), name
+            # What the figures were fitted to is within 3 %, what was held out within 7 %.
+            limit = 0.07 if name in HELD_OUT else 0.03
+            assert _ns(word, target, what) == pytest.approx(measured[name], rel=limit), name
     assert cost(isa.LoadWeights(src=flat(A, 1), dtype=BF16, cols=1), "trn1").latency_ps == pytest.approx(67e3, rel=0.03)
 
 
@@ -122,13 +126,20 @@ def test_every_class_has_a_cost_on_every_chip(cls: type[isa.Instruction], target
             for name, field in cls.OPERANDS.items() if isinstance(field, isa.Pattern)}
     for engine in cls.ENGINES:
         found = cost(cls(**used), target, engine)
-        assert isinstance(found, Cost) and all(isinstance(ps, int) and ps > 0 for ps in found)
+        assert isinstance(found, Cost) and all(isinstance(ps, int) and ps > 0 for ps in found[:2])
 
 
-def interval(word: isa.Instruction, target: str = "trn2", engine: str | None = None) -> float:
-    """Return the interval in cycles of the engine."""
+def cycles(word: isa.Instruction, target: str = "trn2", engine: str | None = None) -> float:
+    """Return the cycles of the engine in which data move."""
     engine = engine or type(word).ENGINES[0]
-    return round(cost(word, target, engine).interval_ps / 1000 * arch_of(target).clock_ghz(engine), 1)
+    return round(cost(word, target, engine).work_ps / 1000 * arch_of(target).clock_ghz(engine), 1)
+
+
+def gap(word: isa.Instruction, target: str = "trn2", engine: str | None = None) -> float:
+    """Return the cycles behind the work until the next word can start."""
+    engine = engine or type(word).ENGINES[0]
+    found = cost(word, target, engine)
+    return round((found.interval_ps - found.work_ps) / 1000 * arch_of(target).clock_ghz(engine), 1)
 
 
 N = 4096
@@ -142,6 +153,7 @@ N = 4096
     (scalar(N, src=flat(PSUM, N)), N, N / 2, N / 2),
     (scalar(N, src=flat(PSUM, N, step=2)), N, N, N),
     (scalar(N, F32), N, N, N),
+    (scalar(N, F32, F32), N, N / 2, N / 2),
     (scalar(N, BF16, FP8), N, N / 2, N / 4),
     (isa.Copy(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=BF16, dst_dtype=BF16), N, N / 4, N / 4),
     (isa.Cast(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=BF16), N, N, N),
@@ -162,9 +174,7 @@ N = 4096
     (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N), N / 2, N / 2, N / 2),
     (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N, value=1.0), N, N, N),
     (isa.Memset(dst=flat(C, N, 4), dtype=Dtype.INT32, count=N, value=Bits(0)), N, N, N),
-    (isa.Reciprocal(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=F32), 8 * N, 8 * N, 8 * N),
-    # Short work is paced by the shortest interval.
-    (two(8), 64, 64, 64), (act(8), 64, 64, 64), (mm(8), 64, 64, 64),
+    (isa.Reciprocal(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=F32), 8 * N, 6 * N, 6 * N),
     (act(N), N, N, N / 2),
     # Passes of the Tensor engine.
     (mm(512), 512, 512, 512),
@@ -173,39 +183,65 @@ N = 4096
     (mm(512, Dtype.TFLOAT32), 512, 512, 512),
 ])
 def test_documented_modes(word: isa.Instruction, gen2: float, gen3: float, gen4: float) -> None:
-    for target, cycles in (("trn1", gen2), ("trn2", gen3), ("trn3", gen4)):
-        assert interval(word, target) == pytest.approx(cycles, abs=0.2), target
+    for target, expected in (("trn1", gen2), ("trn2", gen3), ("trn3", gen4)):
+        assert cycles(word, target) == pytest.approx(expected, abs=0.2), target
+
+
+def test_short_work_is_paced_by_the_shortest_interval() -> None:
+    for target in ARCHS:
+        assert cost(mm(8), target).interval_ps == round(64 / arch_of(target).clock_ghz("PE") * 1000)
+        assert cost(two(1), target).interval_ps == round(64 / arch_of(target).clock_ghz("DVE") * 1000)
+
+
+# What the profiles of formats.md 1.1 show between the starts of neighbouring words, less the cycles of the work.
+@pytest.mark.parametrize(("word", "engine", "ns", "published"), [
+    (isa.TensorReduce(src=flat(PSUM, 512, 4), dst=flat(C, 1, 4), src_dtype=F32, dst_dtype=F32, op=AluOp.MAX), "DVE",
+     680, 597),
+    (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "DVE", 690, 608),
+    (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "Activation", 585, 483),
+    (isa.Cast(src=flat(PSUM, 128, 4), dst=flat(C, 128, 4), src_dtype=BF16, dst_dtype=F32), "Activation", 265, 157),
+    (act(512, F32), "Activation", 707, 612),
+    (isa.Activate(src=flat(PSUM, 512), dst=flat(C, 512), src_dtype=F32, dst_dtype=F32), "Activation", 686, 570),
+    (isa.Reciprocal(src=flat(A, 4, 4), dst=flat(C, 4, 4), src_dtype=F32, dst_dtype=F32), "DVE", 178, 85),
+])
+def test_words_of_public_profiles(word: isa.Instruction, engine: str, ns: float, published: float) -> None:
+    found = cost(word, "trn2", engine)
+    assert found.latency_ps / 1000 == pytest.approx(ns, rel=0.04)
+    assert found.interval_ps / 1000 == pytest.approx(published, rel=0.06)
 
 
 def test_two_inputs_of_extension_words() -> None:
     scan = isa.TensorTensorScan(src=flat(A, N, 5), src1=flat(B, N, 5), dst=flat(C, N, 5), src_dtype=F32, src1_dtype=F32,
                                 dst_dtype=F32)
-    assert interval(scan) == 2 * N
+    assert cycles(scan) == 2 * N
     for predicate, passes in ((B, 2), (PSUM, 1)):
         select = isa.Select(src=flat(A, N, 5), predicate=flat(predicate, N, 5), dst=flat(C, N, 5), src_dtype=F32,
                             dst_dtype=F32,
                             predicate_dtype=Dtype.UINT8)
-        assert interval(select) == passes * N
+        assert cycles(select) == passes * N
     fused = {"src": flat(A, N, 5), "src1": flat(B, N, 5), "dst": flat(C, N, 5), "dst_dtype": F32, "op0": AluOp.SUBTRACT,
              "op1": AluOp.MULTIPLY}
-    assert interval(isa.ScalarTensorTensor(**fused, src_dtype=BF16, src1_dtype=BF16)) == N
-    assert interval(isa.ScalarTensorTensor(**fused, src_dtype=F32, src1_dtype=F32)) == 2 * N
+    assert cycles(isa.ScalarTensorTensor(**fused, src_dtype=BF16, src1_dtype=BF16)) == N
+    assert cycles(isa.ScalarTensorTensor(**fused, src_dtype=F32, src1_dtype=F32)) == 2 * N
 
 
 def test_pool_starts_slowly_and_other_engines_have_their_own_clock() -> None:
-    assert interval(two(N), "trn2", "Pool") == 150 + 2 * N
-    assert cost(scalar(N), "trn2", "Activation").interval_ps == round(N / 1.2 * 1000)
-    assert cost(isa.Nop(cycle=120), "trn2", "Activation").latency_ps == 9000 + 100_000
+    assert (cycles(two(N), "trn2", "Pool"), gap(two(N), "trn2", "Pool")) == (2 * N, 150)
+    assert cost(scalar(N), "trn2", "Activation").work_ps == round(N / 1.2 * 1000)
+    assert cost(isa.Nop(cycle=120), "trn2", "Activation").latency_ps == 64000 + 100_000
 
 
 def test_triggers_take_what_their_engine_takes() -> None:
     for engine, duration in (("Pool", 8_000), ("SP", 86_000)):
-        assert cost(isa.PseudoDmaDirect2d(), "trn2", engine) == (duration, duration)
+        assert cost(isa.PseudoDmaTrigger(), "trn2", engine)[:2] == (duration, duration)
+    # Descriptors made at the trigger: profiles have 517 to 612 ns on Sync, 605 apart, and 582 apart on GpSimd.
+    assert cost(isa.PseudoDmaDirect2d(), "trn2", "SP")[:2] == (605_000, 545_000)
+    assert cost(isa.PseudoDmaDirect2d(), "trn2", "Pool")[:2] == (582_000, 1_232_000)
 
 
 def test_unit_costs_give_order_without_time() -> None:
     model = CostModel(arch_of("trn2"), timing=False)
-    assert model.cost_of(two(N), "DVE") == UNIT_COST == (1, 1) and model.propagation_ps == 0
+    assert model.cost_of(two(N), "DVE")[:2] == UNIT_COST[:2] == (1, 1) and model.propagation_ps == 0
     assert model.dma is UNIT
     assert CostModel(arch_of("trn2")).dma == dma_costs("trn2")
 
@@ -219,8 +255,8 @@ def test_every_figure_says_how_it_is_known() -> None:
 
 
 def test_every_figure_is_used(root: Path) -> None:
-    files = (path for path in (root / "emulator" / "cost").glob("*.py") if path.name != "figures.py")
-    sources = "".join(path.read_text() for path in files)
+    files = [path for path in (root / "emulator" / "cost").glob("*.py") if path.name != "figures.py"]
+    sources = "".join(path.read_text() for path in (*files, root / "neurontools" / "validation" / "measure.py"))
     assert [row.name for row in FIGURES if f'"{row.name}"' not in sources] == []
 
 

@@ -1,0 +1,127 @@
+"""What the time of a word depends on besides the word: memory ports shared by engines, the Tensor engine's clock.
+
+Engines that want one port at the same time take turns, first come first served. Source: hardware.md 2.4, 3.3, and the
+profiles named in `figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from emulator.cost.figures import figure
+from emulator.cost.model import Chip, Cost
+from formats.errors import UnsupportedError
+
+__all__ = ["PARTS", "Claim", "Contention", "Grant"]
+
+PARTS = ("ports", "throttle")
+"""What can be left out, by name: sharing of memory ports, the clock of the Tensor engine."""
+
+_BANKS = 8
+_SBUF = _BANKS                  # the port of SBUF that Vector and GpSimd share, behind those of PSUM's banks
+_LIMITED_GHZ = 1.2              # the unit of `throttle_window`
+
+
+class Claim(NamedTuple):
+    """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine."""
+
+    ports: tuple[int, ...]
+    work_ps: int
+    array: bool
+
+    def scaled(self, interval: int, of: int) -> Claim | None:
+        """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
+        work = self.work_ps * interval // of if of else self.work_ps
+        return self._replace(work_ps=work) if work else None
+
+
+class Grant(NamedTuple):
+    """When the last word that asked for ports had them, for who looks for causes."""
+
+    ports: tuple[int, ...]
+    start_ps: int
+    end_ps: int
+
+
+class Contention:
+    """Who holds what in one core, and how fast the Tensor engine runs; integers in picoseconds throughout."""
+
+    __slots__ = ("_factor", "_free", "_late", "_needed", "_slow", "_used", "_window", "_window_end", "generation",
+                 "granted", "ports", "throttle")
+
+    def __init__(self, chip: Chip, without: Collection[str] = ()) -> None:
+        self.generation = chip.generation
+        self.ports = "ports" not in without
+        self._free = [0] * (_SBUF + 1)
+        self.granted: Grant | None = None
+        self._window = self._window_end = self._needed = self._late = self._used = 0
+        self._factor, self._slow = 1.0, False
+        self.throttle = chip.generation != "gen2" and "throttle" not in without
+        if self.throttle:
+            self._window = round(figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000)
+            self._window_end = round(self._window * figure("throttle_phase", chip.target))
+            self._needed = round(self._window * figure("throttle_share", chip.target))
+            self._factor = figure("throttle_factor", chip.target)
+            self._late = round(figure("throttle_latency", chip.target) * 1000)
+            self._slow = True
+
+    def claim(self, engine: str, cost: Cost, banks: Collection[int], sbuf: bool) -> Claim | None:
+        """Return what a word of an engine needs, None where it meets nobody; `banks` are those of PSUM it touches."""
+        if engine == "PE":
+            return Claim((), cost.work_ps, True) if self.throttle else None
+        if not self.ports or not cost.work_ps:
+            return None
+        needed: list[int] = []
+        if banks and engine in ("DVE", "Activation"):
+            # The whole of PSUM is one port on v2, every bank one on later chips.
+            needed += range(_BANKS) if self.generation == "gen2" else sorted(banks)
+        if sbuf and (engine == "Pool" or (engine == "DVE" and (cost.fast or self.generation == "gen2"))):
+            needed.append(_SBUF)
+        return Claim(tuple(needed), cost.work_ps, False) if needed else None
+
+    def take(self, claim: Claim, now: int, interval: int, latency: int) -> tuple[int, int]:
+        """Give a word that issues now what it needs; return interval and latency with what it has to wait."""
+        if claim.array:
+            return self._run(claim.work_ps, now, interval, latency)
+        free = self._free
+        wait = 0
+        for port in claim.ports:
+            if free[port] - now > wait:
+                wait = free[port] - now
+        until = now + wait + claim.work_ps
+        for port in claim.ports:
+            free[port] = until
+        self.granted = Grant(claim.ports, now + wait, until)
+        return interval + wait, latency + wait
+
+    def _run(self, work: int, now: int, interval: int, latency: int) -> tuple[int, int]:
+        """Account for work of the Tensor engine, at the clock that the use of the window before allows."""
+        if now >= self._window_end:
+            passed = (now - self._window_end) // self._window
+            self._slow = passed > 0 or self._used < self._needed
+            self._window_end += (passed + 1) * self._window
+            self._used = 0
+        self._used += work
+        if not self._slow:
+            return interval, latency
+        more = round(work * (self._factor - 1))
+        return interval + more, latency + more + self._late if work else latency
+
+    def snapshot(self) -> tuple[int, ...]:
+        """Return the state as a value, for `restore`."""
+        return (*self._free, self._window_end, self._used, self._slow)
+
+    def restore(self, state: tuple[int, ...]) -> None:
+        """Return to a state that `snapshot` gave."""
+        *free, self._window_end, self._used, slow = state
+        self._free[:] = free
+        self._slow = bool(slow)
+
+
+def check_parts(without: Collection[str]) -> frozenset[str]:
+    """Return the parts of the model to leave out; UnsupportedError for one that is none."""
+    for name in without:
+        if name not in PARTS:
+            raise UnsupportedError(f"no part of the time model is called {name!r}; there are {', '.join(PARTS)}")
+    return frozenset(without)

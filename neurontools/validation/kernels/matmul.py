@@ -1,0 +1,121 @@
+"""Matrix products a_t.T @ b in the four steps of AWS's tutorial: no reuse, hoisted loads, blocks of columns, blocks."""
+
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+
+__all__ = ["blocked", "blocked_free", "hoisted", "resident", "tiled"]
+
+M, K, N = 128, 128, 512         # one product of the Tensor engine
+
+
+def _load(source, row, column, width):
+    tile = nl.ndarray((K, width), dtype=source.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=source[row : row + K, column : column + width])
+    return tile
+
+
+def _store(out, row, column, total):
+    done = nl.ndarray((M, N), dtype=out.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=done, src=total)
+    nisa.dma_copy(dst=out[row : row + M, column : column + N], src=done)
+
+
+def _out(a_t, b):
+    return nl.ndarray((a_t.shape[1], b.shape[1]), dtype=a_t.dtype, buffer=nl.shared_hbm)
+
+
+def tiled(a_t, b):
+    """Load both operands for every product."""
+    (depth, rows), columns, out = a_t.shape, b.shape[1], _out(a_t, b)
+    for m in range(0, rows, M):
+        for n in range(0, columns, N):
+            total = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+            for k in range(0, depth, K):
+                left, right = _load(a_t, k, m, M), _load(b, k, n, N)
+                nisa.nc_matmul(dst=total, stationary=left, moving=right)
+            _store(out, m, n, total)
+    return out
+
+
+def hoisted(a_t, b):
+    """Load a strip of the left operand once for all columns."""
+    (depth, rows), columns, out = a_t.shape, b.shape[1], _out(a_t, b)
+    for m in range(0, rows, M):
+        left = [_load(a_t, k, m, M) for k in range(0, depth, K)]
+        for n in range(0, columns, N):
+            right = [_load(b, k, n, N) for k in range(0, depth, K)]
+            total = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+            for one, other in zip(left, right, strict=True):
+                nisa.nc_matmul(dst=total, stationary=one, moving=other)
+            _store(out, m, n, total)
+    return out
+
+
+def blocked_free(a_t, b, tiles_m=2, tiles_n=2):
+    """Work on blocks of rows and columns, whose strips stay in SBUF."""
+    (depth, rows), columns, out = a_t.shape, b.shape[1], _out(a_t, b)
+    for m in range(0, rows, tiles_m * M):
+        left = [[_load(a_t, k, m + i * M, M) for k in range(0, depth, K)] for i in range(tiles_m)]
+        for n in range(0, columns, tiles_n * N):
+            right = [[_load(b, k, n + j * N, N) for k in range(0, depth, K)] for j in range(tiles_n)]
+            for i in range(tiles_m):
+                for j in range(tiles_n):
+                    total = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+                    for one, other in zip(left[i], right[j], strict=True):
+                        nisa.nc_matmul(dst=total, stationary=one, moving=other)
+                    _store(out, m + i * M, n + j * N, total)
+    return out
+
+
+def blocked(a_t, b, tiles_m=16, tiles_n=2, tiles_k=8):
+    """Work on blocks of all three dimensions; sums of a block stay in SBUF."""
+    (depth, rows), columns, out = a_t.shape, b.shape[1], _out(a_t, b)
+    for n in range(0, columns, tiles_n * N):
+        for m in range(0, rows, tiles_m * M):
+            sums = [nl.ndarray((M, tiles_n * N), dtype=nl.float32, buffer=nl.sbuf) for _ in range(tiles_m)]
+            for k in range(0, depth, tiles_k * K):
+                left = [_load(a_t, k + x * K, m, tiles_m * M) for x in range(tiles_k)]
+                right = [_load(b, k + x * K, n, tiles_n * N) for x in range(tiles_k)]
+                for i in range(tiles_m):
+                    for j in range(tiles_n):
+                        _block(sums[i][:, j * N : (j + 1) * N], left, right, i * M, j * N, first=k == 0)
+            for i in range(tiles_m):
+                _store_row(out, m + i * M, n, sums[i])
+    return out
+
+
+def _block(sum_tile, left, right, row, column, first):
+    total = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+    for one, other in zip(left, right, strict=True):
+        nisa.nc_matmul(dst=total, stationary=one[:, row : row + M], moving=other[:, column : column + N])
+    if first:
+        nisa.tensor_copy(dst=sum_tile, src=total)
+    else:
+        nisa.tensor_tensor(dst=sum_tile, data1=sum_tile, data2=total, op=nl.add)
+
+
+def _store_row(out, row, column, sums):
+    width = sums.shape[1]
+    if out.dtype != sums.dtype:
+        done = nl.ndarray((M, width), dtype=out.dtype, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=done, src=sums)
+        sums = done
+    nisa.dma_copy(dst=out[row : row + M, column : column + width], src=sums)
+
+
+def resident(a_t, b, banks=8):
+    """Keep the left operand in SBUF and let the right one pass by; `banks` of PSUM hold sums at a time."""
+    (depth, rows), columns, out = a_t.shape, b.shape[1], _out(a_t, b)
+    left = [_load(a_t, k, 0, rows) for k in range(0, depth, K)]
+    held = [nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum) for _ in range(banks)] if banks < 8 else None
+    number = 0
+    for n in range(0, columns, N):
+        right = [_load(b, k, n, N) for k in range(0, depth, K)]
+        for m in range(0, rows, M):
+            total = held[number % banks] if held else nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+            number += 1
+            for k, (one, other) in enumerate(zip(left, right, strict=True)):
+                nisa.nc_matmul(dst=total, stationary=one[:, m : m + M], moving=other,
+                               **({"accumulate": k > 0} if held else {}))
+            _store(out, m, n, total)
+    return out
