@@ -1,0 +1,217 @@
+"""The recorder: one row per completion in compact columns, cheap enough to leave on while a debugger runs.
+
+A row says what came when. Why it came then is found in the same columns afterwards, see `emulator.timeline.cause`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emulator.events import Event
+from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+    from emulator.dma.transfer import Transfer
+    from emulator.loader import LoadedWord
+    from emulator.sequencer import Sequencer
+
+__all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
+
+Counter = tuple[int, str, int]      # core, "semaphore" or "event", number
+Resource = tuple[str, int, int]     # "dma" (core, engine), "hbm" (stack, 0), and others that a transfer occupies
+
+
+class Hold(NamedTuple):
+    """One occupation of a shared resource by a transfer."""
+
+    transfer: int
+    start_ps: int
+    end_ps: int
+
+
+class Holds:
+    """Who occupied one resource when, in the order in which it was given out."""
+
+    __slots__ = ("end", "start", "transfer")
+
+    def __init__(self) -> None:
+        self.transfer, self.start, self.end = array("q"), array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self.transfer)
+
+    def __getitem__(self, index: int) -> Hold:
+        return Hold(self.transfer[index], self.start[index], self.end[index])
+
+    def cut(self, transfer: int) -> None:
+        """Forget what transfers from this number on were given; they are numbered in that order."""
+        keep = bisect_left(self.transfer, transfer)
+        del self.transfer[keep:], self.start[keep:], self.end[keep:]
+
+
+class PortUse(NamedTuple):
+    """One use of a memory port by the word at a row."""
+
+    owner: Owner
+    row: int
+    start_ps: int
+    end_ps: int
+
+
+class Changes:
+    """What a semaphore or event went through: value after each change, when, and by which event."""
+
+    __slots__ = ("number", "time", "value")
+
+    def __init__(self) -> None:
+        self.number, self.time, self.value = array("q"), array("q"), array("q")
+
+    def truncate(self, number: int) -> None:
+        """Forget the changes from event `number` on."""
+        keep = bisect_left(self.number, number)
+        del self.number[keep:], self.time[keep:], self.value[keep:]
+
+
+class Recorder:
+    """An observer that keeps when every word and transfer started and completed; append it to `device.observers`.
+
+    `tracks` are rows by owner, `changes` the history of semaphores and events, `holds` that of DMA engines and HBM
+    stacks, `ports` that of memory ports by core and number, `late` which words came late to a port.
+    Where the device goes back in time, `truncate`; where it then goes forward again, rows are written over.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.tracks: dict[Owner, Track] = {}
+        self.changes: dict[Counter, Changes] = {}
+        self.holds: dict[Resource, Holds] = {}
+        self.ports: dict[tuple[int, int], list[PortUse]] = {}
+        self.late: dict[tuple[Owner, int], tuple[int, tuple[int, ...]]] = {}    # when it got which ports
+        self._engines: dict[tuple[int, str], EngineTrack] = {}
+        self._queues: dict[tuple[int, str], QueueTrack] = {}
+        self._last = -1
+        for core in device.cores:
+            for name, engine in core.engines.items():
+                self._add_engine(engine, core.index, name)
+
+    def _add_engine(self, engine: Sequencer, core: int, name: str) -> None:
+        owner = Owner(core, name)
+        track = self.tracks[owner] = self._engines[core, name] = EngineTrack(owner, engine.completed)
+        for index, flight in enumerate(engine.in_flight):
+            behind = len(engine.in_flight) - index
+            free = engine.free_ps if behind == 1 else flight.issued_ps + flight.action.interval
+            track.issue(index, flight.issued_ps, free, flight.loaded.pc, engine.position - behind)
+
+    # --- what the device reports -------------------------------------------------------------------------------------
+
+    def on_issue(self, engine: Sequencer, loaded: LoadedWord, now: int) -> None:
+        """Note a word that issues."""
+        track = self._engines[engine.core.index, engine.name]
+        index = engine.completed + len(engine.in_flight) - 1 - track.base
+        if index == len(track.start):   # the usual case, without a call
+            free = track.free
+            before = free[-1] if index else 0
+            track.waited.append(now - before if now > before else 0)
+            track.start.append(now)
+            free.append(engine.free_ps)
+            track.pc.append(loaded.pc)
+            track.position.append(engine.position - 1)
+        else:
+            self._forget_ports(track.owner, index)
+            track.issue(index, now, engine.free_ps, loaded.pc, engine.position - 1)
+        contention = engine.core.contention
+        granted = contention.granted
+        if granted is not None:
+            contention.granted = None
+            use = PortUse(track.owner, index, granted.start_ps, granted.end_ps)
+            for port in granted.ports:
+                self.ports.setdefault((engine.core.index, port), []).append(use)
+            if granted.start_ps > now:
+                self.late[track.owner, index] = granted.start_ps, granted.ports
+
+    def _forget_ports(self, owner: Owner, index: int) -> None:
+        """Forget what the words of an engine from a row on had of ports: they issue again."""
+        for key, uses in self.ports.items():
+            self.ports[key] = [use for use in uses if use.owner != owner or use.row < index]
+        self.late = {key: value for key, value in self.late.items() if key[0] != owner or key[1] < index}
+
+    def on_plan(self, transfer: Transfer, holds: Iterable[tuple[Resource, int, int]]) -> None:
+        """Note what a transfer occupies, as it is triggered: resource, start and end of each, with no gap unsaid."""
+        number = transfer.number
+        for resource, start_ps, end_ps in holds:
+            found = self.holds.get(resource)
+            if found is None:
+                found = self.holds[resource] = Holds()
+            elif found.transfer and found.transfer[-1] >= number:
+                found.cut(number)
+            found.transfer.append(number)
+            found.start.append(start_ps)
+            found.end.append(end_ps)
+
+    def on_event(self, event: Event) -> None:
+        """Note a completion and the semaphores that it changed."""
+        kind, number, now = event.kind, event.number, event.time_ps
+        if number <= self._last:
+            self.truncate(number)
+        self._last = number
+        if kind == "instruction" or kind == "barrier":
+            track = self._engines[event.core, event.engine]
+            track.completed.append(now)
+            track.number.append(number)
+        elif kind == "dma":
+            self._transfer(event.instruction, number, now)
+        for change in event.semaphores:
+            key = (change.core, change.kind, change.number)
+            found = self.changes.get(key)
+            if found is None:
+                found = self.changes[key] = Changes()
+            found.number.append(number)
+            found.time.append(now)
+            found.value.append(change.new)
+
+    def _transfer(self, transfer: Any, number: int, now: int) -> None:
+        track = self._queues.get((transfer.core, transfer.queue))
+        if track is None:
+            owner = Owner(transfer.core, transfer.queue, "queue")
+            track = self.tracks[owner] = self._queues[transfer.core, transfer.queue] = QueueTrack(owner)
+        track.completed.append(now)
+        track.number.append(number)
+        track.start.append(transfer.started_ps)
+        track.pc.append(transfer.pc)
+        track.waited.append(transfer.started_ps - transfer.triggered_ps)
+        track.triggered.append(transfer.triggered_ps)
+        track.generated.append(transfer.generated_ps)
+        track.nbytes.append(transfer.nbytes)
+        track.hbm_bytes.append(transfer.hbm_bytes)
+        track.pieces.append(transfer.pieces)
+        track.transfer.append(transfer.number)
+        track.flags.append(transfer.writes_hbm | transfer.prebuilt << 1)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Return whose rows there are: engines of each core, then its queues in the order of their first transfer."""
+        return tuple(sorted(self.tracks, key=lambda owner: (owner.core, owner.kind)))
+
+    @property
+    def end_ps(self) -> int:
+        """Return the time of the last completion, 0 without one."""
+        return max((track.completed[-1] for track in self.tracks.values() if len(track)), default=0)
+
+    def segments(self, owner: Owner, t0_ps: int, t1_ps: int) -> Rows:
+        """Return (start, end, pc, number) arrays of the rows that overlap a span of time; none for an unknown owner."""
+        track = self.tracks.get(owner)
+        return Track(owner).segments(t0_ps, t1_ps) if track is None else track.segments(t0_ps, t1_ps)
+
+    def truncate(self, number: int) -> None:
+        """Forget the events from `number` on: the device went back to before it."""
+        for track in self.tracks.values():
+            track.truncate(number)
+        for changes in self.changes.values():
+            changes.truncate(number)
+        self._last = number - 1
