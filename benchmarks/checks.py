@@ -1,4 +1,6 @@
-"""What checks cost per instruction, and whether the cost stays flat over a long run. Informational: nothing here fails.
+"""What checks cost per instruction, whether that stays flat over a long run, and how soon a hang is explained.
+
+Informational: nothing here fails.
 
     python benchmarks/checks.py [WORDS]      default 100,000: tiles loaded, added, normalised, multiplied and stored
 """
@@ -29,7 +31,12 @@ TILE = "[1,1,1][64,1,1]"
 
 
 def program(words: int) -> Neff:
-    """Return a program of about `words` words: five engines and two queues, tiles reused round after round."""
+    """Return a program of about `words` words."""
+    return open_neff(to_neff(parse_program(source(words), "checks.s")))
+
+
+def source(words: int) -> str:
+    """Return the assembler text of it: five engines and two queues, tiles reused round after round."""
     turns = words // PER_TURN
     dma, sp, dve, pool, act, pe = [], [], [], [], [], []
     for turn in range(turns):
@@ -56,8 +63,7 @@ def program(words: int) -> Neff:
         act.append(f"PSEUDO_DMA_TRIGGER qOut block_id={slot}")
     act.append(f"NOP S[24]>={16 * turns} cycle=0")
     streams = {"sp": sp, "dve": dve, "pool": pool, "act": act, "pe": pe}
-    text = HEAD + "\n".join(dma) + "".join(f"\n.engine {name}\n" + "\n".join(s) for name, s in streams.items())
-    return open_neff(to_neff(parse_program(text, "checks.s")))
+    return HEAD + "\n".join(dma) + "".join(f"\n.engine {name}\n" + "\n".join(s) for name, s in streams.items())
 
 
 class Pace:
@@ -99,6 +105,27 @@ def measure(neff: Neff, tools: tuple[str, ...], events: int) -> tuple[float, flo
     return attached - start, end - attached, spans[9] / spans[0], found
 
 
+def stuck(neff: Neff) -> tuple[float, float]:
+    """Drop one signal in the middle, run until nothing can move; return seconds to explain it, first and again."""
+    from emulator.hang import explain
+
+    device = Device(neff.target, 1)
+    device.load(neff)
+    words: Any = device.cores[0].engines["DVE"].words
+    at = next(n for n in range(len(words) // 2, len(words)) if words[n].word.raw[6])
+    words[at] = words[at]._replace(word=words[at].word.replace(update_mode=0))
+    device.run()
+    assert device.outcome == "hang"
+    from emulator import signals
+
+    signals._indices.clear()        # as if nobody had asked yet
+    marks = [time.perf_counter()]
+    for _ in range(2):
+        explain(device, "deadlock")
+        marks.append(time.perf_counter())
+    return marks[1] - marks[0], marks[2] - marks[1]
+
+
 def main() -> None:
     """Print milliseconds per instruction for each set of checks."""
     words = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
@@ -113,6 +140,8 @@ def main() -> None:
         more = (took + before - base) / events * 1e3
         print(f"{'+'.join(tools):15} {took:7.2f} s  {more:8.4f} ms more per instruction, last tenth / first "
               f"{ratio:.2f}, attach {before:.2f} s, {found} findings")
+    first, again = stuck(neff)
+    print(f"one signal dropped: the hang is explained in {first * 1e3:.0f} ms, once more in {again * 1e3:.0f} ms")
 
 
 if __name__ == "__main__":

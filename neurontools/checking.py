@@ -35,6 +35,7 @@ class Request(NamedTuple):
     form: str = "text"
     suppressions: Path | None = None
     notes: bool = False
+    act: str = "exact"
 
 
 def check(wanted: Request, out: Report) -> None:
@@ -115,6 +116,8 @@ def _again(wanted: Request, finding: Any) -> str:
     words = ["neurontools", "check", str(wanted.file), "--tool", finding.tool]
     for option, value in (
         ("--target", wanted.target), ("--lnc", wanted.lnc), ("--inputs", wanted.inputs), ("--seed", wanted.seed),
+        ("--act", None if wanted.act == "exact" else wanted.act),
+        ("--nki", None if wanted.nki == "auto" else wanted.nki),
     ):  # fmt: skip
         if value is not None:
             words += [option, str(value)]
@@ -140,7 +143,7 @@ def _file(wanted: Request) -> list[tuple[str, Any]]:
     from emulator import runtime
 
     with progress(file.name) as tick:
-        result = runtime.run(neff, values, seed=wanted.seed, checks=wanted.tools, progress=tick)
+        result = runtime.run(neff, values, seed=wanted.seed, checks=wanted.tools, progress=tick, act=wanted.act)
     return [(file.name, result)]
 
 

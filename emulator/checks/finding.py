@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from emulator.checks.kinds import KINDS
 from emulator.events import Region
 from emulator.faults import source_line
 
@@ -43,17 +44,18 @@ class Site(NamedTuple):
         """Return core, engine, pc and source line."""
         queue = "" if self.engine == self.owner else f", triggered by {self.owner}"
         line = f" ({self.line})" if self.line else ""
-        return f"nc{self.core} {self.engine}{queue} pc {self.pc}{line}"
+        pc = f" pc {self.pc}" if self.pc >= 0 else ""
+        return f"nc{self.core} {self.engine}{queue}{pc}{line}"
 
 
 @dataclass
 class Finding:
     """One finding of a check.
 
-    `tool` is memcheck, initcheck, racecheck or synccheck, `kind` what is wrong (a stable word), `severity` one of
-    SEVERITIES. `region` is the bytes concerned, `tensor` the name of what lies there ("" where nothing names it),
-    `count` how often the same two places met, `others` further sides. `id` is the same for the same finding of the same
-    program.
+    `tool` is memcheck, initcheck, racecheck or synccheck, `kind` what is wrong (a stable word, listed in
+    `emulator.checks.kinds`), `severity` one of SEVERITIES. `region` is the bytes concerned, `tensor` the name of what
+    lies there ("" where nothing names it), `count` how often the same two places met, `others` further sides. `id` is
+    the same for the same finding of the same program.
     """
 
     tool: str
@@ -68,6 +70,12 @@ class Finding:
     count: int = 1
     details: dict[str, Any] = field(default_factory=dict)
     reproduce: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that is not listed, or is listed with another severity."""
+        known = KINDS.get(f"{self.tool}:{self.kind}")
+        if known is None or known.severity != self.severity:
+            raise ValueError(f"{self.tool} has no {self.severity} {self.kind!r}")
 
     @property
     def id(self) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.checks.poison import Marks
+from emulator.engines.indirection import column_places
 from formats import isa
 from formats.isa import Fp32Pass, ReduceCommand
 
@@ -116,6 +117,8 @@ def _one(word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shap
         return _shuffled(word, marks.get("src"), before, shape)
     if isinstance(word, isa.VectorTranspose):
         return marks["src"].reshape(word.channels, word.columns).T if "src" in marks else None
+    if isinstance(word, isa.IndirectRead | isa.IndirectWrite):
+        return _indirect(word, marks, before, shape, core, engine)
     if "predicate" in word.OPERANDS:
         return _chosen(word, marks, before, shape, core, engine)
     found: Marks | None = None
@@ -153,6 +156,29 @@ def _shuffled(word: isa.StreamShuffle, source: Marks | None, before: Marks | Non
         chosen = word.mask[p % _QUADRANT]
         if chosen != _UNTOUCHED:
             found[p] = 0 if source is None else source[p - p % _QUADRANT + chosen]
+    return found
+
+
+def _indirect(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core,
+              engine: str) -> Marks:
+    """Return the marks of gathered or scattered columns, by the indices as they are; undefined ones spoil the whole."""
+    plan = next(plan for plan in plan_of(type(word)) if plan.name == "indices")
+    indices = core.resolver.resolve(word, plan, engine)
+    asked = [marks[name].max() for name in ("indices", "predicate") if name in marks]
+    if indices is None or asked:
+        return np.full(shape, max((*asked, *(one.max() for one in marks.values())), default=0), np.int16)
+    rows, source = indices.view.reshape(shape[0], -1), marks.get("src")
+    if isinstance(word, isa.IndirectRead):
+        places = column_places(rows, word.group, shape[1])
+        return np.zeros(shape, np.int16) if source is None else np.take_along_axis(source, places, 1)
+    found = np.zeros(shape, np.int16) if before is None else before.copy()
+    count = word.src.elements
+    places = column_places(rows, word.group, count)
+    added = np.zeros(places.shape, np.int16) if source is None else source
+    if word.accumulate or word.FIELDS["predicate"].enabled(word.raw):
+        np.maximum.at(found, (np.arange(shape[0])[:, None], places), added)
+    else:
+        np.put_along_axis(found, places, added, 1)
     return found
 
 

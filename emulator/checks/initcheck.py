@@ -48,6 +48,7 @@ class Initcheck:
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._inputs: dict[str, Marks | None] | None = None
         self._outputs: dict[str, Operand] = {}
+        self._stores: dict[int, Event] = {}     # the last transfer into each output
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs."""
@@ -155,10 +156,12 @@ class Initcheck:
                     marks = _converted(marks, source.dtype.size, target.dtype.size)
                     total = marks if total is None else np.maximum(total, marks)
             planes.write_side(target, total)
-            if total is not None and target.space == "HBM":
+            if target.space == "HBM":
                 found = self.device.hbm.find(target.span[0])
                 tensor = "" if found is None else self._results.get(found.address, "")
-                if tensor:
+                if found is not None and tensor:
+                    self._stores[found.address] = event
+                if tensor and total is not None:
                     for number in np.unique(total):
                         if number:
                             origin = self._origins[number - 1]
@@ -213,7 +216,8 @@ class Initcheck:
         name = self._name(origin)
         message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output "
                    "depends on them")
-        return Finding("initcheck", "unwritten-read", "note", message, site, (), origin.region, name)
+        return Finding("initcheck", "unwritten-read", "note", message, site, (), origin.region, name,
+                       "nothing, where it is the tail of a ragged tile; else write the tile before this word")
 
     def _name(self, origin: _Origin) -> str:
         event = origin.event
@@ -230,14 +234,16 @@ class Initcheck:
             region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
             message = (f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at "
                        f"{first:#x}")
+            store = self._stores.get(address)
+            others = () if store is None else (self._site(store, "stores", "dst"),)
             self.findings.append(Finding("initcheck", "output-unwritten", "warning", message,
-                                         Site(0, "host", "host", -1, "", access="reads"), (), region, tensor,
+                                         Site(0, "host", "host", -1, "", access="reads"), others, region, tensor,
                                          "store every part of the output; check the tail of ragged loops"))
 
 
 def _keeps(word: Any) -> bool:
     """Tell whether a word may leave parts of its output as they are, or adds to them."""
-    return isinstance(word, isa.StreamShuffle) or word.NAME == "COPY_PREDICATED" or adds(word)
+    return isinstance(word, isa.StreamShuffle) or word.NAME in ("COPY_PREDICATED", "INDIRECT_WRITE") or adds(word)
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

@@ -28,6 +28,10 @@ _HINTS = {
     "bank": "split the access at the bank, or start it on one",
     "alignment": "start at a multiple of the element size",
     "access": "move the data to a memory that the engine reaches",
+    "operand": "check the fields of the word, and the values that it reads, against what it takes",
+    "semaphore": "reset the semaphore between rounds, or count in smaller steps",
+    "branch": "a distance counts bytes from the branch on and has to meet the first byte of a word",
+    "rule": "see neuron-isa(7) for the rules of the word",
 }
 
 
@@ -109,7 +113,7 @@ class Memcheck:
         if word is None:
             site = site._replace(text=fault.instruction_text)
         region = _region(fault, core)
-        tensor = "" if region is None or region.space != "HBM" else self._names.name(region)
+        tensor = fault.tensor or ("" if region is None else self._names.name(region, engine, pc))
         details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
         message = fault.message + (f"; allowed: {fault.expected}" if fault.expected and fault.kind != "rule" else "")
         self.findings.append(Finding("memcheck", fault.kind, "warning" if fault.kind == "rule" else "error", message,

@@ -38,7 +38,8 @@ class Racecheck:
         self.clocks = clocks
         self.findings: list[Finding] = []
         self.accesses = self.races = 0
-        self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit]] = {}
+        # By the two places: the finding, the unit that came first here, and the other one where the order is open.
+        self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit, Unit | None]] = {}
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
         clocks.listeners.append(self)
@@ -95,7 +96,7 @@ class Racecheck:
         message = (f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
                    f"{did}: {name or region.space}")
         finding = Finding("racecheck", kind, "error", message, here, (there,), region, name)
-        self._by_pair[pair] = finding, old.unit
+        self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self.findings.append(finding)
 
     def _place(self, unit: Unit) -> tuple[int, int]:
@@ -123,9 +124,12 @@ class Racecheck:
                     self._access(unit, *regions_touched(device, core, engine, unit.word))
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything())
-        for finding, unit in self._by_pair.values():
+        for finding, before, after in self._by_pair.values():
             if not finding.hint:
-                finding.hint = self._hint(unit, finding.site)
+                finding.hint = self._hint(before, finding.site)
+                # A read that came before a write may have been meant to come behind it.
+                if after is not None and (other := finding.other) is not None and other.core == finding.site.core:
+                    finding.hint += f"; if the write is to come first: {self._hint(after, other)}"
 
     def _outputs(self, host: Clock) -> None:
         """Report stores to outputs that no engine waits for: the program may end before they do."""
@@ -147,7 +151,7 @@ class Racecheck:
                 hint = self._hint(record.unit, site)
                 finding = Finding("racecheck", "output-not-awaited", "error", message, site, (), record.region,
                                   tensor.name, hint)
-                self._by_pair[self._place(record.unit), "host"] = finding, record.unit
+                self._by_pair[self._place(record.unit), "host"] = finding, record.unit, None
                 self.findings.append(finding)
 
     def _hint(self, before: Unit, site: Site) -> str:

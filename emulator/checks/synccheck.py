@@ -151,8 +151,18 @@ class Synccheck:
             site = site_of(self.device, wait.core, wait.engine, wait.pc, wait, access="waits", time_ps=wait.since_ps)
             others = tuple(site_of(self.device, s.core, s.engine, s.pc, s, owner=s.owner, access=s.state)
                            for s in (wait.pending or wait.could_signal)[:_SHOWN])
+            if isinstance(word, isa.CoreBarrier):
+                others = (self._peer(1 - wait.core, wait.engine),)
             kind, severity, message, hint = self._verdict(wait, word, (wait.core, wait.engine) in circular)
             self._add(kind, severity, message, site, *others, hint=hint, key=key)
+
+    def _peer(self, core: int, name: str) -> Site:
+        """Return where an engine stands that does not come to a barrier: at what it waits for, or behind its end."""
+        engine = self.device.cores[core].engines[name]
+        loaded = engine.next_loaded or (engine.words[-1] if engine.words else None)
+        if loaded is None:
+            return Site(core, name, name, -1, "", access="has no words")
+        return site_of(self.device, core, name, loaded.pc, loaded.word, access="ended" if engine.done else "stands")
 
     @staticmethod
     def _verdict(wait: Wait, word: Any, circular: bool) -> tuple[str, str, str, str]:
@@ -172,7 +182,8 @@ class Synccheck:
         if circular:
             return ("deadlock", "error", f"{head}, and who would signal it waits for this engine in turn",
                     "break the circle: signal before waiting, on one of the engines in it")
-        return "blocked", "note", f"{head}, and who would signal it is stuck itself", ""
+        return ("blocked", "note", f"{head}, and who would signal it is stuck itself",
+                "look at the engine that would signal it: that one is the cause")
 
     def _left(self) -> None:
         for core in self.device.cores:

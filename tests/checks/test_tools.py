@@ -10,10 +10,10 @@ from emulator.device import Device
 from emulator.errors import InputError
 from emulator.runtime import run
 from formats import isa
-from tests.checks.planted import BASE, planted
 from tests.checks.support import assembled, checked, serious
 from tests.emulator.dma_programs import direct, gen3, load_and_store, wait
 from tests.emulator.streams import device_with
+from tests.faults.assembled import BASE, planted
 
 X = np.ones((128, 64), np.float32)
 PARTITION = 0x40000

@@ -1,10 +1,20 @@
-"""One clean program, and what can be wrong with it: each fault is a small change of the text."""
+"""One clean program in assembler, and what can be wrong with it: each fault is a small change of the text.
+
+Origin: written for this suite; no fault is copied from a program of somebody else. `Fault.origin` says which mistake of
+kernel authors or compilers, or which documented rule, a fault stands for, where its name does not.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BASE", "FAULTS", "Fault", "line_of", "planted"]
+import numpy as np
+
+from tests.checks.support import assembled
+from tests.faults.model import Expected, Planted, Program
+from tests.faults.model import Place as Side
+
+__all__ = ["BASE", "FAULTS", "INPUTS", "PLANTED", "Fault", "line_of", "planted"]
 
 # Loads x and w, multiplies and adds them on PE and DVE, joins the results on ACT and stores them.
 BASE = """
@@ -52,6 +62,7 @@ class Fault(NamedTuple):
     """A change, and the finding it has to give: tool:kind (several where the schedule decides), place, other side.
 
     A race has two sides, and which one comes later is the schedule's choice: the pair is compared, not its order.
+    `twin` are the changes of the program that does the same and is right; without any it is the program itself.
     """
 
     changes: tuple[Change, ...]
@@ -59,6 +70,7 @@ class Fault(NamedTuple):
     place: Place
     other: Place | None = None
     twin: tuple[Change, ...] = ()
+    origin: str = ""
 
 
 def _race(place: Place, other: Place, *changes: Change, twin: tuple[Change, ...] = ()) -> Fault:
@@ -66,8 +78,9 @@ def _race(place: Place, other: Place, *changes: Change, twin: tuple[Change, ...]
     return Fault(changes, kinds, place, other, twin)
 
 
-def _one(kind: str, place: Place, *changes: Change, other: Place | None = None, twin: tuple[Change, ...] = ()) -> Fault:
-    return Fault(changes, (kind,), place, other, twin)
+def _one(kind: str, place: Place, *changes: Change, other: Place | None = None, twin: tuple[Change, ...] = (),
+         origin: str = "") -> Fault:  # fmt: skip
+    return Fault(changes, (kind,), place, other, twin, origin)
 
 
 _POOL_END = ("    NOP S[40]>=16 cycle=0\n", "    NOP S[40]>=16 cycle=0\n{}\n")
@@ -245,6 +258,7 @@ FAULTS: dict[str, Fault] = {
         "initcheck:output-unwritten",
         ("host", -1),
         ("SB+0x7000[1,262144][256,128] -> y+0[1,256][256,128]", "SB+0x7000[1,262144][256,64] -> y+0[1,256][256,64]"),
+        other=("Activation", 3),
     ),
     # --- bounds ---------------------------------------------------------------------------------------------------
     "an operand behind SBUF": _one("memcheck:oob", ("DVE", 1), ("src1=fp32@0x6000", "src1=fp32@0x37ff0")),
@@ -262,6 +276,84 @@ FAULTS: dict[str, Fault] = {
     "a load behind the partition": _one("memcheck:oob", ("SP", 0), ("SB+0x4000[1,262144]", "SB+0x37fc0[1,262144]")),
     "a start that engines do not take": _one(
         "memcheck:rule", ("Activation", 1), ("COPY S[6]>=2 src=fp32@0x5800", "COPY S[6]>=2 src=fp32@0x285800")
+    ),
+    "a product over two banks": _one(
+        "memcheck:bank",
+        ("PE", 1),
+        ("dst=0x2000000[1,0,0][64,1,1] 128*64", "dst=0x2000780[1,0,0][64,1,1] 128*64"),
+        twin=(
+            ("dst=0x2000000[1,0,0][64,1,1] 128*64", "dst=0x2000700[1,0,0][64,1,1] 128*64"),
+            ("src=fp32@0x2000000[1,1,1,1]", "src=fp32@0x2000700[1,1,1,1]"),
+        ),
+        origin="a result has to stay in one bank of 2 KiB (hardware.md 2.1)",
+    ),
+    "a product on Pool": _one(
+        "memcheck:operand",
+        ("Pool", 2),
+        _pool("MATMUL S[8]>=16 acc_flags=3 src=fp32@0x4000[1,0,0][64,1,1] dst=0x2001000[1,0,0][64,1,1] 128*64"),
+        twin=(
+            _pool("COPY S[8]>=16 src=fp32@0x4000[1,1,1,1][64,1,1,1] dst=fp32@0x9000[1,1,1,1][64,1,1,1] channels=128"),
+        ),
+        origin="a word in the stream of an engine that does not have it",
+    ),
+    "a write to where nothing stands": _one(
+        "memcheck:oob",
+        ("SP", 1),
+        ("    NOP E[3]==1- cycle=0\n", "    WRITE data=0x5 size=4 dst=0x7f00000000\n    NOP E[3]==1- cycle=0\n"),
+        twin=(
+            ("    NOP E[3]==1- cycle=0\n", "    WRITE data=0x5 size=4 dst=0x2000009000\n    NOP E[3]==1- cycle=0\n"),
+        ),
+        origin="an address outside the map of the device (formats.md 7)",
+    ),
+    "a write to a register that is for reading": _one(
+        "memcheck:access",
+        ("SP", 1),
+        ("    NOP E[3]==1- cycle=0\n", "    WRITE data=0x5 size=4 dst=0x2802701024\n    NOP E[3]==1- cycle=0\n"),
+        twin=(
+            ("    NOP E[3]==1- cycle=0\n", "    WRITE data=0x5 size=4 dst=0x2802701424\n    NOP E[3]==1- cycle=0\n"),
+        ),
+        origin="a semaphore has four registers, one of them for reading (formats.md 7)",
+    ),
+    "a semaphore beyond 32 bits": _one(
+        "memcheck:semaphore",
+        ("Pool", 3),
+        _pool("EVENT_SEMAPHORE setter=0 S[100]+=2147483647@complete", "EVENT_SEMAPHORE setter=0 S[100]+=1@complete"),
+        twin=(
+            _pool(
+                "EVENT_SEMAPHORE setter=0 S[100]+=2147483646@complete", "EVENT_SEMAPHORE setter=0 S[100]+=1@complete"
+            ),
+        ),
+        origin="a counter that nothing resets",
+    ),
+    "a branch to where no word begins": _one(
+        "memcheck:branch",
+        ("Pool", 2),
+        _pool("COMPARE_BRANCH cmp_op=ALWAYS label_id=200"),
+        twin=(_pool("COMPARE_BRANCH cmp_op=ALWAYS label_id=64"),),
+        origin="a distance in words where bytes belong",
+    ),
+    # --- what is worth knowing and no reason to fail --------------------------------------------------------------
+    "a read that no output needs": _one(
+        "initcheck:unwritten-read",
+        ("Pool", 2),
+        _pool("COPY src=fp32@0xa000[1,1,1,1][64,1,1,1] dst=fp32@0xb000[1,1,1,1][64,1,1,1] channels=128"),
+        twin=(_pool("COPY src=fp32@0x6000[1,1,1,1][64,1,1,1] dst=fp32@0xb000[1,1,1,1][64,1,1,1] channels=128"),),
+    ),
+    "a signal more than anybody waits for": _one(
+        "synccheck:leftover",
+        ("DVE", -1),
+        ("    COPY S[5]>=1", "    NOP S[6]++@complete cycle=0\n    COPY S[5]>=1"),
+        ("COPY S[6]>=2 src=fp32@0x5800", "COPY S[6]>=2 src=fp32@0x5000"),
+        twin=(
+            ("    COPY S[5]>=1", "    NOP S[6]++@complete cycle=0\n    COPY S[5]>=1"),
+            ("COPY S[6]>=2 src=fp32@0x5800", "COPY S[6]>=3 src=fp32@0x5800"),
+        ),
+    ),
+    "an engine behind one that is stuck": _one(
+        "synccheck:blocked",
+        ("Activation", 1),
+        ("S[8]>=16 S[5]++@complete", "S[8]>=16"),
+        other=("DVE", 3),
     ),
 }
 
@@ -282,3 +374,21 @@ def line_of(text: str, engine: str, pc: int) -> int:
     lines = text.splitlines()
     start = lines.index(f".engine {short}")
     return start + 2 + pc
+
+
+def _planted(name: str, fault: Fault) -> Planted:
+    def bad() -> tuple[Program, Expected]:
+        text = planted(fault.changes)
+
+        def place(where: Place) -> Side:
+            return Side(*where, line_of(text, *where) if where[1] >= 0 else -1)
+
+        other = None if fault.other is None else place(fault.other)
+        return Program(assembled(text, "planted.s"), INPUTS), Expected(fault.kinds, place(fault.place), other)
+
+    return Planted(name, fault.origin or f"a slip of the pen: {name}", fault.kinds, bad,
+                   lambda: Program(assembled(planted(fault.twin), "twin.s"), INPUTS))  # fmt: skip
+
+
+INPUTS = {"x": np.ones((128, 64), np.float32)}
+PLANTED = tuple(_planted(name, fault) for name, fault in FAULTS.items())

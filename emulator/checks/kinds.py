@@ -1,0 +1,47 @@
+"""Every kind of finding that a check can give: the one list that reports, rules of SARIF and tests go by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["KINDS", "Kind"]
+
+
+class Kind(NamedTuple):
+    """One kind: how bad it is, and what is wrong in one sentence."""
+
+    severity: str
+    about: str
+
+
+# By "tool:kind". Kinds of memcheck are those of `emulator.faults`, and "rule"; "numerical" has no model, "timeout" is
+# synccheck's, "unsupported" is a limit of this project and nothing that a program does wrong.
+KINDS: dict[str, Kind] = {
+    "memcheck:oob": Kind("error", "An access leaves the memory or the variable that it belongs to."),
+    "memcheck:partitions": Kind("error", "An access goes on behind the last partition."),
+    "memcheck:bank": Kind("error", "A result of the Tensor engine crosses a PSUM bank."),
+    "memcheck:alignment": Kind("error", "An address is no multiple of the element size."),
+    "memcheck:access": Kind("error", "An engine touches a memory or register that it cannot reach."),
+    "memcheck:operand": Kind("error", "A field or a value that an instruction reads has no meaning for it."),
+    "memcheck:semaphore": Kind("error", "A semaphore leaves the range of 32 bits."),
+    "memcheck:branch": Kind("error", "A branch goes to where no instruction begins."),
+    "memcheck:rule": Kind("warning", "An operand breaks a documented rule, here without an effect."),
+    "initcheck:undefined-output": Kind("error", "Bytes of an output come from bytes that nothing wrote."),
+    "initcheck:output-unwritten": Kind("warning", "Bytes of an output are never written."),
+    "initcheck:unwritten-read": Kind("note", "Bytes that nothing wrote are read; no output depends on them."),
+    "racecheck:write-read": Kind("error", "Nothing orders a read behind the write of the same bytes."),
+    "racecheck:read-write": Kind("error", "Nothing orders a write behind a read of the same bytes."),
+    "racecheck:write-write": Kind("error", "Nothing orders two writes of the same bytes."),
+    "racecheck:output-not-awaited": Kind("error", "The program may end before a store of an output has."),
+    "synccheck:never-signalled": Kind("error", "A wait that nothing in the program signals."),
+    "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),
+    "synccheck:deadlock": Kind("error", "Engines wait for one another in a circle."),
+    "synccheck:barrier": Kind("error", "A core barrier that only one of the cores reaches."),
+    "synccheck:blocked": Kind("note", "An engine waits for one that is stuck itself."),
+    "synccheck:overshoot": Kind("error", "A semaphore can pass the value that a wait wants exactly."),
+    "synccheck:ambiguous": Kind("error", "A wait that signals of different producers can satisfy."),
+    "synccheck:count-mismatch": Kind("error", "A wait for a part of what a DMA transfer raises."),
+    "synccheck:double-set": Kind("error", "An event is set again before anybody consumed it."),
+    "synccheck:event-left": Kind("warning", "An event is still set at the end of the program."),
+    "synccheck:leftover": Kind("note", "A semaphore ends above what any wait asks for."),
+}
