@@ -144,14 +144,18 @@ class Control:
 
 def _machine(device: Device) -> tuple[Any, ...]:
     return (device.now_ps, device.steps, device._ended, device.fault, device.hang, device.checking,
-            len(device.warnings), device.drawn)  # fmt: skip
+            len(device.warnings), device.drawn, device._alarm_ps,
+            tuple(core.contention.snapshot() for core in device.cores))  # fmt: skip
 
 
 def _set_machine(device: Device, state: tuple[Any, ...]) -> None:
-    device.now_ps, device.steps, device._ended, device.fault, device.hang, device.checking, warnings, drawn = state
+    (device.now_ps, device.steps, device._ended, device.fault, device.hang, device.checking, warnings, drawn,
+     device._alarm_ps, contention) = state  # fmt: skip
     del device.warnings[warnings:]
     device.changes.clear()
     device.draw_again(drawn)
+    for core, held in zip(device.cores, contention, strict=True):
+        core.contention.restore(held)
 
 
 def _position(engine: Sequencer) -> tuple[Any, ...]:

@@ -34,6 +34,7 @@ _WINDOW = 0.6       # of the budget is for records, the rest for checkpoints
 _APART = 16         # checkpoints are this part of the window apart, more where they are large
 _TIMES = 4          # bytes recorded between two checkpoints are at least so many times theirs
 _MOST = 20_000      # completions between two, at most; twice that when thinned
+_BEHIND = 200       # completions to have at hand before a place far back that is gone to, for steps back from there
 
 
 class Entry(NamedTuple):
@@ -252,7 +253,8 @@ class Journal:
         self._settle(transfers)
 
     def _run_again(self, target: int, stop: Callable[[], bool]) -> None:
-        index = bisect_right(self.checkpoints, target, key=lambda point: point.events) - 1
+        spare = _BEHIND if len(self.log) - target > _BEHIND else 0
+        index = max(bisect_right(self.checkpoints, target - spare, key=lambda point: point.events) - 1, 0)
         point = self.checkpoints[index]
         del self.checkpoints[index + 1 :]
         checkpoint.restore(self.device, self._control, point, self._originals)

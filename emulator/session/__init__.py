@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from emulator.session.breakpoints import Breakpoint
 from emulator.session.errors import UsageError
 from emulator.session.results import (
     Ahead,
-    Breakpoint,
+    Checks,
     Disassembly,
     DisassemblyRow,
+    DmaRow,
     EngineRow,
     Examined,
     LastWrite,
@@ -16,9 +20,11 @@ from emulator.session.results import (
     MemoryRow,
     Moved,
     QueueRow,
+    RegisterRow,
     SemaphoreRow,
     SourceRow,
     State,
+    Statistics,
     Step,
     Stop,
     TensorRow,
@@ -30,11 +36,16 @@ from emulator.session.results import (
 from emulator.session.session import Session
 from emulator.session.tiles import Tile
 
+if TYPE_CHECKING:
+    from emulator.session.post_mortem import open_core_session
+
 __all__ = [
     "Ahead",
     "Breakpoint",
+    "Checks",
     "Disassembly",
     "DisassemblyRow",
+    "DmaRow",
     "EngineRow",
     "Examined",
     "LastWrite",
@@ -43,10 +54,12 @@ __all__ = [
     "MemoryRow",
     "Moved",
     "QueueRow",
+    "RegisterRow",
     "SemaphoreRow",
     "Session",
     "SourceRow",
     "State",
+    "Statistics",
     "Step",
     "Stop",
     "TensorRow",
@@ -56,4 +69,14 @@ __all__ = [
     "When",
     "Why",
     "Write",
+    "open_core_session",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Sessions of core dumps need what live ones do not; every start would pay for it.
+    if name == "open_core_session":
+        from emulator.session.post_mortem import open_core_session
+
+        return open_core_session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

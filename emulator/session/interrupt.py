@@ -4,19 +4,46 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Flag", "interruptible"]
+__all__ = ["Flag", "interruptible", "looked_after"]
+
+_thread = threading.local()
 
 
 class Flag:
-    """Whether somebody asked to stop."""
+    """Whether somebody asked to stop: by a signal, or by the function that `looked_after` names."""
 
-    __slots__ = ("raised",)
+    __slots__ = ("_look", "_raised")
 
     def __init__(self) -> None:
-        self.raised = False
+        self._raised = False
+        self._look: Callable[[], bool] | None = getattr(_thread, "look", None)
+
+    @property
+    def raised(self) -> bool:
+        """Tell whether to stop; asked between two completions."""
+        if not self._raised and self._look is not None:
+            self._raised = self._look()
+        return self._raised
+
+    @raised.setter
+    def raised(self, value: bool) -> None:
+        self._raised = value
+
+
+@contextmanager
+def looked_after(look: Callable[[], bool]) -> Iterator[None]:
+    """Have this thread's moving commands call a function between completions; they stop where it returns true.
+
+    The function may read the session meanwhile, where `Session.events` has changed since it was called last.
+    """
+    _thread.look = look
+    try:
+        yield
+    finally:
+        _thread.look = None
 
 
 @contextmanager

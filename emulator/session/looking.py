@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.sequencer import WaitingOn
-from emulator.session.results import EngineRow, MemoryRow, QueueRow, SemaphoreRow
+from emulator.session.results import DmaRow, EngineRow, MemoryRow, QueueRow, RegisterRow, SemaphoreRow
 
 if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.session.program import Program
 
-__all__ = ["engines", "memory", "queues", "semaphores", "waits"]
+__all__ = ["dma", "engines", "memory", "queues", "registers", "semaphores", "waits"]
 
 
 def waits(device: Device) -> Iterator[tuple[str, int, WaitingOn]]:
@@ -78,7 +78,43 @@ def queues(device: Device) -> tuple[QueueRow, ...]:
     )
 
 
-def semaphores(device: Device, everything: bool = False) -> tuple[SemaphoreRow, ...]:
+def dma(device: Device, program: Program) -> tuple[DmaRow, ...]:
+    """Return the transfers that have been triggered and are not complete, queue by queue in order."""
+    return tuple(
+        DmaRow(
+            queue.core,
+            queue.name,
+            transfer.number,
+            transfer.engine,
+            transfer.pc,
+            "moving" if transfer.running(device.now_ps) else transfer.state,
+            transfer.text,
+            transfer.nbytes,
+            transfer.triggered_ps,
+            transfer.started_ps,
+            transfer.planned_ps,
+            transfer.semaphore,
+            transfer.increment,
+            program.source(transfer.core, transfer.engine, transfer.pc),
+        )
+        for queue in device.queues
+        for transfer in queue.pending
+    )
+
+
+def registers(device: Device, core: int, engine: str, everything: bool = False) -> tuple[RegisterRow, ...]:
+    """Return the registers of an engine that are not zero, or all of them."""
+    values = np.array(device.cores[core].engines[engine].registers, np.uint32)
+    return tuple(
+        RegisterRow(core, engine, number, int(value), float(number_of))
+        for number, (value, number_of) in enumerate(zip(values, values.view(np.float32), strict=True))
+        if everything or value
+    )
+
+
+def semaphores(
+    device: Device, everything: bool = False, kinds: tuple[str, ...] = ("semaphore", "event")
+) -> tuple[SemaphoreRow, ...]:
     """Return semaphores and events that are not zero or are waited for, or all of them."""
     waiters: dict[tuple[int, str, int], list[str]] = {}
     for name, pc, waiting in waits(device):
@@ -87,6 +123,8 @@ def semaphores(device: Device, everything: bool = False) -> tuple[SemaphoreRow, 
     rows = []
     for core in device.cores:
         for kind, values in (("semaphore", core.semaphores.values), ("event", core.events.values)):
+            if kind not in kinds:
+                continue
             for number, value in enumerate(values):
                 who = waiters.get((core.index, kind, number), [])
                 if everything or value or who:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from emulator.checks.overlap import share_bytes
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dtypes import numpy_dtype
@@ -37,6 +36,10 @@ def meets(one: Region, other: Region) -> bool:
         or other.first >= one.first + one.partitions
     ):
         return False
+    if one.pattern is None and other.pattern is None:
+        return one.byte < other.byte + other.nbytes and other.byte < one.byte + one.nbytes
+    from emulator.checks.overlap import share_bytes
+
     return share_bytes(one.byte, one.nbytes, one.pattern, other.byte, other.nbytes, other.pattern)
 
 

@@ -15,9 +15,10 @@ from formats.neff import ENGINES, SourceLocation
 if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.loader import LoadedWord
-    from emulator.session.results import Place
 
-__all__ = ["Program", "Target"]
+__all__ = ["Place", "Program", "Target"]
+
+Place = tuple[int, str, int]  # core, engine, pc
 
 _LINE = re.compile(r"(.+):(\d+)")
 _OPCODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
-from emulator.events import Region, SemaphoreChange
+from emulator.events import SemaphoreChange
 from formats.neff import SourceLocation
 
 if TYPE_CHECKING:
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ahead",
-    "Breakpoint",
+    "Checks",
     "Disassembly",
     "DisassemblyRow",
+    "DmaRow",
     "EngineRow",
     "Examined",
     "LastWrite",
@@ -28,9 +28,11 @@ __all__ = [
     "MemoryRow",
     "Moved",
     "QueueRow",
+    "RegisterRow",
     "SemaphoreRow",
     "SourceRow",
     "State",
+    "Statistics",
     "Step",
     "Stop",
     "TensorRow",
@@ -41,7 +43,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Place = tuple[int, str, int]  # core, engine, pc
 
 
 class Write(NamedTuple):
@@ -183,49 +184,6 @@ class LastWrite(NamedTuple):
     kind: str = "instruction"
 
 
-@dataclass
-class Breakpoint:
-    """Where `continue` stops before the effect of an instruction or transfer.
-
-    `kind` is "pc", "line", "opcode", "engine" or "queue"; `places` are (core, engine, pc), `owners` the (core, engine
-    or queue) of which every completion counts. `where` is what was resolved, `text` what was asked for.
-
-    Of a watchpoint `kind` is "write", "read" or "access": it stops behind what touches one of `regions` or changes
-    `counter`, which is (core, "semaphore" or "event", number).
-    """
-
-    number: int
-    text: str
-    kind: str
-    where: str
-    places: frozenset[Place]
-    owners: frozenset[tuple[int, str]]
-    temporary: bool = False
-    enabled: bool = True
-    hits: int = 0
-    regions: tuple[Region, ...] = ()
-    counter: tuple[int, str, int] | None = None
-
-    @property
-    def watches(self) -> bool:
-        """Tell whether this is a watchpoint."""
-        return self.kind in ("write", "read", "access")
-
-    def touched(self, reads: tuple[Region, ...], writes: tuple[Region, ...], changes: tuple[SemaphoreChange, ...],
-                meets: Callable[[Region, Region], bool]) -> bool:  # fmt: skip
-        """Tell whether a completion does what this watches for."""
-        if self.counter is not None:
-            return any((each.core, each.kind, each.number) == self.counter for each in changes)
-        seen = (*(writes if self.kind != "read" else ()), *(reads if self.kind != "write" else ()))
-        return any(meets(mine, other) for mine in self.regions for other in seen)
-
-    def matches(self, core: int, engine: str, pc: int, kind: str) -> bool:
-        """Tell whether something that completes is meant; `kind` is "instruction" or "dma"."""
-        if (core, engine) in self.owners:
-            return (kind == "dma") == (self.kind == "queue")
-        return kind != "dma" and (core, engine, pc) in self.places
-
-
 class EngineRow(NamedTuple):
     """One engine: `pc` and `text` of the oldest word that has not completed, what it waits for and since when."""
 
@@ -270,6 +228,45 @@ class SemaphoreRow(NamedTuple):
     waiters: tuple[str, ...]
 
 
+class RegisterRow(NamedTuple):
+    """One register of an engine: 32 bits as an unsigned number, and as the floating-point number they would be."""
+
+    core: int
+    engine: str
+    number: int
+    value: int
+    as_float: float
+
+
+class DmaRow(NamedTuple):
+    """A transfer that has not completed: `state` is "queued" or "moving", times are -1 where not known yet.
+
+    `semaphore` rises by `increment` when it completes.
+    """
+
+    core: int
+    queue: str
+    number: int
+    engine: str
+    pc: int
+    state: str
+    text: str
+    nbytes: int
+    triggered_ps: int
+    started_ps: int
+    due_ps: int
+    semaphore: int | None
+    increment: int
+    source: SourceLocation | None
+
+
+class Checks(NamedTuple):
+    """The checks that run along, and how many findings there are up to where the session stands."""
+
+    tools: tuple[str, ...]
+    findings: int
+
+
 class MemoryRow(NamedTuple):
     """A memory of a core or an allocation in HBM: its size, and how many bytes of it have been written."""
 
@@ -294,6 +291,17 @@ class TensorRow(NamedTuple):
     nbytes: int
 
 
+class Statistics(NamedTuple):
+    """What the elements of an array are like; minimum, maximum and mean of the finite ones, None without any."""
+
+    elements: int
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    nans: int
+    infinities: int
+
+
 class TensorValue(NamedTuple):
     """Elements of a tensor as they are now; `unwritten` counts the selected elements that nothing wrote."""
 
@@ -302,6 +310,21 @@ class TensorValue(NamedTuple):
     space: str
     array: Array
     unwritten: int
+
+    @property
+    def statistics(self) -> Statistics:
+        """Return what the selected elements are like."""
+        array = np.asarray(self.array)
+        values = array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
+        finite = np.isfinite(values)
+        kept = values[finite].astype(np.float64)
+        nans = int(np.isnan(values).sum())
+        infinities = int(values.size - kept.size - nans)
+        if not kept.size:
+            return Statistics(values.size, None, None, None, nans, infinities)
+        return Statistics(
+            values.size, float(kept.min()), float(kept.max()), float(kept.mean()), nans, infinities
+        )
 
 
 class Examined(NamedTuple):

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from emulator.events import Event, Region
+from emulator.events import Event
 from emulator.journal import Entry, Journal
-from emulator.semaphores import COUNT
 from emulator.session.errors import UsageError
 from emulator.session.interrupt import Flag, interruptible
-from emulator.session.names import parse_core, parse_number, parse_time
+from emulator.session.names import parse_number, parse_time
 from emulator.session.places import meets, regions_of_text
-from emulator.session.results import Breakpoint, LastWrite, Mark, Moved, When
-from emulator.session.travel import Traveller, key_of
+from emulator.session.results import LastWrite, Mark, Moved, When
+from emulator.session.stops import Happened
+from emulator.session.travel import Traveller
 from formats.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from emulator.session.tensors import Tensors
 
 __all__ = ["Rewinder"]
 
 _MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_COUNTER = re.compile(r"([SsEe])\[(\d{1,3})\]")
 _ENDS = ("start", "end")
 
 
@@ -31,7 +26,6 @@ class Rewinder(Traveller):
 
     _journal: Journal | None
     _marks: dict[str, int]
-    tensors: Tensors
 
     @property
     def journal(self) -> Journal:
@@ -42,12 +36,16 @@ class Rewinder(Traveller):
 
     def reverse_step(self, count: int = 1) -> Moved:
         """Take back the last `count` completions; breakpoints on the way stop it, as they stop `step`."""
-        number = self._count(count)
-        here = self._position()
-        for undone in range(1, min(number, here)):
-            if self._stops(here - undone):
-                return self._back(here - undone, "breakpoint")
-        return self._back(here - number, "step")
+        target = self._position() - self._count(count)
+        return self._seek(target, "step")
+
+    def reverse_stepi(self, engine: str | None = None, core: int | None = None) -> Moved:
+        """Go back to before the last instruction that an engine, else the focus engine, completed; focus it."""
+        here, log = self._position(), self.journal.log
+        where = self._focus = self._engine(engine, core)
+        own = (at for at in range(here - 1, -1, -1) if log[at].owner[:2] == where and log[at].owner[3] != "dma")
+        target = next(own, None)
+        return self._back(0, "line") if target is None else self._back(target, "step")
 
     def reverse_next(self, count: int = 1) -> Moved:
         """Go back to where the focus engine began its source line, or the line before when it stands at a beginning.
@@ -71,10 +69,7 @@ class Rewinder(Traveller):
         while len(own) > 1 and line is not None and self._line_of(log[own[-2]]) == line:
             own.pop()
         target = own[-2] + 1 if len(own) > 1 else 0
-        for index in range(here - 1, target, -1):
-            if self._stops(index):
-                return self._back(index, "breakpoint")
-        return self._back(target, "line")
+        return self._seek(target, "line")
 
     def _line_of(self, entry: Entry) -> tuple[str | None, int | None] | None:
         source = self.program.source(*entry.owner[:3])
@@ -82,12 +77,51 @@ class Rewinder(Traveller):
 
     def reverse_continue(self) -> Moved:
         """Go back to the stop before: the last place where `continue` would have stopped, or the beginning."""
-        here = self._position()
-        if self._breakpoints.active or self._breakpoints.watching:
-            for index in range(here - 1, -1, -1):
-                if self._stops(index):
-                    return self._back(index, "breakpoint")
-        return self._back(0, "start")
+        return self._seek(-1, "start")
+
+    def _seek(self, target: int, reason: str) -> Moved:
+        """Go back to a position, at most to the last stop behind it; -1 is the beginning, a stop or not."""
+        journal, here, flag = self.journal, self._position(), Flag()
+        points = self._breakpoints
+        if points.before or points.behind:
+            with interruptible(flag):
+                for index in range(here - 1, max(target, -1), -1):
+                    if flag.raised:
+                        return self._arrive(len(journal.log), here, "interrupted")
+                    hit = self._hits(index)
+                    if hit is not None:
+                        return self._back(index, "breakpoint", here, hit)
+        return self._back(target, reason, here)
+
+    def _hits(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Return the breakpoints before and behind which a position is a stop, and count them; None without any.
+
+        Where memory has to be looked at, the device goes back there.
+        """
+        log, points = self.journal.log, self._breakpoints
+        last = None if not position else self._of_entry(log[position - 1])
+        ahead = log[position]
+        before = [each for each in points.before if each.matches(*ahead.owner)]
+        behind = [each for each in points.behind if last is not None and (each.looks or self._behind(each, last))]
+        if not before and not behind:
+            return None
+        watched: tuple[int, ...] = ()
+        if any(each.looks for each in (*before, *behind)):
+            self.journal.back_to(position)
+        if last is not None and behind:
+            watched = self._hit_behind(last)
+        hit: tuple[int, ...] = ()
+        if before:
+            if any(each.looks for each in before):
+                self.device.ahead()  # what has issued by then has taken its events
+            hit = self._hit_before(ahead.owner, ahead.time_ps, self._event_and_time(position)[0])
+        return (hit, watched) if hit or watched else None
+
+    @staticmethod
+    def _of_entry(entry: Entry) -> Happened:
+        return Happened(
+            entry.number, entry.time_ps, entry.kind, entry.owner, entry.regions, entry.reads, entry.semaphores
+        )
 
     def goto(self, where: str) -> Moved:
         """Go to a time ("2.5us": all that completes until then), an event ("#12": up to and with it), or a mark.
@@ -141,28 +175,6 @@ class Rewinder(Traveller):
         return When(self.events, self.time_ps, marks, max(journal.records - ahead, 0), journal.nbytes,
                     len(journal.checkpoints) - 1, journal.checkpoint_bytes, journal.budget)  # fmt: skip
 
-    def watch(self, where: str, kind: str = "write") -> Breakpoint:
-        """Stop behind what writes, reads or touches ("write", "read", "access") bytes or a tensor, as in `last_write`.
-
-        "S[8]" and "E[3]" are a semaphore and an event, of which every change counts; "nc1 " in front chooses the core.
-        """
-        if kind not in ("write", "read", "access"):
-            raise UsageError(f"{kind!r} is none of write, read, access")
-        core, rest = parse_core(where.strip())
-        core = self._focus[0] if core is None else core
-        self._engine(None, core)
-        found = _COUNTER.fullmatch(rest)
-        if found is None:
-            regions, text = regions_of_text(self.device, self.tensors, where.strip(), core)
-            return self._breakpoints.watch(where.strip(), f"{kind} of {text}", kind, regions, None)
-        number = int(found[2])
-        if number >= COUNT:
-            raise NotFoundError(f"no {rest}; there are 0 to {COUNT - 1}")
-        if kind != "write":
-            raise UsageError("of a semaphore or event changes are watched, not reads")
-        counter = core, "semaphore" if found[1].upper() == "S" else "event", number
-        return self._breakpoints.watch(where.strip(), f"change of {rest.upper()} on nc{core}", kind, (), counter)
-
     def last_write(self, where: str) -> LastWrite:
         """Return what wrote last into an address (with "/BYTES" a range), a tensor or a slice of it; see `examine`."""
         regions, text = regions_of_text(self.device, self.tensors, where.strip(), self._focus[0])
@@ -191,50 +203,33 @@ class Rewinder(Traveller):
         log = self.journal.log
         return (log[position - 1].number + 1, log[position - 1].time_ps) if position else (0, 0)
 
-    def _stops(self, position: int) -> bool:
-        """Tell whether `continue` would have stopped at a position."""
-        if any(each.matches(*self.journal.log[position].owner) for each in self._breakpoints.active):
-            return True
-        return bool(self._breakpoints.watching and self._watched(position, False))
+    def _happened(self, event: Event) -> Happened:
+        # The journal knows more: what words write to device addresses, and whose word it was that faulted.
+        if self._journal is None:
+            return super()._happened(event)
+        return self._of_entry(self._journal.log[-1])._replace(instruction=event.instruction)
 
-    def _watched(self, position: int, counting: bool = True) -> tuple[int, ...]:
-        """Return the watchpoints that the event before a position meets."""
-        if not position:
-            return ()
-        entry = self.journal.log[position - 1]
-        return self._breakpoints.touched(entry.reads, entry.regions, entry.semaphores, counting)
-
-    def _writes(self, event: Event) -> tuple[Region, ...]:
-        # The journal knows more: what words write to device addresses.
-        return event.writes if self._journal is None else self._journal.log[-1].regions
-
-    def _back(self, target: int, reason: str) -> Moved:
+    def _back(self, target: int, reason: str, here: int | None = None,
+              hit: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())) -> Moved:  # fmt: skip
         journal, flag = self.journal, Flag()
-        here, wanted = self._position(), max(target, 0)
+        if here is None:
+            here = self._position()
+        wanted = max(target, 0)
         with interruptible(flag):
             at = journal.back_to(wanted, lambda: flag.raised)
-        self.events, self.time_ps = self._event_and_time(at)
-        self._reported = -1
-        hit: tuple[int, ...] = ()
         if at != wanted:
-            reason = "interrupted"
-        elif reason == "breakpoint":
-            watched = self._watched(at)
-            hit = self._hit()
-            if hit:
-                self._reported = self.device.steps
-            reason, hit = ("breakpoint" if hit else "watchpoint"), hit + watched
-        elif at == 0 and (target < 0 or reason == "line"):
+            return self._arrive(at, here, "interrupted")
+        if reason == "breakpoint":
+            return self._arrive(at, here, "breakpoint" if hit[0] else "watchpoint", *hit)
+        if at == 0 and (target < 0 or reason == "line"):
             reason = "start"
-        return self._moved(reason, here, hit)
+        return self._arrive(at, here, reason)
 
-    def _hit(self) -> tuple[int, ...]:
-        """Return the breakpoints on what completes next, and count them."""
-        due = self.device.ahead()
-        if due is not None:
-            return self._breakpoints.hit(*key_of(due[1]))
-        refused = self._refused()
-        return () if refused is None else self._breakpoints.hit(*refused, "instruction")
+    def _arrive(self, at: int, here: int, reason: str, hit: tuple[int, ...] = (),
+                watched: tuple[int, ...] = ()) -> Moved:  # fmt: skip
+        self.events, self.time_ps = self._event_and_time(at)
+        self._reported = self.device.steps if hit else -1
+        return self._moved(reason, here, hit + watched)
 
     def _forward(self, number: int | None, time_ps: int | None, count: int | None = None) -> Moved:
         """Go on to an event, a time, a number of events or the end, past breakpoints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,46 +18,57 @@ from emulator.hang import Hang, explain
 from emulator.journal import BUDGET, Journal
 from emulator.runtime import check_inputs
 from emulator.session import listing, looking
+from emulator.session.breaking import Breaking
 from emulator.session.breakpoints import Breakpoints
 from emulator.session.errors import UsageError
+from emulator.session.interrupt import Flag, interruptible
 from emulator.session.memory import examine, parse_format, parse_spot, spot_of_tensor
 from emulator.session.names import parse_core, parse_number
 from emulator.session.program import Program
 from emulator.session.results import (
-    Breakpoint,
+    Checks,
     Disassembly,
+    DmaRow,
     EngineRow,
     Examined,
     Listing,
     MemoryRow,
     QueueRow,
+    RegisterRow,
     SemaphoreRow,
     State,
     TensorRow,
     TensorValue,
     Why,
 )
-from emulator.session.rewind import Rewinder
 from emulator.session.tensors import Tensors
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
 from formats.neff import Neff, open_neff
 from formats.targets import Target, resolve_target
 
+if TYPE_CHECKING:
+    from emulator.checks import Finding
+    from emulator.session.live_checks import LiveChecks
+
 __all__ = ["Session"]
 
 Array = npt.NDArray[Any]
 
 
-class Session(Rewinder):
+class Session(Breaking):
     """A program on a device, stepped by commands.
 
     `neff` is an open file, a path or its bytes; missing inputs are zeros, and `notes` says so. `target` picks
     a chip of the file's generation, `seed` shakes the schedule, `timing=False` gives every step the same time. Faults
     and hangs are values. Commands raise NotFoundError for names that do not exist, UsageError for arguments that make
     no sense; opening raises as `emulator.runtime.run` does. `folders` is where source files are looked for.
-    `journal_bytes` bounds what going back takes; 0 keeps no journal.
+    `journal_bytes` bounds what going back takes; 0 keeps no journal. An engine that waits
+    longer than `hang_timeout_ps` is a hang, though others still move. `post_mortem` sessions, of core dumps, do not
+    move.
     """
+
+    post_mortem = False
 
     def __init__(
         self,
@@ -68,13 +79,15 @@ class Session(Rewinder):
         seed: int | None = None,
         timing: bool = True,
         journal_bytes: int = BUDGET,
+        hang_timeout_ps: int | None = None,
+        act: str = "exact",
     ) -> None:
         self.neff = neff if isinstance(neff, Neff) else open_neff(neff)
         self.target = self.neff.target if target is None else resolve_target(target)
         if self.target.generation != self.neff.target.generation:
             raise InputError(f"the file is for {self.neff.target.name}, not {self.target.name}")
-        self.seed, self.timing = seed, timing
-        self._journal_bytes = journal_bytes
+        self.seed, self.timing, self.act = seed, timing, act
+        self._journal_bytes, self.hang_timeout_ps = journal_bytes, hang_timeout_ps
         self._marks: dict[str, int] = {}
         self.notes: list[str] = []
         self.inputs = check_inputs(self.neff, self._with_zeros(inputs or {}))
@@ -82,6 +95,7 @@ class Session(Rewinder):
         self._breakpoints = Breakpoints()
         self._listed: tuple[str, int] | None = None
         self._examined: Examined | None = None
+        self._live: LiveChecks | None = None
         self._start()
         longest = max(self.program.streams(), key=lambda each: len(each[2]))
         self._focus = longest[0], longest[1]
@@ -99,13 +113,20 @@ class Session(Rewinder):
                 )
         return given
 
+    def _loaded(self) -> Device:
+        """Return a device at the beginning of the program, with the inputs."""
+        device = Device(self.target, cores=len(self.neff.subgraphs), timing=self.timing, seed=self.seed,
+                        hang_timeout_ps=self.hang_timeout_ps, act=self.act)
+        device.load(self.neff)
+        device.set_inputs(self.inputs)
+        return device
+
     def _start(self) -> None:
-        self.device = Device(self.target, cores=len(self.neff.subgraphs), timing=self.timing, seed=self.seed)
-        self.device.load(self.neff)
-        self.device.set_inputs(self.inputs)
+        self.device = self._loaded()
         self.program, self.tensors = Program(self.device), Tensors(self.device)
         self.events = self.time_ps = 0
         self._reported = -1
+        self._waited = -1, 0
         self._journal = Journal(self.device, self._journal_bytes) if self._journal_bytes > 0 else None
         if self._journal is not None:
             self.device.observers.append(self._journal)
@@ -116,6 +137,44 @@ class Session(Rewinder):
         self._start()
         self.device.observers += others
         return self.state()
+
+    # --- checks ------------------------------------------------------------------------------------------------------
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Return the names of the checks that run along."""
+        return () if self._live is None else self._live.tools
+
+    def enable_checks(self, *names: str) -> Checks:
+        """Let checks run along, also over what has happened already: names as in `emulator.checks.tools_of`, or "all".
+
+        They run on a device of their own, at the latest when `findings` asks. Raises InputError for unknown names.
+        """
+        from emulator.checks import tools_of
+        from emulator.session.live_checks import LiveChecks
+
+        wanted = tools_of((*self.checks, *(names or ("all",))))
+        if wanted != self.checks:
+            self._live = LiveChecks(self._loaded(), wanted)
+        return Checks(self.checks, len(self.findings()))
+
+    def disable_checks(self, *names: str) -> Checks:
+        """Stop checks, all without names."""
+        from emulator.checks import tools_of
+        from emulator.session.live_checks import LiveChecks
+
+        left = tuple(tool for tool in self.checks if tool not in tools_of(names or ("all",)))
+        self._live = LiveChecks(self._loaded(), left) if left else None
+        return Checks(left, len(self.findings()))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the checks found up to where the session stands; what came later returns with going forward."""
+        if self._live is None:
+            return ()
+        flag = Flag()
+        with interruptible(flag):
+            self._live.advance(self.events, lambda: flag.raised)
+        return self._live.findings(self.events)
 
     def state(self) -> State:
         """Return where the session stands."""
@@ -172,6 +231,21 @@ class Session(Rewinder):
         """Return semaphores and events that are not zero or are waited for, or all of them."""
         return looking.semaphores(self.device, everything)
 
+    def info_events(self, everything: bool = False) -> tuple[SemaphoreRow, ...]:
+        """Return events that are set or are waited for, or all of them."""
+        return looking.semaphores(self.device, everything, ("event",))
+
+    def info_registers(
+        self, engine: str | None = None, core: int | None = None, everything: bool = False
+    ) -> tuple[RegisterRow, ...]:
+        """Return the registers of an engine, else of the focus engine, that are not zero, or all of them."""
+        number, name = self._engine(engine, core)
+        return looking.registers(self.device, number, name, everything)
+
+    def info_dma(self) -> tuple[DmaRow, ...]:
+        """Return the transfers that have been triggered and are not complete."""
+        return looking.dma(self.device, self.program)
+
     def info_memory(self) -> tuple[MemoryRow, ...]:
         """Return the memories and the allocations in HBM."""
         return looking.memory(self.device)
@@ -179,41 +253,6 @@ class Session(Rewinder):
     def info_tensors(self) -> tuple[TensorRow, ...]:
         """Return the tensors and tiles that the file names."""
         return tuple(self.tensors.rows())
-
-    def info_breakpoints(self) -> tuple[Breakpoint, ...]:
-        """Return the breakpoints."""
-        return self._breakpoints.all
-
-    # --- breakpoints -------------------------------------------------------------------------------------------------
-
-    def break_at(self, where: str, temporary: bool = False) -> Breakpoint:
-        """Stop `continue` before a place.
-
-        That is "PE:12", "kernel.py:88", a pc of the focus engine, each word of an engine or opcode, or each transfer of
-        a queue; "nc1 " in front means one core only.
-        """
-        return self._breakpoints.add(where.strip(), self.program.resolve(where, self._focus[1]), temporary)
-
-    def tbreak(self, where: str) -> Breakpoint:
-        """Set a breakpoint that goes away when it is hit."""
-        return self.break_at(where, temporary=True)
-
-    def delete(self, *numbers: int) -> tuple[Breakpoint, ...]:
-        """Remove breakpoints, all without numbers, and return them."""
-        return self._breakpoints.delete(numbers)
-
-    def enable(self, *numbers: int) -> tuple[Breakpoint, ...]:
-        """Enable breakpoints, all without numbers, and return them."""
-        return self._breakpoints.enable(numbers, True)
-
-    def disable(self, *numbers: int) -> tuple[Breakpoint, ...]:
-        """Disable breakpoints, all without numbers, and return them."""
-        return self._breakpoints.enable(numbers, False)
-
-    @property
-    def breakpoints(self) -> tuple[Breakpoint, ...]:
-        """Return the breakpoints in the order they were set."""
-        return self._breakpoints.all
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -258,10 +297,13 @@ class Session(Rewinder):
         """Return the same with where it lies and how many elements were never written."""
         return self.tensors.value(text, self._focus[0])
 
-    def list_source(self, around: str | int | None = None, count: int = 10) -> Listing:
-        """Return source lines around "FILE:LINE", a line, or the focus engine; then those behind the last ones."""
+    def list_source(self, around: str | int | None = None, count: int = 10, *, remember: bool = True) -> Listing:
+        """Return source lines around "FILE:LINE", a line, or the focus engine; then those behind the last ones.
+
+        Where it shall not `remember`, the next call goes on from where the one before this left off.
+        """
         self._count(count)
-        if around is None and self._listed is not None:
+        if around is None and self._listed is not None and remember:
             file, first = self._listed
         else:
             file, line = self._source_place(around)
@@ -270,8 +312,21 @@ class Session(Rewinder):
         if first > len(lines):
             raise NotFoundError(f"{file} has {len(lines)} lines")
         found = listing.listing(self.device, self.program, self._breakpoints, file, lines, first, count)
-        self._listed = file, first + count
+        if remember:
+            self._listed = file, first + count
         return found
+
+    def save_core(self, path: str | os.PathLike[str], level: str = "full") -> int:
+        """Write the device as it is now as a core dump, "light" or "full", and return its size in bytes.
+
+        Raises FormatError where the file cannot be written, UsageError for another level.
+        """
+        from emulator.dump import LEVELS, write_core
+
+        if level not in LEVELS:
+            raise UsageError(f"{level!r} is none of {', '.join(LEVELS)}")
+        return write_core(self.device, path, level=level, journal=self._journal, findings=self.findings(),
+                          folders=self.folders, reason="save-core")  # fmt: skip
 
     def forget_listing(self) -> None:
         """Let the next `list_source` begin around the focus engine again."""

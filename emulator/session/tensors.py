@@ -7,9 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from emulator.dtypes import numpy_dtype
+from emulator.events import Region
+from emulator.memory import FRESH
 from emulator.placement import DeviceTensor
 from emulator.session.errors import UsageError
-from emulator.session.memory import chip_bytes, elements, hbm_bytes
 from emulator.session.results import TensorRow, TensorValue
 from emulator.session.tiles import Tile, read_tiles
 from formats.dtypes import Dtype
@@ -83,9 +87,7 @@ class Tensors:
             return variables[name]
         named = [tile for tile in self.tiles(core) if tile.name == name]
         if named:
-            begun = [tile for tile in named if self._begun(tile, core)]
-            alive = [tile for tile in begun if self._alive(tile, core)]
-            return (alive or begun or named[:1])[-1]
+            return self._present(named, core)
         from difflib import get_close_matches
 
         names = self.names(core)
@@ -93,6 +95,23 @@ class Tensors:
         raise NotFoundError(
             f"no tensor {name!r}; " + (f"there is {', '.join(near)}" if near else "the file names none")
         )
+
+    def at(self, region: Region) -> DeviceTensor | Tile | None:
+        """Return the tensor that a region begins in; of several tiles as in `find`."""
+        if region.space == "HBM":
+            return next((item for item in self._variables(region.core).values() if self._holds(item, region)), None)
+        found = [tile for tile in self.tiles(region.core) if self._holds(tile, region)]
+        return self._present(found, region.core) if found else None
+
+    def tile_at(self, region: Region, engine: str, pc: int) -> Tile | None:
+        """Return the tile that a region of a word begins in, None where the file has none there."""
+        spans = ((tile, tile.pcs.get(engine)) for tile in self.tiles(region.core) if self._holds(tile, region))
+        return next((tile for tile, span in spans if span is not None and span[0] <= pc <= span[1]), None)
+
+    def _present(self, tiles: list[Tile], core: int) -> Tile:
+        begun = [tile for tile in tiles if self._begun(tile, core)]
+        alive = [tile for tile in begun if self._alive(tile, core)]
+        return (alive or begun or tiles[:1])[-1]
 
     def _pc(self, core: int, engine: str) -> int:
         return self.device.cores[core].engines[engine].pc if engine in self.device.cores[core].engines else -1
@@ -104,7 +123,11 @@ class Tensors:
         return any(self._pc(core, engine) <= last for engine, (_, last) in tile.pcs.items())
 
     def value(self, text: str, core: int) -> TensorValue:
-        """Return the elements that "name" or "name[slice]" selects, as they are now.
+        """Return the elements that "name" or "name[slice]" selects, as they are now; errors as in `elements`."""
+        return self.elements(text, core)[0]
+
+    def elements(self, text: str, core: int) -> tuple[TensorValue, Any]:
+        """Return the elements that "name" or "name[slice]" selects, and which are written whole (None for all).
 
         Raises UsageError for a bad index, NotFoundError for an unknown name or an index out of bounds.
         """
@@ -112,29 +135,54 @@ class Tensors:
         if matched is None:
             raise UsageError(f"{text!r} is no TENSOR or TENSOR[slice]")
         name, index = matched[1], matched[2]
-        found = self.find(name, core)
+        values, plane, space = self._view(self.find(name, core), core)
+        shape = values.shape
+        chosen = () if index is None else parse_index(index)
+        parts = chosen if isinstance(chosen, tuple) else (chosen,)
+        try:
+            picked = np.array(values[parts])
+            rest = (*parts, slice(None)) if ... in parts else parts
+            complete = None if plane is None else plane[rest].all(axis=-1)
+        except (IndexError, TypeError, ValueError) as error:
+            raise NotFoundError(f"{name}[{index}]: {error} (shape {list(shape)})") from None
+        missing = 0 if complete is None else complete.size - int(complete.sum())
+        if index is not None and picked.ndim == 0:
+            picked = picked[()]
+        return TensorValue(name, "" if index is None else f"[{index}]", space, picked, missing), complete
+
+    def _view(self, found: DeviceTensor | Tile, core: int) -> tuple[Any, Any, str]:
+        """Return a view of the elements, the written plane by element and byte (None for all), and the memory."""
         if isinstance(found, Tile):
-            dtype = Dtype.from_numpy_name(found.dtype)
-            data, written = chip_bytes(
-                self.device, core, found.space, found.partition, found.partitions, found.offset, found.partition_bytes
+            kind = numpy_dtype(Dtype.from_numpy_name(found.dtype))
+            memory = self.device.cores[core].memory
+            data, written = memory.array(found.space), memory.written(found.space)
+            rows = slice(found.partition, found.partition + found.partitions)
+            columns = slice(found.offset, found.offset + found.partition_bytes)
+            if data[rows, columns].size != found.partitions * found.partition_bytes:
+                raise NotFoundError(f"tile {found.name!r} lies outside of {found.space}")
+            shape = found.shape
+            values = data[rows, columns].view(kind).reshape(shape)
+            return values, written[rows, columns].reshape(*shape, kind.itemsize), f"nc{core} {found.space}"
+        # Without element type and shape in the file a variable is its bytes.
+        kind = numpy_dtype(Dtype.from_numpy_name(found.dtype or "uint8"))
+        shape = found.shape if found.dtype else (found.nbytes,)
+        held = self.device.hbm.find(found.address) if found.nbytes else None
+        if held is None or not held.touched:  # a look does not bring an allocation into being
+            data, blank = np.full(found.nbytes, FRESH, np.uint8), np.zeros(found.nbytes, np.bool_)
+            return data.view(kind).reshape(shape), blank.reshape(*shape, kind.itemsize), "HBM"
+        bytes_of = slice(found.address - held.address, found.address - held.address + found.nbytes)
+        plane = None if held.whole else held.written[bytes_of].reshape(*shape, kind.itemsize)
+        return held.data[bytes_of].view(kind).reshape(shape), plane, "HBM"
+
+    @staticmethod
+    def _holds(found: DeviceTensor | Tile, region: Region) -> bool:
+        if isinstance(found, Tile):
+            return (
+                region.space == found.space
+                and found.partition <= region.first < found.partition + found.partitions
+                and found.offset <= region.byte < found.offset + found.partition_bytes
             )
-            shape, space = found.shape, f"nc{core} {found.space}"
-            if data.size != found.partitions * found.partition_bytes:
-                raise NotFoundError(f"tile {name!r} lies outside of {found.space}")
-        else:
-            # Without element type and shape in the file a variable is its bytes.
-            dtype = Dtype.from_numpy_name(found.dtype or "uint8")
-            shape, space = (found.shape if found.dtype else (found.nbytes,)), "HBM"
-            data, written = hbm_bytes(self.device, found.address, found.nbytes)
-        values, complete = elements(data, written, dtype, shape)
-        if index is not None:
-            chosen = parse_index(index)
-            try:
-                values, complete = values[chosen], complete[chosen]
-            except (IndexError, TypeError, ValueError) as error:
-                raise NotFoundError(f"{name}[{index}]: {error} (shape {list(shape)})") from None
-        missing = complete.size - int(complete.sum())
-        return TensorValue(name, "" if index is None else f"[{index}]", space, values, missing)
+        return region.space == "HBM" and found.address <= region.byte < found.address + found.nbytes
 
     def rows(self) -> Iterator[TensorRow]:
         """Yield every tensor: shared ones once, those of a core with its number, then the tiles."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.device import Device
 from emulator.dma.queues import DmaQueue
 from emulator.events import Event, Region
 from emulator.sequencer import Sequencer
-from emulator.session.breakpoints import Breakpoints
+from emulator.session.breakpoints import Breakpoint
 from emulator.session.errors import UsageError
 from emulator.session.interrupt import Flag, interruptible
 from emulator.session.names import engine_name, parse_number, parse_time
-from emulator.session.program import Program
-from emulator.session.results import Ahead, Breakpoint, Step, Stop, Write
+from emulator.session.results import Ahead, Step, Stop, Write
+from emulator.session.stops import Happened, Stops, happened
 from formats.errors import NotFoundError
 
 __all__ = ["Traveller", "key_of"]
@@ -23,16 +22,13 @@ Before = Callable[[int, "Sequencer | DmaQueue"], str | None]
 After = Callable[[Event], str | None]
 
 
-class Traveller:
+class Traveller(Stops):
     """The half of a session that moves: `time_ps` and `events` count what has been reported."""
 
-    device: Device
-    program: Program
     events: int
     time_ps: int
-    _breakpoints: Breakpoints
-    _focus: tuple[int, str]
     _reported: int  # completions at the last breakpoint, which `continue` goes on from
+    _waited: tuple[int, int]  # events and time where `continue TIME` ended
 
     def step(self, count: int = 1) -> Stop:
         """Go on by `count` completions; breakpoints on the way stop it, that on the first does not."""
@@ -90,25 +86,38 @@ class Traveller:
         source = None if loaded is None else self.program.source(engine.core.index, engine.name, loaded.pc)
         return None if source is None else (source.file, source.line)
 
-    def continue_(self) -> Stop:
-        """Go on until a breakpoint, a fault, a hang, the end, or Ctrl-C."""
-        return self._travel(lambda event: None, check_first=True)
+    def continue_(self, time: str | int | None = None) -> Stop:
+        """Go on until a breakpoint, a fault, a hang, the end, or Ctrl-C; at most for a time ("5us", or picoseconds)."""
+        if time is None:
+            return self._travel(lambda event: None, check_first=True)
+        span = parse_time(time) if isinstance(time, str) else time
+        if span is None or span < 1:
+            raise UsageError(f"{time!r} is no time such as 5us")
+        # Where nothing completed in the time of the last one, this one begins where that ended.
+        since = self._waited[1] if self._waited[0] == self.events else 0
+        until_ps = max(since, self.time_ps) + span
+        stop = self._until_time(until_ps)
+        if stop.reason == "until":
+            self._waited = self.events, until_ps
+        return stop
+
+    def _until_time(self, time_ps: int) -> Stop:
+        return self._travel(
+            lambda event: None, lambda due, owner: "until" if due > time_ps else None, check_first=True
+        )
 
     def until(self, where: str) -> Stop:
         """Go on until a time ("2.5us"), an event ("#12": up to and with it), or a place as in `break_at`."""
         text = where.strip()
         time_ps = parse_time(text)
         if time_ps is not None:
-            return self._travel(
-                lambda event: None, lambda due, owner: "until" if due > time_ps else None, check_first=True
-            )
+            return self._until_time(time_ps)
         if text.startswith("#"):
             number = parse_number(text[1:], "an event number")
             if number < self.events:
                 raise UsageError(f"event #{number} has happened already; the next is #{self.events}")
             return self._travel(lambda event: "until" if event.number >= number else None, check_first=True)
-        target = self.program.resolve(text, self._focus[1])
-        goal = Breakpoint(0, text, target.kind, target.where, target.places, target.owners)
+        goal = Breakpoint(0, text, *self.program.resolve(text, self._focus[1]))
         return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*key_of(owner)) else None)
 
     @staticmethod
@@ -132,15 +141,16 @@ class Traveller:
                 while not reason:
                     # Where `continue` stopped, it goes on from: a breakpoint is reported once.
                     look = count > 0 or (check_first and device.steps != self._reported)
-                    if (look and self._breakpoints.active) or (before is not None and (count or check_first)):
+                    if (look and self._breakpoints.before) or (before is not None and (count or check_first)):
                         due = device.ahead()
+                        events = self.events if last is None else last.number + 1
                         if due is None and look and (refused := self._refused()) is not None:
-                            hit = self._breakpoints.hit(*refused, "instruction")
+                            hit = self._hit_before((*refused, "instruction"), device.now_ps, events)
                             reason = "breakpoint" if hit else ""
                             if reason:
                                 break
                         if due is not None:
-                            hit = self._breakpoints.hit(*key_of(due[1])) if look else ()
+                            hit = self._hit_before(key_of(due[1]), due[0], events) if look else ()
                             reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
                             if reason:
                                 break
@@ -149,13 +159,15 @@ class Traveller:
                         reason = device.outcome
                         break
                     count, last = count + 1, event
+                    # The screen looks at the session between two completions (see `looked_after`).
+                    self.events, self.time_ps = event.number + 1, event.time_ps
                     if keep:
                         steps.append(self._step(event))
+                    if self._breakpoints.behind:
+                        watched = self._hit_behind(self._happened(event))
                     if event.kind in ("fault", "hang"):
                         reason = event.kind
                         continue
-                    if self._breakpoints.watching:
-                        watched = self._breakpoints.touched(event.reads, self._writes(event), event.semaphores)
                     reason = "watchpoint" if watched else after(event) or ("interrupted" if flag.raised else "")
             except KeyboardInterrupt:
                 reason = "interrupted"
@@ -171,9 +183,10 @@ class Traveller:
                 steps.append(self._step(last))
         return self._stop(reason, tuple(steps), count, hit)._replace(breakpoints=hit or watched)
 
-    def _writes(self, event: Event) -> tuple[Region, ...]:
-        """Return what an event that has just happened wrote."""
-        return event.writes
+    def _happened(self, event: Event) -> Happened:
+        """Return an event that has just happened, as breakpoints see it."""
+        key = event.core, event.engine, event.pc, "dma" if event.kind == "dma" else "instruction"
+        return happened(event, key, event.writes)
 
     def _stop(self, reason: str, steps: tuple[Step, ...], count: int, hit: tuple[int, ...] = ()) -> Stop:
         ahead = self.ahead()

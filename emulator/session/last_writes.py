@@ -1,0 +1,106 @@
+"""Which event wrote last into every 64-byte block of SBUF and PSUM, read off a session's journal: a run pays nothing.
+
+Runs are deterministic, so that a block holds the same bytes whenever the same event wrote there last: what is worked
+out from a block is good until this number changes, forwards and back.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.events import Region
+
+if TYPE_CHECKING:
+    from emulator.journal import Journal
+
+__all__ = ["BLOCK", "NEVER", "LastWrites", "blocks_of"]
+
+BLOCK = 64      # bytes
+NEVER = -1      # number of a block that nothing wrote
+_APART = 4096   # events between two copies that going back begins from, at first
+_COPIES = 8     # kept; beyond that every second one goes, and they are taken half as often
+_ELEMENTS = 1 << 16     # of a strided region whose blocks are worked out one by one
+
+Numbers = npt.NDArray[np.int32]
+_Key = tuple[str, int]
+
+
+class LastWrites:
+    """The numbers of one journal's device, brought up to date, or back, when they are asked for."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._at = 0
+        self._numbers: dict[_Key, Numbers] = {}
+        self._copies: list[tuple[int, dict[_Key, Numbers]]] = []
+        self._apart = _APART
+
+    def numbers(self, space: str, core: int) -> Numbers:
+        """Return (partitions, blocks) numbers of events, NEVER where nothing wrote; a view that stays up to date."""
+        self._follow(len(self.journal.log))
+        return self._array((space, core))
+
+    def _array(self, key: _Key) -> Numbers:
+        found = self._numbers.get(key)
+        if found is None:
+            rows, width = self.journal.device.cores[key[1]].memory.array(key[0]).shape
+            found = self._numbers[key] = np.full((rows, -(-width // BLOCK)), NEVER, np.int32)
+        return found
+
+    def _follow(self, target: int) -> None:
+        if target < self._at:
+            while self._copies and self._copies[-1][0] > target:
+                self._copies.pop()
+            self._at, kept = self._copies[-1] if self._copies else (0, {})
+            for key, array in self._numbers.items():
+                if key in kept:
+                    np.copyto(array, kept[key])
+                else:
+                    array.fill(NEVER)
+        while self._at < target:
+            last = self._copies[-1][0] if self._copies else 0
+            stop = min(target, last + self._apart)
+            self._take(self._at, stop)
+            self._at = stop
+            if stop == last + self._apart:
+                self._copy()
+
+    def _take(self, start: int, stop: int) -> None:
+        """Take over some events; of those that wrote the same region only the last one counts."""
+        latest: dict[Region, int] = {}
+        for entry in self.journal.log[start:stop]:
+            for region in entry.regions:
+                if region.space != "HBM":
+                    latest.pop(region, None)
+                    latest[region] = entry.number
+        for region, number in latest.items():
+            array = self._array((region.space, region.core))
+            array[region.first : region.first + region.partitions, blocks_of(*region[4:])] = number
+
+    def _copy(self) -> None:
+        self._copies.append((self._at, {key: array.copy() for key, array in self._numbers.items()}))
+        if len(self._copies) > _COPIES:
+            del self._copies[::2]
+            self._apart *= 2
+
+
+@lru_cache(1 << 14)
+def blocks_of(byte: int, nbytes: int, pattern: Any, unit: int = BLOCK) -> slice | npt.NDArray[np.intp]:
+    """Return the blocks of `unit` bytes that a range of bytes touches; `pattern` as in `Region`."""
+    whole = slice(byte // unit, -(-(byte + nbytes) // unit))
+    if pattern is None:
+        return whole
+    dims, run = pattern
+    starts = np.full(1, byte, np.int64)
+    for step, count in dims:
+        if starts.size * count > _ELEMENTS:
+            return whole
+        starts = (starts[:, None] + np.arange(count, dtype=np.int64) * step).reshape(-1)
+    touched = np.zeros(whole.stop - whole.start + 1, np.int64)
+    np.add.at(touched, starts // unit - whole.start, 1)
+    np.add.at(touched, (starts + run - 1) // unit - whole.start + 1, -1)
+    return np.flatnonzero(np.cumsum(touched)[:-1]) + whole.start

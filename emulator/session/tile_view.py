@@ -1,0 +1,172 @@
+"""A tensor to look at: elements as a table, in figures, as a histogram and as a coarse picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dtypes import numpy_dtype
+from emulator.session.errors import UsageError
+from formats.dtypes import Dtype
+from formats.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from emulator.session.session import Session
+
+__all__ = ["BINS", "Statistics", "TileView", "latest_tile", "statistics_of", "view_tile"]
+
+Array = npt.NDArray[Any]
+BINS = 32
+_LATEST = 256   # events to look back for a tile
+
+
+class Statistics(NamedTuple):
+    """Figures of the written elements; least to `deviation` and the histogram are those of the finite ones.
+
+    `bins` are counts between `BINS` + 1 edges, equally far apart from `least` to `largest`; least, largest, mean and
+    deviation are None where no element is finite.
+    """
+
+    elements: int
+    unwritten: int
+    nan: int
+    infinite: int
+    zeros: int
+    least: float | None
+    largest: float | None
+    mean: float | None
+    deviation: float | None
+    bins: tuple[int, ...]
+
+
+class TileView(NamedTuple):
+    """A tensor as a table of `rows` x `columns` elements: the first dimension down, all others across.
+
+    `part` are the elements from `row` and `column` on, `written` which of them are written whole; `heat` is the
+    largest magnitude in each part of the whole table, NaN where no finite element is, `holes` where one is NaN.
+    """
+
+    name: str
+    selection: str
+    space: str
+    dtype: str
+    shape: tuple[int, ...]
+    rows: int
+    columns: int
+    row: int
+    column: int
+    part: Array
+    written: Array
+    statistics: Statistics
+    heat: Array
+    holes: Array
+
+
+class _Table(NamedTuple):
+    key: tuple[Any, ...]
+    head: tuple[str, str, str, str, tuple[int, ...]]
+    values: Array
+    written: Array
+    statistics: Statistics
+
+
+_kept: WeakKeyDictionary[Session, _Table] = WeakKeyDictionary()
+
+
+def view_tile(session: Session, text: str, dtype: Dtype | None = None, window: tuple[int, int, int, int] = (0, 0, 8, 8),
+              heat: tuple[int, int] = (0, 0)) -> TileView:  # fmt: skip
+    """Return "TENSOR" or "TENSOR[slice]" as it is now, its bytes read as another element type if given.
+
+    Without a text it is the tile that was written last.
+    `window` is row, column, rows and columns of the part wanted, `heat` rows and columns of the picture, which has no
+    more than the table. Raises as `Session.tensor` does, and UsageError where the bytes are no whole elements.
+    """
+    table = _table(session, text or latest_tile(session, session.focus()[0]), dtype)
+    rows, columns = table.values.shape
+    row, column = min(max(window[0], 0), max(rows - 1, 0)), min(max(window[1], 0), max(columns - 1, 0))
+    part = slice(row, row + window[2]), slice(column, column + window[3])
+    picture, holes = _heat(table, min(heat[0], rows), min(heat[1], columns))
+    return TileView(*table.head, rows, columns, row, column, table.values[part].copy(), table.written[part].copy(),
+                    table.statistics, picture, holes)  # fmt: skip
+
+
+def latest_tile(session: Session, core: int) -> str:
+    """Return the name of the tile that was written last on a core; NotFoundError where none was."""
+    from emulator.session.maps import maps_of
+
+    journal = session._journal
+    for entry in () if journal is None else reversed(journal.log[-_LATEST:]):
+        for region in entry.regions:
+            if region.space != "HBM" and region.core == core:
+                tile = maps_of(session).table(region.space, core).at(region.first, region.byte)
+                if tile is not None:
+                    return tile.name
+    raise NotFoundError("no tile was written yet")
+
+
+def _table(session: Session, text: str, dtype: Dtype | None) -> _Table:
+    core = session.focus()[0]
+    device = session.device
+    key = text, dtype, core, id(device), device.steps, device.now_ps
+    known = _kept.get(session)
+    if known is not None and known.key == key:
+        return known
+    value, written = session.tensors.elements(text, core)
+    array = np.asarray(value.array)
+    written = np.ones(array.shape, np.bool_) if written is None else np.asarray(written)
+    if dtype is not None and numpy_dtype(dtype) != array.dtype:
+        array, written = _as(array, written, dtype, text)
+    shape = array.shape
+    flat = (shape[0], -1) if array.ndim > 1 and array.size else (1, array.size)
+    head = value.name, value.selection, value.space, dtype.numpy_name if dtype else array.dtype.name, shape
+    table = _Table(key, head, array.reshape(flat), written.reshape(flat), statistics_of(array, written))
+    _kept[session] = table
+    return table
+
+
+def _as(array: Array, written: Array, dtype: Dtype, text: str) -> tuple[Array, Array]:
+    """Return the same bytes as other elements; the last dimension changes its length."""
+    size, wanted = array.dtype.itemsize, numpy_dtype(dtype).itemsize
+    array, written = np.atleast_1d(np.ascontiguousarray(array)), np.atleast_1d(written)
+    if array.shape[-1] * size % wanted:
+        raise UsageError(f"{text}: {array.shape[-1] * size} bytes in a row are no whole {dtype.numpy_name}")
+    shape = (*array.shape[:-1], array.shape[-1] * size // wanted)
+    bytes_ = np.repeat(written, size, axis=-1).reshape(*shape, wanted)
+    complete: Any = bytes_.all(axis=-1)
+    return array.view(np.uint8).reshape(-1).view(numpy_dtype(dtype)).reshape(shape), complete
+
+
+def statistics_of(array: Array, written: Array) -> Statistics:
+    """Return the figures of the elements that are written."""
+    with np.errstate(all="ignore"):
+        values = array[written].astype(np.float64)
+        nan, finite = np.isnan(values), np.isfinite(values)
+        good = values[finite]
+        counts = int(nan.sum()), int(values.size - nan.sum() - finite.sum()), int(np.count_nonzero(values == 0))
+        if not good.size:
+            return Statistics(array.size, array.size - values.size, *counts, None, None, None, None, (0,) * BINS)
+        least, largest = float(good.min()), float(good.max())
+        # One value alone gets a bin around itself; a range beyond that of floats has no equal bins.
+        width = largest - least
+        bins = np.histogram(good, BINS, (least, largest))[0] if 0 < width < np.inf else np.zeros(BINS, int)
+        if width == 0:
+            bins[BINS // 2] = good.size
+        return Statistics(array.size, array.size - values.size, *counts, least, largest, float(good.mean()),
+                          float(good.std()), tuple(bins.tolist()))  # fmt: skip
+
+
+def _heat(table: _Table, rows: int, columns: int) -> tuple[Array, Array]:
+    if rows < 1 or columns < 1:
+        return np.zeros((0, 0), np.float32), np.zeros((0, 0), np.bool_)
+    with np.errstate(all="ignore"):
+        values = np.abs(table.values.astype(np.float32))
+    nan = np.isnan(values) & table.written
+    values[~table.written | np.isnan(values)] = -1
+    edges = [np.arange(n) * size // n for n, size in zip((rows, columns), values.shape, strict=True)]
+    found: Array = np.maximum.reduceat(np.maximum.reduceat(values, edges[0], axis=0), edges[1], axis=1)
+    holes: Any = np.logical_or.reduceat(np.logical_or.reduceat(nan, edges[0], axis=0), edges[1], axis=1)
+    found[found < 0] = np.nan
+    return found, holes
