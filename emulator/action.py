@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from emulator import activation_functions
 from emulator.access import Operand, plan_of
-from emulator.cost import Cost
+from emulator.activation_tables import bind_table
+from emulator.cost import Claim, Cost
 from emulator.engines import bind as bind_effect
 from emulator.events import Region
 from emulator.faults import fault_error
@@ -34,10 +35,11 @@ class Action:
     """What a word does, bound to one engine; shared by every word with the same operands.
 
     `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
-    wait for everything before, `barrier` words meet the other core. Times are picoseconds.
+    wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines.
+    Times are picoseconds.
     """
 
-    __slots__ = ("barrier", "drain", "effect", "interval", "latency", "read_regions", "reads", "serial",
+    __slots__ = ("barrier", "claim", "drain", "effect", "interval", "latency", "read_regions", "reads", "serial",
                  "write_regions", "writes")
 
     def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
@@ -47,6 +49,7 @@ class Action:
         self.read_regions: tuple[Region, ...] = ()
         self.write_regions: tuple[Region, ...] = ()
         self.serial = self.drain = self.barrier = False
+        self.claim: Claim | None = None
 
 
 class WordPort:
@@ -106,7 +109,8 @@ class WordPort:
         if function_id not in names:
             known = ", ".join(f"{number} {name}" for number, name in sorted(names.items())) or "none"
             raise UnsupportedError(f"activation function {function_id} is not in the file's table ({known})")
-        return activation_functions.bind(names[function_id])
+        table = self._sequencer.core.tables.get(function_id)
+        return activation_functions.bind(names[function_id]) if table is None else bind_table(*table)
 
     def activation_named(self, name: str) -> ActivationCall:
         return activation_functions.bind(name)
@@ -155,6 +159,13 @@ def make_action(sequencer: Sequencer, word: isa.Instruction, starts_transfer: bo
     action.serial = cls is isa.CompareBranch
     action.drain = cls is isa.Drain
     action.barrier = barrier
+    if device.timing:
+        bank = device.arch.psum_bank.whole
+        regions = (*action.read_regions, *action.write_regions)
+        banks = {at for region in regions if region.space == "PSUM"
+                 for at in range(region.byte // bank, -(-(region.byte + region.nbytes) // bank))}
+        sbuf = any(region.space == "SBUF" for region in regions)
+        action.claim = sequencer.core.contention.claim(name, cost, banks, sbuf)
     return action
 
 

@@ -1,8 +1,9 @@
 """Activation functions by name, in closed form on fp32 arrays.
 
 `bind(name)` gives a call `f(x, out, immediate)`; `out` may be `x`. Real engines evaluate piecewise polynomials, so last
-bits differ; outside `VALID` real results are documented as invalid while these functions go on. Source: hardware.md
-3.5, 7.4, isa.md 5 (names of a public function table); slopes taken from `immediate` are inferred.
+bits differ; outside `VALID` real results are documented as invalid while these functions go on (sine as documented, as
+a cubic). Source: hardware.md 3.5, 7.4, isa.md 5 (names of a public function table); slopes taken from `immediate` are
+inferred.
 """
 
 from __future__ import annotations
@@ -157,6 +158,18 @@ def _derivative_leaky_relu(x: Array, out: Array, immediate: float) -> None:
     np.copyto(out, np.where(x > 0, np.float32(1.0), np.float32(immediate)))
 
 
+def _sine(x: Array, out: Array, immediate: float) -> None:
+    """Return the sine in -pi to pi; outside, the cubics that meet it there go on, as documented (nki.api.shared)."""
+    beyond = np.abs(x).astype(np.float64) - math.pi
+    outside = beyond > 0
+    if not outside.any():
+        np.sin(x, out)
+        return
+    with np.errstate(over="ignore"):
+        cubic = np.sign(x) * beyond * (beyond * beyond / 6.0 - 1.0)
+        np.copyto(out, np.where(outside, cubic, np.sin(x)), casting="unsafe")
+
+
 def _is_finite(x: Array, out: Array, immediate: float) -> None:
     np.isfinite(x, out)
 
@@ -249,7 +262,7 @@ FUNCTIONS: dict[str, Activation] = {
     "mish":                  _wide(_mish64),
     "erf":                   _wide(_erf64),
     "erf_dx":                _wide(_erf_dx64),
-    "sin":                   _plain(np.sin),
+    "sin":                   _sine,
     "cos":                   _plain(np.cos),
     "tan":                   _plain(np.tan),
     "arctan":                _plain(np.arctan),

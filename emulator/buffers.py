@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["give", "take"]
+__all__ = ["blank", "give", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -24,13 +24,27 @@ _kept = 0
 
 def take(nbytes: int) -> Bytes:
     """Return a flat array of bytes with any contents."""
+    found = _waiting(nbytes)
+    return np.empty(nbytes, np.uint8) if found is None else found
+
+
+def blank(nbytes: int) -> Bytes:
+    """Return a flat array of zeros; the host gives fresh ones page by page, when they are written."""
+    found = _waiting(nbytes)
+    if found is None:
+        return np.zeros(nbytes, np.uint8)
+    found.fill(0)
+    return found
+
+
+def _waiting(nbytes: int) -> Bytes | None:
     global _kept
     with _lock:
         waiting = _free.get(nbytes)
-        if waiting:
-            _kept -= nbytes
-            return waiting.pop()
-    return np.empty(nbytes, np.uint8)
+        if not waiting:
+            return None
+        _kept -= nbytes
+        return waiting.pop()
 
 
 def give(array: npt.NDArray[np.generic] | None) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from emulator import generators
 from emulator.access import Resolver
+from emulator.cost import Contention
 from emulator.engines import PeState
 from emulator.memory import ChipMemory
 from emulator.semaphores import Events, Semaphores
@@ -35,14 +36,17 @@ class Core:
         self.semaphores = Semaphores(self)
         self.events = Events(self)
         self.pe = PeState()
+        self.contention = Contention(arch, device.costs.without)
         self.extended = True
         self.activation: Mapping[int, str] = {int(f): f.name.lower() for f in ActivationFunction}
+        self.tables: Mapping[int, Any] = {}
         self.loaded: LoadedCore | None = None
         self.engines: dict[str, Sequencer] = {name: Sequencer(self, name) for name in ENGINES}
 
     def load(self, loaded: LoadedCore) -> None:
         """Take over a program."""
         self.loaded, self.activation, self.extended = loaded, loaded.activation, loaded.extended
+        self.tables = loaded.tables
         self.load_words(loaded.words)
 
     def load_words(self, words: Mapping[str, Sequence[LoadedWord]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator.activation_tables import MODES as ACT_MODES
 from emulator.addresses import address_map
 from emulator.arch import arch_of
 from emulator.core import Core
 from emulator.cost import CostModel
+from emulator.cost.contention import check_parts
 from emulator.dma.queues import DmaQueue
 from emulator.dma.system import DmaSystem
 from emulator.dtypes import numpy_dtype
@@ -48,29 +50,39 @@ _NEVER = 1 << 62
 class Device:
     """One logical NeuronCore: `cores` physical cores on shared HBM, stepped one completion at a time.
 
-    `timing=False` gives every step one picosecond; `seed` permutes what is due at one time and jitters latencies;
-    `max_steps` (completions) and `limit_ps` (emulated time) end a run that does not end by itself. Nothing that a
-    program does raises: `fault` and `hang` say what stopped it.
+    `timing=False` gives every step one picosecond, `without` leaves out parts of the time model ("ports", "throttle");
+    `act` is "table" where activation functions are to be computed by the file's own tables;
+    `seed` permutes what is due at one time and jitters latencies;
+    `max_steps` (completions) and `limit_ps` (emulated time) end a run that does not end by itself, `hang_timeout_ps`
+    one in which an engine waits longer than that, whatever the others do. Nothing that a program does raises: `fault`
+    and `hang` say what stopped it.
     """
 
     def __init__(self, target: Target | str, cores: int = 1, timing: bool = True, seed: int | None = None, *,
-                 max_steps: int | None = None, limit_ps: int | None = None) -> None:
+                 max_steps: int | None = None, limit_ps: int | None = None,
+                 hang_timeout_ps: int | None = None, without: Collection[str] = (), act: str = "exact") -> None:
         self.target = resolve_target(target)
         self.arch = arch_of(self.target)
         if not 1 <= cores <= self.arch.lnc.whole:
             most = self.arch.lnc.whole
             raise LoadError(f"{self.target.name} runs 1 to {most} cores as one logical core, not {cores}")
-        self.timing, self.seed = timing, seed
+        if act not in ACT_MODES:
+            raise InputError(f"activation functions are computed {' or '.join(ACT_MODES)}, not {act!r}")
+        self.timing, self.seed, self.act = timing, seed, act
         self.max_steps = _NEVER if max_steps is None else max_steps
         self.limit_ps = _NEVER if limit_ps is None else limit_ps
+        self.hang_timeout_ps = hang_timeout_ps
+        # No engine can have waited too long before this time.
+        self._alarm_ps = _NEVER if hang_timeout_ps is None else hang_timeout_ps
         self.addresses = address_map(self.target.generation)
-        self.costs = CostModel(self.arch, timing=timing)
+        self.costs = CostModel(self.arch, timing=timing, without=check_parts(without))
         self.propagation_ps: int = self.costs.propagation_ps
         self.heap: list[tuple[int, int, Callback]] = []
         self.now_ps = self.steps = 0
         self.observers: list[Any] = []
         self.effect_hooks: list[Callable[[Event], object]] = []
         self.issue_hooks: list[Callable[..., object]] = []
+        self.plan_hooks: list[Callable[..., object]] = []
         self.watched = False
         self.checking = True
         self.changes: list[SemaphoreChange] = []
@@ -85,6 +97,8 @@ class Device:
         sequence = count()
         self.order: Callable[[], int] = sequence.__next__
         self.jitter: Callable[[int], int] | None = None
+        # What another cost would change: (engine, loaded word, interval, latency) -> (interval, latency).
+        self.reprice: Callable[[Sequencer, Any, int, int], tuple[int, int]] | None = None
         self._chance: random.Random | None = None
         self.drawn = 0      # 32-bit words that a shaken schedule took from its random numbers
         if seed is not None:
@@ -197,6 +211,8 @@ class Device:
         try:
             while self.heap and not self._pending and not self._ended:
                 time_ps, _, callback = self.heap[0]
+                if time_ps > self._alarm_ps and self._waited_too_long(time_ps):
+                    break
                 if getattr(callback, "__func__", None) is Sequencer.complete:
                     return time_ps, callback.__self__  # type: ignore[attr-defined]
                 if isinstance(callback, partial) and callback.args and isinstance(callback.args[0], DmaQueue):
@@ -249,6 +265,7 @@ class Device:
         self.watched = stepping or bool(self.observers)
         self.effect_hooks = [o.on_effect for o in self.observers if hasattr(o, "on_effect")]
         self.issue_hooks = [o.on_issue for o in self.observers if hasattr(o, "on_issue")]
+        self.plan_hooks = [o.on_plan for o in self.observers if hasattr(o, "on_plan")]
 
     def _advance(self) -> None:
         """Carry out what is due next; at the end of everything, tell a finish from a hang."""
@@ -256,16 +273,36 @@ class Device:
         if not heap:
             self._settle()
             return
-        time_ps, _, callback = heappop(heap)
+        time_ps, number, callback = heappop(heap)
         if time_ps > self.limit_ps or self.steps >= self.max_steps:
             heappush(heap, (time_ps, self.order(), callback))
             self._end_hung("time limit" if time_ps > self.limit_ps else "step limit")
             return
+        if time_ps > self._alarm_ps:
+            heappush(heap, (time_ps, number, callback))
+            if self._waited_too_long(time_ps):
+                return
+            heappop(heap)
         self.now_ps = time_ps
         try:
             callback(time_ps)
         except FaultError as error:
             self.raise_fault(error.fault)
+
+    def _waited_too_long(self, time_ps: int) -> bool:
+        """End the run where an engine has waited for the hang timeout before a time; else note when to look again."""
+        timeout = self.hang_timeout_ps
+        if timeout is None:
+            return False
+        since = [engine.waiting_on.since_ps for core in self.cores for engine in core.engines.values()
+                 if engine.state == "waiting" and engine.waiting_on is not None]
+        first = min(since, default=time_ps) + timeout
+        if first < time_ps:
+            self.now_ps = max(self.now_ps, first)
+            self._end_hung("hang timeout")
+            return True
+        self._alarm_ps = first
+        return False
 
     def _settle(self) -> None:
         if all(engine.done for core in self.cores for engine in core.engines.values()):

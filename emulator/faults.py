@@ -43,8 +43,9 @@ class Fault:
     """What stopped an execution.
 
     `kind` is a key of FAULT_STATUS. `address` is a half-open range in `space` ("SBUF", "PSUM": engine addresses;
-    "HBM": device addresses). `expected` and `got` are text. Fields that do not apply are None; whoever raises the fault
-    may leave core, engine, pc and text to the device, which fills them in.
+    "HBM": device addresses), `tensor` the variable that the access belongs to. `expected` and `got` are text. Fields
+    that do not apply are None; whoever raises the fault may leave core, engine, pc and text to the device, which fills
+    them in.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Fault:
     expected: str | None = None
     got: str | None = None
     time_ps: int = -1
+    tensor: str | None = None
 
     @property
     def status(self) -> NrtStatus:
@@ -102,7 +104,8 @@ def source_line(source: object | None) -> str:
 
 def fault_error(kind: str, message: str, *, operand: str | None = None, space: str | None = None,
                 address: Sequence[int] | None = None, expected: str | None = None,
-                got: str | None = None) -> FaultError:
+                got: str | None = None, tensor: str | None = None) -> FaultError:
     """Return the exception that carries a new fault; `address` is (first, one past the last)."""
     span = None if address is None else (int(address[0]), int(address[1]))
-    return FaultError(Fault(kind, message, operand=operand, space=space, address=span, expected=expected, got=got))
+    return FaultError(Fault(kind, message, operand=operand, space=space, address=span, expected=expected, got=got,
+                            tensor=tensor))

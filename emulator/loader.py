@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +29,7 @@ from formats.isa import (
 )
 from formats.neff import ENGINES, DmaBlock, Neff, SourceLocation, Subgraph, TensorInfo
 from formats.neff import Queue as QueueSet
+from formats.neff.activation import ActivationFunction, ActivationSet
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -42,18 +43,24 @@ class LoadedWord(NamedTuple):
     """One word as the engine executes it.
 
     `pc` is the instruction's index in the NEFF's stream, `slot` its first 64-byte slot there; `transfer` makes the DMA
-    transfer that the word starts when it completes, None for words that start none.
+    transfer that the word starts when it completes, None for words that start none. `queue` is where it goes, `raises`
+    what it raises at its end: (core, semaphore, amount).
     """
 
     word: Instruction
     pc: int
     slot: int
     transfer: TransferFactory | None = None
+    queue: str = ""
+    raises: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class LoadedCore:
-    """What one physical core runs: words per engine, names of activation functions by id, variables."""
+    """What one physical core runs: words per engine, names of activation functions by id, variables.
+
+    `tables` has the functions that are to be computed by the file's tables, by id; none unless the device asks for it.
+    """
 
     index: int
     subgraph: Subgraph
@@ -62,6 +69,7 @@ class LoadedCore:
     extended: bool
     placement: Placement
     queues: dict[str, DmaQueue]
+    tables: Mapping[int, tuple[ActivationFunction, ActivationSet]] = field(default_factory=dict)
 
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return the source line of the instruction at a compiler pc, or None where nothing is known."""
@@ -131,7 +139,14 @@ class _CoreLoader:
         functions: dict[int, str] = {}
         for function in self.subgraph.activation_functions:
             functions.setdefault(function.func_id, function.name)
-        return LoadedCore(self.core, self.subgraph, words, functions, self.extended, self.placement, self.queues)
+        tables: dict[int, tuple[ActivationFunction, ActivationSet]] = {}
+        if self.device.act == "table":
+            for each in self.subgraph.activation_sets:
+                for function in each.functions:
+                    tables.setdefault(function.func_id, (function, each))
+        return LoadedCore(
+            self.core, self.subgraph, words, functions, self.extended, self.placement, self.queues, tables
+        )
 
     def _stream(self, engine: str) -> list[LoadedWord]:
         if self.subgraph.definition.engines[engine].instructions is None:
@@ -172,7 +187,8 @@ class _CoreLoader:
                 instruction=loaded,
             )
 
-        return LoadedWord(loaded, pc, slot, transfer)
+        raises = ((self.core, loaded.semaphore, loaded.semaphore_increment),)
+        return LoadedWord(loaded, pc, slot, transfer, queue.name, raises)
 
     def _indirect(self, word: DmaIndirect, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
         parts = translate_indirect(word, self.direct, self.device, where)
@@ -190,7 +206,8 @@ class _CoreLoader:
                 instruction=word,
             )
 
-        return LoadedWord(word, pc, slot, transfer)
+        raises = ((self.core, word.semaphore, word.semaphore_increment),)
+        return LoadedWord(word, pc, slot, transfer, queue.name, raises)
 
     def _dynamic_queue(self, engine: str, semaphore: int, where: str) -> DmaQueue:
         owned = [queue for queue in self.queues.values() if queue.engine == engine and not queue.prebuilt]
@@ -227,7 +244,8 @@ class _CoreLoader:
                 instruction=word,
             )
 
-        return LoadedWord(word, pc, slot, transfer)
+        raises = ((self.core, word.semaphore, word.semaphore_increment), remote)
+        return LoadedWord(word, pc, slot, transfer, name, raises)
 
     def _trigger(self, word: PseudoDmaTrigger, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
         block = self.subgraph.dma_blocks.get((word.queue, word.block_id))
@@ -261,7 +279,9 @@ class _CoreLoader:
             )
 
         loaded = self._doorbell(word, queue, transfer())
-        return LoadedWord(loaded, pc, slot, partial(transfer, loaded))
+        own = () if block.semaphore is None else ((self.core, block.semaphore, increment),)
+        raises = own if remote is None else (*own, remote)
+        return LoadedWord(loaded, pc, slot, partial(transfer, loaded), queue.name, raises)
 
     def _check_semaphores(self, block: DmaBlock, where: str) -> None:
         named = (*block.remote_semaphores, *(() if block.semaphore is None else (block.semaphore,)))

@@ -10,7 +10,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from emulator.buffers import give, take
+from emulator.buffers import blank, give, take
 from emulator.errors import LoadError
 from emulator.faults import fault_error
 
@@ -30,9 +30,7 @@ def _fresh(nbytes: int) -> Bytes:
 
 
 def _blank(nbytes: int) -> Plane:
-    plane = take(nbytes).view(np.bool_)
-    plane.fill(False)
-    return plane
+    return blank(nbytes).view(np.bool_)
 
 
 ExtentKey = tuple[str, int, int, int, int, Any]

@@ -82,16 +82,20 @@ def run(
     observers: Sequence[Any] = (),
     max_steps: int | None = None,
     limit_ps: int | None = None,
+    hang_timeout_ps: int | None = None,
+    act: str = "exact",
 ) -> Result:
     """Load a NEFF, execute it once with the given inputs and return what came out.
 
     `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
-    types. `seed` shakes the schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
+    types. `act` is "exact" (library functions) or "table" (the file's own, where it has them). `seed` shakes the
+    schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
     `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the
     device a few times a second; `observers` see every event, are told of the loaded device (`attach`) and of the end
     (`finish`) where they want to know, and what they keep in `findings` is returned; `max_steps` and `limit_ps` end
-    what does not end by itself. Faults and hangs are values of the result; raises InputError for wrong inputs and
-    unknown checks, LoadError, UnsupportedError or FormatError where the file cannot be loaded.
+    what does not end by itself, `hang_timeout_ps` what has an engine waiting longer than that. Faults and hangs are
+    values of the result; raises InputError for wrong inputs and unknown checks, LoadError, UnsupportedError or
+    FormatError where the file cannot be loaded.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     cores = len(opened.subgraphs)
@@ -103,7 +107,8 @@ def run(
 
         watching = [*make_checks(checks), *watching]
     arrays = check_inputs(opened, inputs or {})
-    device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps)
+    device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps,
+                    hang_timeout_ps=hang_timeout_ps, act=act)
     device.observers.extend(watching)
     device.load(opened)
     device.set_inputs(arrays)

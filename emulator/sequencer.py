@@ -78,7 +78,8 @@ class Sequencer:
     """
 
     def __init__(self, core: Core, name: str) -> None:
-        self.core, self.device, self.name = core, core.device, name
+        self.core, self.device = core, core.device
+        self.name: str = name
         self.words: Sequence[LoadedWord] = ()
         self.slots: list[int] | None = None
         self.count = self.position = self.completed = 0
@@ -161,7 +162,13 @@ class Sequencer:
         except (FaultError, FormatError, UnsupportedError) as error:
             device.fail(error, self.place(loaded))
             return
-        interval, latency = action.interval, action.latency
+        interval, latency, claim = action.interval, action.latency, action.claim
+        if device.reprice is not None:
+            interval, latency = device.reprice(self, loaded, interval, latency)
+            if claim is not None:
+                claim = claim.scaled(interval, action.interval)
+        if claim is not None:
+            interval, latency = self.core.contention.take(claim, now, interval, latency)
         if device.jitter is not None:
             interval, latency = device.jitter(interval), device.jitter(latency)
         done = now + latency

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from emulator.dma.moves import COMBINING, cast_move, check_operation, combine_move, copy_move, element_dtype
+from emulator.dma.moves import (
+    COMBINING,
+    cast_move,
+    check_operation,
+    combine_move,
+    copy_move,
+    element_dtype,
+    transpose_move,
+)
 from emulator.dma.transfer import Limit, Part, Side, Transfer
 from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
 from emulator.errors import FaultError
@@ -95,7 +103,7 @@ class _Bound:
 
 
 def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
-    check_operation(part.op, len(part.copies), (), part.constant)
+    check_operation(part.op, len(part.copies) if part.op in COMBINING else 1, part.shape)
     sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
     target = _Bound(device, transfer, part.copies[0][1], "dst")
     work = _work(part, sources, target)
@@ -124,7 +132,11 @@ def _work(part: Part, sources: list[_Bound], target: _Bound) -> Move:
             target.view(element_dtype(side.dtype)),
             side.dtype,
             part.constant,
+            part.scale,
         )
+    if part.shape:
+        raw = np.dtype(np.uint8)
+        return transpose_move(sources[0].view(raw), target.view(raw), part.shape, part.element)
     if first.dtype == side.dtype:
         dtype = element_dtype(side.dtype)
         return copy_move(sources[0].view(dtype), target.view(dtype))
@@ -156,6 +168,12 @@ def _out_of_bounds(transfer: Transfer, side: Side, operand: str, low: int, high:
         f"DMA on {transfer.queue} {'reads' if operand == 'src' else 'writes'} {name!r} out of bounds: bytes "
         f"{low - start:#x} to {high - start - 1:#x}"
     )
+    got = f"{side.rows} runs of {side.run} bytes from {side.address - start:#x}"
+    if side.chosen is not None:
+        value, row, step = side.chosen
+        got = f"index {value} in row {row}: {got}"
+        if side.limit is not None and step > 0:
+            allowed += f": indices 0 to {max(0, (side.limit.nbytes - side.run) // step)}"
     return fault_error(
         "oob",
         message,
@@ -163,5 +181,6 @@ def _out_of_bounds(transfer: Transfer, side: Side, operand: str, low: int, high:
         space=side.space,
         address=(low, high),
         expected=allowed,
-        got=f"{side.rows} runs of {side.run} bytes from {side.address - start:#x}",
+        got=got,
+        tensor=None if side.limit is None else side.limit.name,
     )

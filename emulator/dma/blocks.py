@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from emulator.dma.moves import check_operation
 from emulator.dma.transfer import Copies, Part, Side, check_sizes
 from emulator.errors import LoadError
@@ -19,9 +21,24 @@ def block_parts(block: DmaBlock, subgraph: Subgraph, placement: Placement, core:
     Raises LoadError naming a variable that does not exist, UnsupportedError naming an operation that is not modelled.
     """
     where = f"{subgraph.name}: DMA block {block.block_id} of {block.queue}"
-    return tuple(
-        Part(d.op, descriptor_copies(d, placement, subgraph, core, where), d.constant) for d in block.descriptors
-    )
+    return tuple(_part(d, descriptor_copies(d, placement, subgraph, core, where), where) for d in block.descriptors)
+
+
+def _part(d: Descriptor, copies: Copies, where: str) -> Part:
+    """Return the operation of a descriptor. A constant without a type is to be ignored (formats.md 3.6)."""
+    constant = d.constant if d.op in ("min", "max") and d.constant_dtype is not None else None
+    if d.op != "transpose" or not d.transpose_shape:
+        return Part(d.op, copies, constant, d.scale)
+    source, target = copies[0]
+    element = source.dtype.size if d.transpose_element_size is None else d.transpose_element_size
+    if source.dtype != target.dtype:
+        raise LoadError(f"{where}: a transpose with a shape cannot cast {source.dtype.name} to {target.dtype.name}")
+    if element < 1 or prod(d.transpose_shape) * element != source.nbytes:
+        raise LoadError(
+            f"{where}: a transpose to {list(d.transpose_shape)} of {element}-byte elements does not hold "
+            f"{source.nbytes} bytes"
+        )
+    return Part(d.op, copies, None, 1.0, d.transpose_shape, element)
 
 
 def descriptor_copies(
@@ -29,7 +46,7 @@ def descriptor_copies(
 ) -> Copies:
     """Return the copies of one descriptor; several sources share the destination."""
     d = descriptor
-    check_operation(d.op, max(len(d.sources), 1), d.transpose_shape, d.constant)
+    check_operation(d.op, max(len(d.sources), 1), d.transpose_shape)
     target = _variable_side(
         d.target, d.target_offset, d.target_sizes, d.target_steps, d.target_dtype, placement, subgraph, core, where
     )

@@ -57,7 +57,9 @@ def translate_indirect(
         found = []
         for row, number in enumerate(_indices(index, device, where)[: word.rows]):
             pair = list(ends)
-            pair[moving] = _shifted(ends[moving], int(number) * word.index_step)
+            pair[moving] = _shifted(ends[moving], int(number) * word.index_step)._replace(
+                chosen=(int(number), row, word.index_step)
+            )
             pair[fixed] = _shifted(ends[fixed], row * word.row_step)
             for source, target in _kept(pair[0], pair[1], moving) if word.skip else ((pair[0], pair[1]),):
                 copies = ((target, target), (source, target)) if word.accumulate else ((source, target),)

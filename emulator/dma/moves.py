@@ -12,31 +12,41 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dtypes import from_float32, numpy_dtype, to_float32
+from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 
-__all__ = ["COMBINING", "OPERATIONS", "cast_move", "check_operation", "combine_move", "copy_move", "element_dtype"]
+__all__ = [
+    "COMBINING",
+    "MOST_SOURCES",
+    "OPERATIONS",
+    "cast_move",
+    "check_operation",
+    "combine_move",
+    "copy_move",
+    "element_dtype",
+    "transpose_move",
+]
 
 Array = npt.NDArray[Any]
 Move = Callable[[], None]
 
-COMBINING: dict[str, np.ufunc] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+# How sources meet; fma scales each of them first.
+COMBINING: dict[str, np.ufunc] = {"add": np.add, "fma": np.add, "min": np.minimum, "max": np.maximum}
 OPERATIONS = ("copy", "cast", "transpose", *COMBINING)
+MOST_SOURCES = 16
+_DIMENSIONS = 4
 
 
-def check_operation(op: str, sources: int, shape: Sequence[int], constant: float | None) -> None:
-    """Raise UnsupportedError for an operation whose meaning is not public."""
+def check_operation(op: str, sources: int, shape: Sequence[int]) -> None:
+    """Raise UnsupportedError for an operation that is not documented, LoadError for a wrong number of sources."""
     if op not in OPERATIONS:
         raise UnsupportedError(f"DMA operation {op!r} is not modelled: its definition is not public")
-    if op in COMBINING and sources + (constant is not None) < 2:
-        raise UnsupportedError(
-            f"DMA operation {op!r} with one source is not modelled: what it combines with is not public"
-        )
-    if op == "transpose" and shape:
-        raise UnsupportedError(
-            "DMA operation 'transpose' with transpose_shape is not modelled: the meaning of its four "
-            "numbers is not public; patterns that say where each element goes are"
-        )
+    most = MOST_SOURCES if op in COMBINING else 1
+    if sources > most:
+        raise LoadError(f"DMA operation {op!r} has {sources} sources; it takes at most {most}")
+    if op == "transpose" and shape and (len(shape) != _DIMENSIONS or min(shape) < 1):
+        raise LoadError(f"DMA transpose has the shape {list(shape)}; {_DIMENSIONS} positive sizes are needed")
 
 
 def element_dtype(dtype: Dtype) -> np.dtype[Any]:
@@ -69,23 +79,50 @@ def cast_move(source: Array, source_dtype: Dtype, destination: Array, destinatio
     return cast
 
 
+def transpose_move(source: Array, destination: Array, shape: Sequence[int], element: int) -> Move:
+    """Return the move that swaps the outermost and the innermost of four dimensions, in elements of some bytes.
+
+    `shape` is what comes out, innermost dimension first, as everything else in a descriptor; the two dimensions between
+    stay. Both views are walked as bytes. The documents give the field, the swap is that of nki.isa.dma_transpose, the
+    order of `shape` is inferred.
+    """
+    inner, first, second, outer = shape
+
+    def transpose() -> None:
+        data = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+        tile = data.reshape(inner, second, first, outer, element)
+        turned = np.ascontiguousarray(tile.transpose(3, 1, 2, 0, 4)).reshape(-1)
+        destination[...] = turned.view(destination.dtype).reshape(destination.shape)
+
+    return transpose
+
+
 def combine_move(
     op: str,
     sources: Sequence[tuple[Array, Dtype]],
     destination: Array,
     destination_dtype: Dtype,
-    constant: float | None,
+    constant: float | None = None,
+    scale: float = 1.0,
 ) -> Move:
-    """Return the move that folds all sources, first to last, in fp32."""
-    function = COMBINING[op]
+    """Return the move that folds all sources, first to last, in fp32.
+
+    min and max begin with the constant where there is one; fma adds up the sources, each times `scale`.
+    """
+    function, factor = COMBINING[op], np.float32(scale)
+    scales = op == "fma" and scale != 1.0
+
+    def values(view: Array, dtype: Dtype) -> Array:
+        found = to_float32(view, dtype).reshape(-1)
+        return found * factor if scales else found
 
     def combine() -> None:
-        total = to_float32(*sources[0])
         with np.errstate(all="ignore"):
-            for view, dtype in sources[1:]:
-                function(total, to_float32(view, dtype).reshape(total.shape), out=total)
+            total = np.array(values(*sources[0]))
             if constant is not None:
-                function(total, np.float32(constant), out=total)
+                function(np.float32(constant), total, out=total)
+            for view, dtype in sources[1:]:
+                function(total, values(view, dtype), out=total)
         destination[...] = from_float32(total, destination_dtype).reshape(destination.shape)
 
     return combine

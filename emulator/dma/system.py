@@ -6,6 +6,7 @@ shares the same bandwidth in another order. Source: hardware.md 4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from emulator.events import Event
 from formats.errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
+    from emulator.cost.dma import DmaCosts
     from emulator.device import Device
 
 __all__ = ["DmaQueue", "DmaSystem"]
@@ -34,6 +36,8 @@ class DmaSystem:
         self._device = device
         self.addresses = address_map(device.target.generation)
         self.costs = device.costs.dma
+        # What other costs for some transfers would change: the costs that a transfer is planned with.
+        self.reprice: Callable[[Transfer], DmaCosts] | None = None
         self.engines: list[list[DmaEngine]] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
@@ -101,23 +105,27 @@ class DmaSystem:
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
-        costs = self.costs
+        costs = self.costs if self.reprice is None else self.reprice(transfer)
         begin = max(now_ps, queue.generator_ps)
-        queue.generator_ps = begin + costs.trigger_ps(transfer.prebuilt)
+        maker = "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
+        queue.generator_ps = begin + costs.trigger_ps(maker)
         transfer.generated_ps = begin
         writes = transfer.writes_hbm
-        ready = begin + costs.start_ps(writes)
+        ready = begin + costs.start_ps(writes, maker)
+        fill = 0 if writes else costs.fill_ps
         stagger = costs.stagger_ps(writes)
         transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
         started = end = first = ready
         earliest = _NEVER
-        times = self._times(transfer, shares, writes)
+        times = self._times(transfer, shares, writes, costs)
+        holds: list[tuple[tuple[str, int, int], int, int]] = []     # for observers, who name causes from it
         for engine, duration in zip(self.engines[transfer.core], times, strict=False):
             free = engine.free_ps
-            at = ready if free < ready else free
-            engine.free_ps = done = at + duration
-            engine.busy_ps += duration
+            at, took = (ready, duration + fill) if free < ready else (free, duration)
+            engine.free_ps = done = at + took
+            engine.busy_ps += took
+            holds.append((("dma", engine.core, engine.index), at, done))
             if at < earliest:
                 started = earliest = at
             if done > end:
@@ -126,24 +134,31 @@ class DmaSystem:
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
         if hbm_bytes:
-            self._hbm_free[stack] = max(self._hbm_free[stack], first) + int(hbm_bytes * costs.hbm_ps_per_byte)
-            end = max(end, self._hbm_free[stack])
+            at = max(self._hbm_free[stack], first)
+            rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
+            self._hbm_free[stack] = done = at + int(hbm_bytes * rate)
+            holds.append((("hbm", stack, 0), at, done))
+            end = max(end, done)
         transfer.started_ps = started
         planned = end + costs.completion_ps(len(shares))
         # In order inside a queue, whatever the engines did.
         transfer.planned_ps = max(planned, queue.pending[-1].planned_ps) if queue.pending else planned
+        for hook in self._device.plan_hooks:
+            hook(transfer, holds)
 
-    def _times(self, transfer: Transfer, shares: Shares, writes: bool) -> tuple[int, ...]:
+    def _times(self, transfer: Transfer, shares: Shares, writes: bool, costs: DmaCosts) -> tuple[int, ...]:
         """Return how long each engine is busy with its part of a transfer."""
         op = transfer.op
         key = (shares, transfer.nbytes, writes, op)
-        times = self._durations.get(key)
+        times = self._durations.get(key) if costs is self.costs else None
         if times is None:
             share = self._share(op)
             each = transfer.nbytes / shares[-1][1] if shares else 0
-            times = self._durations[key] = tuple(
-                self.costs.data_ps(last - first, int((last - first) * each), writes, share) for first, last in shares
+            times = tuple(
+                costs.data_ps(last - first, int((last - first) * each), writes, share) for first, last in shares
             )
+            if costs is self.costs:
+                self._durations[key] = times
         return times
 
     def _share(self, op: str) -> float:

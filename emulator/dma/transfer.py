@@ -30,7 +30,7 @@ class Side(NamedTuple):
     """One end of a copy: `counts` runs of `run` contiguous bytes each, outermost dimension first.
 
     `address` is a device address for "HBM", partition * 0x40000 + byte for "SBUF"; steps are bytes on the same scale.
-    `limit` names the variable where it is known.
+    `limit` names the variable where it is known, `chosen` (value, row, bytes per step) the index behind the address.
     """
 
     space: str
@@ -40,6 +40,7 @@ class Side(NamedTuple):
     run: int
     dtype: Dtype
     limit: Limit | None = None
+    chosen: tuple[int, int, int] | None = None
 
     @property
     def rows(self) -> int:
@@ -76,11 +77,18 @@ Copies = tuple[tuple[Side, Side], ...]
 
 
 class Part(NamedTuple):
-    """One operation of a transfer: (source, destination) pairs; combined sources share their destination."""
+    """One operation of a transfer: (source, destination) pairs; combined sources share their destination.
+
+    `constant` is what min and max begin with, `scale` the factor of fma, `shape` what a transpose makes of its source,
+    innermost first, in elements of `element` bytes; none means that patterns say where each element goes.
+    """
 
     op: str
     copies: Copies
     constant: float | None = None
+    scale: float = 1.0
+    shape: tuple[int, ...] = ()
+    element: int = 1
 
     @property
     def destinations(self) -> tuple[Side, ...]:

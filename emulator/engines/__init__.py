@@ -5,6 +5,7 @@ from emulator.engines import (  # noqa: F401  registers executors
     control,
     elementwise,
     gpsimd,
+    indirection,
     moves,
     mx,
     pe,

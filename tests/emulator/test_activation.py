@@ -29,6 +29,12 @@ def softplus(x: float) -> float:
     return max(x, 0) + math.log1p(math.exp(-abs(x)))
 
 
+def sine(x: float) -> float:
+    """Return the sine as the engine has it: outside -pi to pi a cubic goes on. Source: nki.api.shared."""
+    beyond = abs(x) - math.pi
+    return math.sin(x) if beyond <= 0 else math.copysign(1, x) * (beyond**3 / 6 - beyond)
+
+
 REFERENCE = {
     "identity": lambda x: x, "copy": lambda x: x, "memset_zero": lambda x: 0.0, "relu": lambda x: max(x, 0.0),
     "leaky_relu": lambda x: x if x > 0 else SLOPE * x, "parametric_relu": lambda x: x if x > 0 else SLOPE * x,
@@ -43,7 +49,7 @@ REFERENCE = {
     "gelu_apprx_sigmoid": lambda x: x * sigmoid(1.702 * x),
     "gelu_apprx_sigmoid_dx": lambda x: sigmoid(1.702 * x) * (1 + 1.702 * x * (1 - sigmoid(1.702 * x))),
     "softplus": softplus, "mish": lambda x: x * math.tanh(softplus(x)), "erf": math.erf,
-    "erf_dx": lambda x: 2 / math.sqrt(math.pi) * math.exp(-x * x), "sin": math.sin, "cos": math.cos, "tan": math.tan,
+    "erf_dx": lambda x: 2 / math.sqrt(math.pi) * math.exp(-x * x), "sin": sine, "cos": math.cos, "tan": math.tan,
     "arctan": math.atan, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
 }
 

@@ -9,7 +9,6 @@ from emulator.device import Device
 from emulator.errors import LoadError
 from emulator.loader import LoadedModel
 from formats import isa
-from formats.errors import UnsupportedError
 from formats.isa.operand import DmaAddress
 from formats.neff import Descriptor, Neff
 from tests.emulator.dma_programs import PARTITION, direct, gen2, gen3, load_and_store, nbytes, trigger, wait
@@ -161,20 +160,6 @@ def test_extra_files_of_the_wrong_kind_are_refused() -> None:
     pair = gen3({}, lnc=2, more=[{}])
     with pytest.raises(LoadError, match="needs 2 cores, the device has 1"):
         Device("trn2", cores=1).load(pair)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"op": "fma"}, "operation 'fma' is not modelled"),
-        ({"op": "add"}, "'add' with one source"),
-        ({"op": "transpose", "transpose_shape": (1, 2, 3, 4), "transpose_element_size": 2}, "transpose_shape"),
-    ],
-)
-def test_operations_without_a_public_meaning_are_refused(changes, message: str) -> None:
-    neff = gen2({1: (8, [_block(**changes)])}, [trigger(1)], inputs=TENSOR, outputs=OUT)
-    with pytest.raises(UnsupportedError, match=message):
-        _load(neff)
 
 
 def test_extended_dialect_only_when_declared() -> None:

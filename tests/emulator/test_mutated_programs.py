@@ -183,7 +183,14 @@ def mutate(data: bytes, folder: Path, seeds: range) -> Counter[str]:
 def check(ends: Counter[str]) -> None:
     assert ends["done"] and ends["FormatError"], ends
     assert any(end.startswith("fault") for end in ends) and len(ends) >= 4, ends
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < MOST_BYTES
+
+
+@pytest.fixture(autouse=True)
+def bounded_memory() -> Iterator[None]:
+    """Fail a test that takes the process far above the highest that the tests before it had taken it."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < MOST_BYTES
 
 
 @pytest.mark.parametrize("which", ["kernel", "program"])
