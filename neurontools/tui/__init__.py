@@ -1,0 +1,1 @@
+"""The debugger on a whole terminal: panes around one session, which a worker thread owns."""

@@ -1,0 +1,239 @@
+"""What the keys do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+from textual.widgets import Input
+
+from neurontools.tui import settings
+from neurontools.tui.actions import ACTIONS
+from neurontools.tui.command_line import CommandLine
+from neurontools.tui.help import HelpScreen
+from neurontools.tui.layout import TABS
+from neurontools.tui.pane import Pane, Selection, Snapshot
+from neurontools.tui.panes import DisassemblyPane, LogPane, SourcePane
+from neurontools.tui.questions import Search
+from neurontools.tui.status import StatusLine
+
+if TYPE_CHECKING:
+    from neurontools.tui.worker import Worker
+
+__all__ = ["Acting"]
+
+_RATES = (0.0, 1000.0, 100.0, 10.0, 1.0)
+
+
+class Acting(App[int]):
+    """The half of the app that acts on keys and on the command palette."""
+
+    worker: Worker
+    command_line: CommandLine
+    status_line: StatusLine
+    post_mortem: bool
+    snapshot: Snapshot | None
+    selection: Selection
+    _cores: int
+    _keys_given: dict[str, str]
+    _last_pane: Pane | None
+    _layout: settings.Layout
+    _panes: dict[str, Pane]
+    _searched: str
+    _tab: str
+    _zoomed: str
+
+    @property
+    def visible_panes(self) -> list[Pane]:
+        """Return the panes that are on the screen."""
+        raise NotImplementedError
+
+    def _arrange(self) -> None:
+        raise NotImplementedError
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
+        if action in ("prompt", "jump") and (isinstance(self.focused, Input) or len(self.screen_stack) > 1):
+            return False
+        if action == "core":
+            return self._cores > 1
+        if not self.post_mortem:
+            return True
+        call = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
+        return not any(a.moves and a.call == call for a in ACTIONS)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Offer every key's action, and every pane, in the command palette."""
+        for action in ACTIONS:
+            if not (self.post_mortem and action.moves):
+                yield SystemCommand(action.name, f"{action.summary} ({action.keys})", self._caller(action.call))
+        for name in self._panes:
+            yield SystemCommand(f"pane {name}", "go to this pane", self._caller(f"show_pane('{name}')"))
+        for theme in self.available_themes:
+            yield SystemCommand(f"theme {theme}", "use these colours", self._caller(f"use_theme('{theme}')"))
+
+    def _caller(self, call: str) -> Any:
+        async def carry_out() -> None:
+            await self.run_action(call)
+
+        return carry_out
+
+    def action_line(self, text: str) -> None:
+        """Carry out a command line."""
+        self.worker.carry_out(text)
+
+    def action_prompt(self, text: str) -> None:
+        """Begin a command."""
+        self.command_line.open(text)
+
+    def action_pause(self) -> None:
+        """Stop what runs."""
+        self.worker.pause()
+
+    def action_toggle_run(self) -> None:
+        """Continue, or stop what runs."""
+        if self.worker.running:
+            self.worker.pause()
+        else:
+            self.worker.carry_out("continue")
+
+    def action_rate(self) -> None:
+        """Choose the next slower rate."""
+        self.worker.rate = _RATES[(_RATES.index(self.worker.rate) + 1) % len(_RATES)]
+        self.notify(f"at most {self.worker.rate:g} completions a second" if self.worker.rate else "full speed")
+
+    def action_break(self) -> None:
+        """Set or delete the breakpoint under the cursor of the source or the words."""
+        pane = self.focused if isinstance(self.focused, SourcePane | DisassemblyPane) else self._panes["disassembly"]
+        assert isinstance(pane, SourcePane | DisassemblyPane)
+        text = pane.break_command()
+        if text:
+            self.worker.carry_out(text)
+        else:
+            self.notify("there is no line under the cursor", severity="warning")
+
+    def action_watch(self) -> None:
+        """Watch what is chosen."""
+        kind, value = self.selection.kind, self.selection.value
+        if kind == "tensor":
+            self.worker.carry_out(f"watch {value}")
+        elif kind == "semaphore":
+            core, sort, number = value
+            self.worker.carry_out(f"watch nc{core} {'E' if sort == 'event' else 'S'}[{number}]")
+        elif kind == "bytes":
+            space, core, first, _, byte, nbytes = value
+            place = f"hbm:{byte:#x}" if space == "HBM" else f"nc{core} {space.lower()}:{first}:{byte:#x}"
+            self.worker.carry_out(f"watch {place}, {nbytes}")
+        else:
+            self.notify("choose a tensor, bytes or a semaphore first", severity="warning")
+
+    def action_search_again(self) -> None:
+        """Search on."""
+        if self._searched:
+            self._search(self._searched)
+
+    def _search(self, text: str) -> None:
+        self._searched = text
+        pane = self._last_pane
+        if isinstance(pane, SourcePane | LogPane):
+            if not pane.find(text):
+                self.notify(f"no {text!r} in {pane.TITLE}", severity="warning")
+            return
+        words = self._panes["disassembly"]
+        assert isinstance(words, DisassemblyPane)
+
+        def found(pc: Any) -> None:
+            if isinstance(pc, int):
+                words.go_to(pc)
+            else:
+                self.notify(f"no {text!r} in this engine's words", severity="warning")
+
+        self.worker.answer_once(Search(text, words.pc), found)
+
+    def action_focus_panes(self) -> None:
+        """Give the keyboard back to the panes."""
+        pane = self._last_pane
+        visible = self.visible_panes
+        if pane is not None and pane.display:
+            self.screen.set_focus(pane)
+        elif visible:
+            self.screen.set_focus(visible[0])
+
+    def action_focus_pane(self, by: int) -> None:
+        """Go to the next pane, or the one before."""
+        visible = self.visible_panes
+        if visible:
+            at = visible.index(self._last_pane) if self._last_pane in visible else -by
+            visible[(at + by) % len(visible)].focus()
+
+    def action_show_pane(self, name: str) -> None:
+        """Go to a pane, on whatever tab it is."""
+        if not self._panes[name].display:
+            self._zoomed = ""
+            self._tab = next(tab for tab, names in TABS.items() if name in names)
+            self._arrange()
+        self._panes[name].focus()
+
+    def action_jump(self) -> None:
+        """Show a letter on every pane, and go to the one whose letter is pressed."""
+        self.status_line.jump(self.visible_panes)
+
+    def action_tab(self, number: int) -> None:
+        """Open a tab; on a large terminal, go to its first pane."""
+        name = list(TABS)[number]
+        self._tab, self._zoomed = name, ""
+        self._arrange()
+        first = next(pane for pane in TABS[name] if pane in self._panes)
+        self._panes[first].focus()
+
+    def action_core(self, by: int) -> None:
+        """Look at another core."""
+        if self.snapshot is not None:
+            self.worker.carry_out(f"focus nc{(self.snapshot.state.focus[0] + by) % self._cores}")
+
+    def action_zoom(self) -> None:
+        """Give one pane the whole screen, or take it back."""
+        pane = self._last_pane
+        self._zoomed = "" if self._zoomed or pane is None else pane.id or ""
+        self._arrange()
+
+    def action_split(self, by: int) -> None:
+        """Move the division between the columns."""
+        self._layout = self._layout._replace(left=max(20, min(80, self._layout.left + by)))
+        self._arrange()
+
+    def action_theme(self) -> None:
+        """Go from dark to light, or back."""
+        self.action_use_theme(settings.other_theme(self.theme))
+
+    def action_use_theme(self, name: str) -> None:
+        """Use a theme, also the next time."""
+        self.theme = name
+        self._layout = self._layout._replace(theme=name)
+
+    def action_export(self) -> None:
+        """Save the screen as text and as SVG in the current folder."""
+        from neurontools.tui.export import save_screen
+
+        try:
+            paths = save_screen(self, Path.cwd())
+        except OSError as error:
+            self.notify(f"{error.filename}: {(error.strerror or 'cannot be written').lower()}", severity="error")
+        else:
+            self.notify(f"saved {paths[0].name} and {paths[1].name}")
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        pane = self._last_pane
+        self.push_screen(HelpScreen(self.active_keys(), list(self._panes.values()), pane, self.post_mortem))
+
+    def active_keys(self) -> dict[str, str]:
+        """Return the keys of every action by name, as the keymap file left them."""
+        return {a.name: self._keys_given.get(a.name, a.keys) for a in ACTIONS}
+
+    def action_leave(self) -> None:
+        """Leave."""
+        self.exit(0)

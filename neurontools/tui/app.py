@@ -1,0 +1,288 @@
+"""The screen: panes around one session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from time import thread_time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.events import DescendantFocus, Resize
+from textual.message import Message
+
+from formats.errors import NeuronError
+from neurontools.tui import settings
+from neurontools.tui.acting import Acting
+from neurontools.tui.actions import ACTIONS
+from neurontools.tui.carry_out import is_block
+from neurontools.tui.command_line import CommandLine, Completing, Typed
+from neurontools.tui.labels import label
+from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS
+from neurontools.tui.pane import Command, Pane, Selected, Selection, Snapshot
+from neurontools.tui.panes import LogPane
+from neurontools.tui.questions import Findings, Touched
+from neurontools.tui.status import StatusLine, TabLine
+from neurontools.tui.worker import Answered, Broke, Completed, Finished, Fresh, Worker
+
+if TYPE_CHECKING:
+    from emulator.session import Session
+
+__all__ = ["TABS", "DebuggerApp"]
+
+_REPEATED = ("step", "stepi", "next", "continue", "reverse-step", "reverse-stepi", "reverse-next", "reverse-continue")
+_TAKING = ("prompt", "jump")
+_MOVING = ": command   s step  n next line  c continue  S N C back  ? help  ctrl+p everything"
+_STANDING = ": command   f jump to a pane  / search  z zoom  ? help  ctrl+p everything"
+
+
+class _Said(Message):
+    """Carries what the worker says to the UI thread."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+        super().__init__()
+
+
+class DebuggerApp(Acting):
+    """The debugger's screen on one session; `run` returns the exit status."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "neurontools debug"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # What takes the keyboard must have it before the next key comes.
+        *(Binding(a.keys, a.call, a.summary, id=a.name, show=False, priority=a.call.startswith(_TAKING))
+          for a in ACTIONS),
+        *(Binding(str(n + 1), f"tab({n})", f"tab {name}", id=f"tab-{name.lower()}", show=False)
+          for n, name in enumerate(TABS)),
+    ]  # fmt: skip
+
+    def __init__(self, session: Session, file: str = "", *, notes: Iterable[str] = (),
+                 keymap: Mapping[str, str] | None = None) -> None:  # fmt: skip
+        super().__init__()
+        self._keys_given = dict(keymap or {})
+        self.worker = Worker(session, self._say)
+        self.post_mortem = bool(getattr(session, "post_mortem", False))
+        self.snapshot: Snapshot | None = None
+        self.selection = Selection()
+        self._notes = tuple(notes)
+        self._cores = len(session.device.cores)
+        self._layout = settings.load_layout()
+        self._tab = self._layout.tab if self._layout.tab in TABS else next(iter(TABS))
+        self._zoomed = ""
+        self.status_line, self.tab_line = StatusLine(file), TabLine(tuple(TABS))
+        self.command_line = CommandLine(_STANDING if self.post_mortem else _MOVING)
+        self._panes: dict[str, Pane] = {}
+        self._collecting = False
+        self._cpu = 0.0
+        self._last = ""
+        self._searched = ""
+        self._last_pane: Pane | None = None
+        self._block: list[str] = []  # the lines of `commands` so far
+
+    # --- building ----------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Make every pane once; tabs and sizes only show and hide them."""
+        yield self.status_line
+        yield self.tab_line
+        with Container(id="body"):
+            for side, panes in (("left", LEFT), ("right", RIGHT)):
+                with Vertical(id=side):
+                    for name, module, kind in panes:
+                        self._panes[name] = getattr(import_module(module), kind)(id=name)
+                        yield self._panes[name]
+        yield self.command_line
+
+    def on_mount(self) -> None:
+        """Begin."""
+        if self._keys_given:
+            self.set_keymap(self._keys_given)
+        self.theme = settings.first_theme(self._layout.theme, self.console.color_system, self.available_themes)
+        self._arrange()
+        self._panes["engines"].focus()
+        for text in self._notes:
+            self.log_pane.note(((text, "warm"),))
+        self.worker.start()
+        self._collect()
+
+    def on_unmount(self) -> None:
+        """End the worker, and remember the layout and the history."""
+        self.worker.stop()
+        self.command_line.save_history()
+        settings.save_layout(self._layout._replace(tab=self._tab))
+
+    @property
+    def log_pane(self) -> LogPane:
+        log = self._panes["log"]
+        assert isinstance(log, LogPane)
+        return log
+
+    @property
+    def panes(self) -> dict[str, Pane]:
+        """Return the panes by id, in the order of the screen."""
+        return {name: self._panes[name] for name, _, _ in (*LEFT, *RIGHT) if name in self._panes}
+
+    @property
+    def visible_panes(self) -> list[Pane]:
+        """Return the panes that are on the screen."""
+        return [pane for pane in self.panes.values() if pane.display]
+
+    @property
+    def narrow(self) -> bool:
+        """Tell whether the terminal is too small for all panes at once."""
+        return self.size.width < NARROW[0] or self.size.height < NARROW[1]
+
+    def on_resize(self, event: Resize) -> None:
+        """Go over to tabs, or back."""
+        self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        """Show the panes that the size, the tab and the zoom leave."""
+        narrow = self.narrow
+        shown = {self._zoomed} if self._zoomed else set(TABS[self._tab]) if narrow else set(self._panes)
+        for name, pane in self._panes.items():
+            pane.display = name in shown
+        for side, panes in (("#left", LEFT), ("#right", RIGHT)):
+            self.query_one(side).display = any(name in shown for name, _, _ in panes)
+        single = narrow or bool(self._zoomed)
+        self.query_one("#body").set_class(single, "-tabs")
+        self.query_one("#left").styles.width = "100%" if single else f"{self._layout.left}%"
+        tabs = self.tab_line
+        tabs.display = narrow
+        tabs.choose(list(TABS).index(self._tab))
+        if self.focused is None or (isinstance(self.focused, Pane) and not self.focused.display):
+            self.action_focus_panes()
+        self.call_after_refresh(self._collect)
+
+    # --- the worker --------------------------------------------------------------------------------------------------
+
+    def _say(self, item: Any) -> None:
+        self.post_message(_Said(item))
+
+    def on__said(self, message: _Said) -> None:
+        """Take what the worker says."""
+        item = message.item
+        if isinstance(item, Fresh):
+            self._show()
+        elif isinstance(item, Finished):
+            done = item.done
+            self.log_pane.add(done)
+            status = self.status_line
+            if done.reason:
+                status.reason = {"step": "stopped", "line": "stopped", "until": "stopped"}.get(done.reason, done.reason)
+            if done.error and "log" not in {pane.id for pane in self.visible_panes}:
+                self.notify(done.error, severity="error")
+            if done.name == "quit":
+                self.exit(0)
+        elif isinstance(item, Completed):
+            choices = self.command_line.completed(item.line, item.words)
+            if choices:
+                self.log_pane.note(((choices, "dim"),))
+        elif isinstance(item, Answered):
+            item.receive(item.answer)
+        elif isinstance(item, Broke):
+            raise item.error
+
+    def _show(self) -> None:
+        """Show the newest snapshot in every visible pane."""
+        now = thread_time()
+        snapshot = self.worker.take(now - self._cpu)
+        self._cpu = now
+        if snapshot is None:
+            return
+        self.snapshot = snapshot
+        status = self.status_line
+        status.rate = self.worker.rate
+        status.findings = len(snapshot.get(Findings(), ()))
+        status.show(snapshot)
+        core, engine = snapshot.state.focus
+        self.command_line.set_prompt(f"(nc{core} {label(engine).lower()}) › ")
+        for pane in self.visible_panes:
+            pane.show(snapshot)
+
+    def _collect(self) -> None:
+        """Hand the questions of the visible panes to the worker."""
+        self._collecting = False
+        questions = [Findings(), *(each for pane in self.visible_panes for each in pane.questions())]
+        self.worker.ask(tuple(dict.fromkeys(questions)))
+
+    def on_pane_asks(self, message: Pane.Asks) -> None:
+        """Collect questions once for all panes that ask at the same time."""
+        message.stop()
+        if not self._collecting:
+            self._collecting = True
+            self.call_later(self._collect)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Remember which pane had the keyboard."""
+        if isinstance(event.widget, Pane):
+            self._last_pane = event.widget
+
+    # --- what panes and the command line say -------------------------------------------------------------------------
+
+    def on_selected(self, message: Selected) -> None:
+        """Tell every pane what is chosen; for an instruction, find out what it reads and writes first."""
+        message.stop()
+        chosen = Selection(message.kind, message.value)
+        if message.kind == "instruction":
+            core, engine, pc = message.value
+
+            def found(answer: Any) -> None:
+                if isinstance(answer, NeuronError):
+                    self.log_pane.note(((str(answer), "bad"),))
+                    self._choose(chosen)
+                else:
+                    self._choose(chosen._replace(reads=answer[0], writes=answer[1]))
+
+            self.worker.answer_once(Touched(core, engine, pc), found)
+        else:
+            self._choose(chosen)
+
+    def _choose(self, selection: Selection) -> None:
+        self.selection = selection
+        for pane in self._panes.values():
+            pane.choose(selection)
+        if self.snapshot is not None:
+            for pane in self.visible_panes:
+                pane.show(self.snapshot)
+
+    def on_command(self, message: Command) -> None:
+        """Carry out what a pane asks for."""
+        message.stop()
+        self.worker.carry_out(message.text)
+
+    def on_typed(self, message: Typed) -> None:
+        """Carry out a typed line; an empty one repeats the last, one that begins with / searches."""
+        message.stop()
+        text = message.text or self._last
+        if self._block:
+            self._block.append(text)
+            if text == "end":
+                self.worker.carry_out("\n".join(self._block))
+                self._block = []
+        elif text.startswith("/"):
+            self._search(text[1:] or self._searched)
+            self.action_focus_panes()
+        elif is_block(text):
+            self._block = [text]
+            self.log_pane.note((("commands to carry out at the stop, one a line; end ends them", "dim"),))
+        elif text:
+            self._last = text if text.split()[0] in _REPEATED or text.split()[0] in ("s", "si", "n", "c") else ""
+            self.worker.carry_out(text)
+
+    def on_completing(self, message: Completing) -> None:
+        """Ask the session what a word may become."""
+        message.stop()
+        self.worker.complete(message.line)
+
+    def on_status_line_back(self, message: StatusLine.Back) -> None:
+        """Give the keyboard back where jump mode has ended without a choice."""
+        message.stop()
+        self.action_focus_panes()
+
+    def on_tab_line_chosen(self, message: TabLine.Chosen) -> None:
+        """Open the tab that was clicked."""
+        self.action_tab(message.number)

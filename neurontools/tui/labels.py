@@ -1,0 +1,12 @@
+"""How engines and queues are called on the screen."""
+
+from __future__ import annotations
+
+from emulator.session.names import is_engine, short_engine
+
+__all__ = ["label"]
+
+
+def label(name: str) -> str:
+    """Return the short name of an engine in capitals, the name of a queue as it is."""
+    return short_engine(name).upper() if is_engine(name) else name

@@ -1,0 +1,167 @@
+"""A pane of lines: painted one by one from plain parts, repainted only where they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.events import Click, Resize
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from neurontools.tui.pane import Pane
+
+__all__ = ["LinesPane", "Parts"]
+
+# A line: texts with the role that colours each ("" plain, "dim", "good", "bad", "warm", "name", "mark", "value").
+Parts = tuple[tuple[str, str], ...]
+_NOTHING: Parts = ()
+
+
+class LinesPane(Pane, ScrollView):
+    """Lines under a cursor. Subclasses give `set_lines` the lines, and say in `enter` what choosing one means."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"lines--{role}" for role in ("cursor", "dim", "good", "bad", "warm", "name", "mark", "value")
+    }
+    DEFAULT_CSS = """
+    LinesPane {
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .lines--cursor { background: $block-cursor-blurred-background; }
+        &:focus > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+        & > .lines--dim { color: $text-muted; }
+        & > .lines--good { color: $text-success; }
+        & > .lines--bad { color: $text-error; text-style: bold; }
+        & > .lines--warm { color: $text-warning; }
+        & > .lines--name { color: $text-accent; text-style: bold; }
+        & > .lines--mark { color: $text-primary; text-style: bold; }
+        & > .lines--value { color: $text-secondary; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "cursor(-1)", "up", show=False),
+        Binding("down", "cursor(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("home", "cursor(-1000000000)", "first line", show=False),
+        Binding("end", "cursor(1000000000)", "last line", show=False),
+        Binding("enter", "enter", "choose", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines: Sequence[Parts] = ()
+        self.cursor = 0
+        self.columns = 0  # to the right of the first one shown
+        self._strips: LRUCache[tuple[Parts, int, int, bool, bool], Strip] = LRUCache(512)
+
+    # --- what subclasses use -----------------------------------------------------------------------------------------
+
+    def set_lines(self, lines: Sequence[Parts]) -> None:
+        """Show these lines; those that differ from the ones before are repainted."""
+        before, self.lines = self.lines, lines
+        if len(before) != len(lines):
+            self.virtual_size = Size(self.size.width, len(lines))
+            self.cursor = max(0, min(self.cursor, len(lines) - 1))
+        top = int(self.scroll_offset.y)
+        for y in range(self.size.height):
+            old = before[top + y] if top + y < len(before) else _NOTHING
+            new = lines[top + y] if top + y < len(lines) else _NOTHING
+            if old != new:
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def reveal(self, index: int, margin: int = 1) -> None:
+        """Scroll as little as needed to see a line; a line far away goes to the middle."""
+        height, top = self.size.height, int(self.scroll_offset.y)
+        if height <= 0 or top + margin <= index < top + height - margin:
+            return
+        far = not top - height <= index < top + 2 * height
+        target = index - height // 2 if far else index - margin if index < top + margin else index - height + 1 + margin
+        self.scroll_to(y=max(0, target), animate=False, force=True)
+
+    def move_cursor(self, index: int) -> None:
+        """Put the cursor on a line and scroll there."""
+        index = max(0, min(index, len(self.lines) - 1))
+        if index != self.cursor:
+            before, self.cursor = self.cursor, index
+            self._repaint(before)
+            self._repaint(index)
+        self.reveal(index, 0)
+
+    def enter(self, index: int, column: int | None = None) -> None:
+        """Do what choosing a line means; `column` is where it was clicked."""
+
+    # --- what Textual calls ------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line as it is on the screen."""
+        index, width = int(self.scroll_offset.y) + y, self.size.width
+        base = self.rich_style
+        if index >= len(self.lines):
+            return Strip.blank(width, base)
+        here = index == self.cursor and self.has_focus
+        key = (self.lines[index], width, self.columns, here, index == self.cursor)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._strip(self.lines[index], width, base, index == self.cursor)
+        return strip
+
+    def _strip(self, parts: Parts, width: int, base: Style, cursor: bool) -> Strip:
+        segments = [
+            Segment(text, base + self.get_component_rich_style(f"lines--{role}", partial=True) if role else base)
+            for text, role in parts
+        ]
+        strip = Strip(segments).crop(self.columns, self.columns + width).extend_cell_length(width, base)
+        if cursor and self.has_focus:
+            style = self.get_component_rich_style("lines--cursor", partial=True)
+            strip = Strip([Segment(s.text, (s.style or base) + style) for s in strip], width)
+        return strip
+
+    def notify_style_update(self) -> None:
+        """Forget painted lines when colours change."""
+        super().notify_style_update()
+        self._strips.clear()
+
+    def on_resize(self, event: Resize) -> None:
+        """Fit the scrolled area to the new width and ask again: more or fewer lines are seen."""
+        self.virtual_size = Size(self.size.width, len(self.lines))
+        self.ask()
+
+    def on_focus(self) -> None:
+        """Show the cursor."""
+        self._repaint(self.cursor)
+
+    def on_blur(self) -> None:
+        """Hide the cursor."""
+        self._repaint(self.cursor)
+
+    def on_click(self, event: Click) -> None:
+        """Choose the line under the mouse."""
+        offset = event.get_content_offset(self)
+        if offset is not None and int(self.scroll_offset.y) + offset.y < len(self.lines):
+            self.move_cursor(int(self.scroll_offset.y) + offset.y)
+            self.enter(self.cursor, offset.x + self.columns)
+
+    def action_cursor(self, by: int) -> None:
+        """Move the cursor by lines."""
+        self.move_cursor(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by screens."""
+        self.move_cursor(self.cursor + by * max(1, self.size.height - 1))
+
+    def action_enter(self) -> None:
+        """Choose the line under the cursor."""
+        if self.lines:
+            self.enter(self.cursor)
+
+    def _repaint(self, index: int) -> None:
+        y = index - int(self.scroll_offset.y)
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))

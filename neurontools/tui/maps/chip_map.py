@@ -1,0 +1,434 @@
+"""A map of an on-chip memory: partitions down, bytes across, a cell for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Region as Area
+from textual.strip import Strip
+
+from emulator.events import Region
+from emulator.session.byte_facts import ByteFacts
+from emulator.session.maps import MODES, MapCells, cells_of_regions
+from formats.dtypes import Dtype
+from neurontools.render.looks import BOTH, GLYPHS, READ, WRITTEN, Look, looks_of
+from neurontools.render.table import bytes_text, duration
+from neurontools.tui.maps.colours import styles_of
+from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
+from neurontools.tui.maps.questions import Cells, Extent, ExtentAnswer, Facts
+from neurontools.tui.maps.view import View, fitting
+from neurontools.tui.pane import Command, Pane, Question, Selected, Selection, Snapshot
+
+__all__ = ["GUTTER", "ChipMap"]
+
+GUTTER = 4     # columns of partition numbers
+_DTYPES = (Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT8E4, Dtype.FLOAT8E5, Dtype.INT32, Dtype.INT16,
+           Dtype.INT8, Dtype.UINT8)  # fmt: skip
+_BOLD, _DIM = Style(bold=True), Style(dim=True)
+
+
+class ChipMap(Pane):
+    """Subclasses name the memory in `SPACE` and `TITLE`."""
+
+    SPACE: ClassVar[str] = "SBUF"
+    RULED: ClassVar[bool] = False   # what a pane with one line above its cells shows there
+    HELP: ClassVar[str] = ("cells are coloured by tensor, age of the last write, value or written-ness; the last line "
+                           "tells of the cell under the cursor")  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1, 0)", "a row up", show=False),
+        Binding("down", "move(1, 0)", "a row down", show=False),
+        Binding("left", "move(0, -1)", "a cell to the left", show=False),
+        Binding("right", "move(0, 1)", "a cell to the right", show=False),
+        Binding("pageup", "page(-1, 0)", "a page up", show=False),
+        Binding("pagedown", "page(1, 0)", "a page down", show=False),
+        Binding("shift+left", "page(0, -1)", "a page to the left", show=False),
+        Binding("shift+right", "page(0, 1)", "a page to the right", show=False),
+        Binding("home", "move(0, -1000000)", "first byte", show=False),
+        Binding("end", "move(0, 1000000)", "last byte", show=False),
+        Binding("plus,equals_sign", "zoom(1)", "fewer bytes a cell", show=False),
+        Binding("minus", "zoom(-1)", "more bytes a cell", show=False),
+        Binding("x", "stretch(1)", "fewer partitions a cell", show=False),
+        Binding("X", "stretch(-1)", "more partitions a cell", show=False),
+        Binding("0", "fit", "show what the tiles take, or everything", show=False),
+        Binding("v", "mode(1)", "colour by the next: tensor, age, value, unwritten", show=False),
+        Binding("V", "mode(-1)", "colour by the one before", show=False),
+        Binding("d", "dtype(1)", "values as the next element type", show=False),
+        Binding("D", "dtype(-1)", "values as the one before", show=False),
+        Binding("a", "figure", "values by largest magnitude or by mean", show=False),
+        Binding("enter", "choose", "choose the bytes of the cell", show=False),
+        Binding("o", "open", "choose the tensor under the cursor", show=False),
+        Binding("l", "last_write", "print what wrote there last", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.mode, self.dtype, self.figure = MODES[0], Dtype.FLOAT32, "absmax"
+        self.core = 0
+        self.view: View | None = None
+        self.cells: MapCells | None = None
+        self.facts: ByteFacts | None = None
+        self.selection = Selection()
+        self._extent: ExtentAnswer | None = None
+        self._whole = self._zoomed = False
+        self._look: Look | None = None
+        self._lines: dict[int, Strip] = {}
+        self._base: Style | None = None
+
+    # --- questions and answers ---------------------------------------------------------------------------------------
+
+    @property
+    def chrome(self) -> tuple[int, int]:
+        """Return how many lines stand above and below the cells; a low pane goes without."""
+        height = self.size.height
+        return (0 if height < 3 else 1 if height < 7 else 2), (0 if height < 6 else 1 if height < 9 else 2)
+
+    @property
+    def under(self) -> Region | None:
+        """Return the bytes of the cell under the cursor."""
+        return None if self.view is None else Region(self.SPACE, self.core, *self.view.cell)
+
+    def questions(self) -> tuple[Question, ...]:
+        """Ask for the window and the cell under the cursor."""
+        if self.view is None:
+            return (Extent(self.SPACE, self.core),)
+        facts = (Facts(self.under),) if self.under is not None and self.chrome[1] else ()
+        return (self._question(), *facts)
+
+    def _question(self) -> Cells:
+        assert self.view is not None
+        # Element type and figure change values only: one question less to answer in the other modes.
+        values = self.mode == "value"
+        return Cells(self.view.window(self.SPACE, self.core), self.mode, self.dtype if values else Dtype.FLOAT32,
+                     self.figure if values else "absmax")  # fmt: skip
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show the map of a snapshot; lines that did not change stay as they are painted."""
+        if snapshot.state.focus[0] != self.core:
+            self.core, self.view, self._extent = snapshot.state.focus[0], None, None
+            self.ask()
+            return
+        if self.view is None:
+            self._extent = snapshot.get(Extent(self.SPACE, self.core))
+            self._begin()
+            return
+        cells, region = snapshot.get(self._question()), self.under
+        if cells is not None and cells is not self.cells:
+            self._take(cells)
+        facts = snapshot.get(Facts(region)) if region is not None else None
+        if facts is not None and facts != self.facts:
+            self.facts = facts
+            self._repaint(self.size.height - 1)
+
+    def _begin(self) -> None:
+        rows, columns = self._room()
+        if self._extent is None or rows < 1 or columns < 1:
+            return
+        extent = self._extent
+        self.view = View(extent.partitions, extent.nbytes, rows, columns)
+        self._fit()
+
+    def _room(self) -> tuple[int, int]:
+        above, below = self.chrome
+        return self.size.height - above - below, self.size.width - GUTTER
+
+    def _fit(self) -> None:
+        assert self.view is not None and self._extent is not None
+        extent = self._extent
+        used = (0, extent.nbytes) if self._whole else (extent.first, extent.behind)
+        self._see(fitting(self.view, *used))
+
+    def _see(self, view: View | None) -> None:
+        """Show another part, or move the cursor."""
+        if view is None or view == self.view:
+            return
+        before, self.view = self.view, view
+        if before is not None and before.window("", 0) == view.window("", 0):
+            above = self.chrome[0]
+            self._repaint(before.cursor[0] + above)
+            self._repaint(view.cursor[0] + above)
+        else:
+            # What is painted stays until the answer comes: nothing flickers.
+            self._look = self.cells = None
+        self.facts = None
+        self._repaint(self.size.height - 1)
+        self.ask()
+
+    def _take(self, cells: MapCells) -> None:
+        before, self.cells = self._look, cells
+        look = looks_of(cells.mode, cells.cells, cells.marked, cells.names, cells.events)
+        self._mark(look, cells)
+        self._look = look
+        if before is None or before.numbers.shape != look.numbers.shape:
+            self._repaint_all()
+            return
+        above = self.chrome[0]
+        for row in np.flatnonzero((before.numbers != look.numbers).any(axis=1)).tolist():
+            self._repaint(row + above)
+        if before.legend != look.legend:
+            self._repaint(self.size.height - 2)
+
+    def _mark(self, look: Look, cells: MapCells) -> None:
+        """Write over the cells that the chosen instruction reads and writes."""
+        reads = cells_of_regions(cells.window, self.selection.reads)
+        writes = cells_of_regions(cells.window, self.selection.writes)
+        look.numbers[reads] = READ
+        look.numbers[writes] = WRITTEN
+        look.numbers[reads & writes] = BOTH
+
+    def choose(self, selection: Selection) -> None:
+        """Mark the bytes of an instruction; go to chosen bytes of this memory."""
+        self.selection = selection
+        if selection.kind == "bytes" and self.view is not None:
+            space, core, partition, _, byte, _ = selection.value
+            here = self.view.cell
+            if (space, core) == (self.SPACE, self.core) and not (
+                here[0] <= partition < here[0] + here[1] and here[2] <= byte < here[2] + here[3]
+            ):
+                self._see(self.view.at(partition, byte))
+        if self.cells is not None:
+            self._look = None
+            self._take(self.cells)
+
+    # --- painting ----------------------------------------------------------------------------------------------------
+
+    def _repaint(self, y: int) -> None:
+        if 0 <= y < self.size.height:
+            self._lines.pop(y, None)
+            self.refresh(Area(0, y, self.size.width, 1))
+
+    def _repaint_all(self) -> None:
+        self._lines.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Forget painted lines when colours change."""
+        super().notify_style_update()
+        self._lines.clear()
+        self._base = None
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line as it is on the screen."""
+        strip = self._lines.get(y)
+        if strip is None:
+            if self._base is None:
+                self._base = self.rich_style    # it costs as much as a line
+            strip = self._lines[y] = self._line(y, self.size.width, self._base)
+        return strip
+
+    def _line(self, y: int, width: int, base: Style) -> Strip:
+        above, below = self.chrome
+        bottom = self.size.height - below
+        if y < above:
+            ruler = y == 1 or (above == 1 and self.RULED)
+            return text_strip(self._ruler(base) if ruler else self._head(base), width, base)
+        if y >= bottom:
+            last = y == self.size.height - 1
+            return text_strip(self._cursor_line(base) if last else self._legend(base), width, base)
+        row = y - above
+        if self.view is None or self._look is None or row >= self._look.numbers.shape[0]:
+            return Strip.blank(width, base)
+        partition = self.view.partition + row * self.view.row_step
+        at, column = self.view.cursor
+        styles = on(base, self.mode, palette_of(self.app))
+        gutter = ((f"{partition:>3} ", base + _DIM),)
+        return paint_row(gutter, self._look.numbers[row], styles, base, width,
+                         column if at == row else -1, self._chosen(row), self._labels(row))  # fmt: skip
+
+    def _chosen(self, row: int) -> np.ndarray | None:
+        assert self.cells is not None
+        if self.selection.kind != "bytes" or self.selection.value[:2] != (self.SPACE, self.core):
+            return None
+        found = cells_of_regions(self.cells.window, (Region(*self.selection.value),))[row]
+        return found if found.any() else None
+
+    def _labels(self, row: int) -> list[tuple[int, str]]:
+        """Return the names of tiles whose first row this is, with their cells, where they fit."""
+        assert self.cells is not None and self._look is not None
+        if self.mode != "tensor":
+            return []
+        numbers, cells = self._look.numbers, self.cells.cells
+        line, found = cells[row], []
+        for start, end in pairwise((0, *(np.flatnonzero(line[1:] != line[:-1]) + 1).tolist(), line.size)):
+            if start == end or line[start] < 0 or (row and cells[row - 1, start] == line[start]):
+                continue
+            name = self.cells.names[line[start]]
+            marked = (numbers[row, start:end] >= READ) & (numbers[row, start:end] <= BOTH)
+            if len(name) <= end - start and not marked.any():
+                found.append((start, name))
+        return found
+
+    def _head(self, base: Style) -> tuple[tuple[str, Style], ...]:
+        if self.view is None:
+            return (("", base),)
+        view = self.view
+        what = self.mode if self.mode != "value" else f"{self.figure} of {self.dtype.spelling}"
+        end = min(view.byte + view.columns * view.byte_step, view.nbytes)
+        last = min(view.partition + view.rows * view.row_step, view.partitions)
+        return (
+            (f"by {what}", base + _BOLD),
+            (f" · {view.partition}:{last}, {view.byte:#x}:{end:#x} of {view.nbytes:#x}", base),
+            (f" · a cell is {view.row_step} × {bytes_text(view.byte_step)}", base + _DIM),
+        )
+
+    def _ruler(self, base: Style) -> tuple[tuple[str, Style], ...]:
+        if self.view is None:
+            return (("", base),)
+        view, line = self.view, ""
+        for column in range(0, view.columns, 12):
+            byte = view.byte + column * view.byte_step
+            if byte < view.nbytes:
+                line += f"╵{byte:#x}".ljust(12)
+        return ((" " * GUTTER, base), (line, base + _DIM))
+
+    def _legend(self, base: Style) -> tuple[tuple[str, Style], ...]:
+        styles = styles_of(self.mode, palette_of(self.app))
+        entries = () if self._look is None else self._look.legend
+        if self.selection.reads or self.selection.writes:
+            entries = ((READ, "read"), (WRITTEN, "written"), (BOTH, "both"), *entries)
+        kept = "" if self.cells is None or self.cells.kept or self.mode != "age" else "no journal tells when  "
+        parts = [(kept, base)]
+        for number, text in entries:
+            parts += [(str(GLYPHS[number]), base + styles[number]), (f" {text}  ", base + _DIM)]
+        return tuple(parts)
+
+    def _cursor_line(self, base: Style) -> tuple[tuple[str, Style], ...]:
+        region, facts = self.under, self.facts
+        if region is None:
+            return (("", base),)
+        rows = f"p{region.first}" + (f"-{region.first + region.partitions - 1}" if region.partitions > 1 else "")
+        parts = [(f"{rows} {region.byte:#x}", base + _BOLD)]
+        if facts is None or facts.region != region:
+            return tuple(parts)
+        if facts.tile:
+            place = ", ".join(map(str, facts.element))
+            value = "unwritten" if facts.value is None else f"{facts.value:.5g}"
+            parts += [(f"  {facts.tile}", base + _BOLD), (f"[{place}] {facts.dtype} {value}", base)]
+        elif not facts.written:
+            parts += [("  unwritten", base + _DIM)]
+        if facts.owner is not None and facts.number is not None:
+            _, engine, pc, _ = facts.owner
+            line = f" {Path(facts.source.file or '').name}:{facts.source.line}" if facts.source is not None else ""
+            parts += [(f"  ← #{facts.number} {duration(facts.time_ps or 0)} {engine} pc {pc}", base),
+                      (f"{line} {facts.text}", base + _DIM)]  # fmt: skip
+        return tuple(parts)
+
+    # --- keys and mouse ----------------------------------------------------------------------------------------------
+
+    def on_resize(self, event: Resize) -> None:
+        """Show as much as fits."""
+        rows, columns = self._room()
+        self._lines.clear()
+        if self.view is None:
+            self._begin()
+        elif rows > 0 and columns > 0:
+            self.view = self.view.resized(rows, columns)
+            if not self._zoomed:
+                self._fit()
+        self.cells = self._look = None
+        self.refresh()
+        self.ask()
+
+    def action_move(self, rows: int, columns: int) -> None:
+        """Move the cursor by cells."""
+        if self.view is not None:
+            self._see(self.view.moved(rows, columns))
+
+    def action_page(self, rows: int, columns: int) -> None:
+        """Move by what the pane shows."""
+        if self.view is not None:
+            view = self.view
+            self._see(view.moved(rows * view.rows, columns * view.columns))
+
+    def action_zoom(self, by: int) -> None:
+        """Make cells smaller or larger along the bytes."""
+        self._zoomed = True
+        self._see(self.view and self.view.zoomed(by))
+
+    def action_stretch(self, by: int) -> None:
+        """Make cells smaller or larger along the partitions."""
+        self._zoomed = True
+        self._see(self.view and self.view.stretched(by))
+
+    def action_fit(self) -> None:
+        """Show what the tiles take, or everything."""
+        if self.view is not None:
+            before, self._zoomed = self.view, False
+            self._fit()
+            if self.view == before:
+                self._whole = not self._whole
+                self._fit()
+
+    def _changed(self) -> None:
+        self._look = self.cells = None
+        self._repaint_all()
+        self.ask()
+
+    def action_mode(self, by: int) -> None:
+        """Colour by something else."""
+        self.mode = MODES[(MODES.index(self.mode) + by) % len(MODES)]
+        self._changed()
+
+    def action_dtype(self, by: int) -> None:
+        """Take the bytes for elements of another type, and colour by value."""
+        if self.mode == "value":
+            self.dtype = _DTYPES[(_DTYPES.index(self.dtype) + by) % len(_DTYPES)]
+        self.mode = "value"
+        self._changed()
+
+    def action_figure(self) -> None:
+        """Go over from the largest magnitude to the mean, or back."""
+        if self.mode == "value":
+            self.figure = "mean" if self.figure == "absmax" else "absmax"
+        self.mode = "value"
+        self._changed()
+
+    def action_choose(self) -> None:
+        """Choose the bytes under the cursor."""
+        region = self.under
+        if region is not None:
+            self.post_message(Selected("bytes", tuple(region[:6])))
+
+    def action_open(self) -> None:
+        """Choose the tensor under the cursor."""
+        if self.facts is not None and self.facts.tile:
+            self.post_message(Selected("tensor", self.facts.tile))
+
+    def action_last_write(self) -> None:
+        """Print what wrote last into the first partition of the cell."""
+        region = self.under
+        if region is not None:
+            place = f"nc{region.core} {region.space.lower()}:{region.first}:{region.byte:#x}"
+            self.post_message(Command(f"last-write {place}, {region.nbytes}"))
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor under the mouse; a second click chooses the bytes."""
+        offset = event.get_content_offset(self)
+        view = self.view
+        if offset is None or view is None:
+            return
+        row, column = offset.y - self.chrome[0], offset.x - GUTTER
+        if not (0 <= row < view.rows and 0 <= column < view.columns):
+            return
+        partition, byte = view.partition + row * view.row_step, view.byte + column * view.byte_step
+        if partition < view.partitions and byte < view.nbytes:
+            again = view.cursor == (row, column)
+            self._see(replace(view, cursor_partition=partition, cursor_byte=byte))
+            if again:
+                self.action_choose()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Scroll, or with Ctrl zoom out."""
+        event.stop()
+        self.action_zoom(-1) if event.ctrl else self.action_move(3, 0)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Scroll, or with Ctrl zoom in."""
+        event.stop()
+        self.action_zoom(1) if event.ctrl else self.action_move(-3, 0)

@@ -1,0 +1,39 @@
+"""PSUM by banks, live."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+
+from neurontools.tui.maps.chip_map import GUTTER, ChipMap
+
+__all__ = ["PsumMap"]
+
+_BANK = 2048    # bytes of a partition in one bank
+_DIM = Style(dim=True)
+
+
+class PsumMap(ChipMap):
+    """128 partitions of PSUM; the ruler counts banks."""
+
+    TITLE: ClassVar[str] = "PSUM"
+    TWIN: ClassVar[str] = "info map psum tensor"
+    SPACE: ClassVar[str] = "PSUM"
+    RULED: ClassVar[bool] = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._whole = True  # every bank at once
+
+    def _ruler(self, base: Style) -> tuple[tuple[str, Style], ...]:
+        if self.view is None:
+            return (("", base),)
+        view, line = self.view, ""
+        for column in range(view.columns):
+            byte = view.byte + column * view.byte_step
+            if byte >= view.nbytes:
+                break
+            if byte % _BANK < view.byte_step:
+                line = line[:column].ljust(column) + f"╵bank {byte // _BANK}"
+        return ((" " * GUTTER, base), (line, base + _DIM))

@@ -1,0 +1,100 @@
+"""What the maps ask: a window in cells, the facts of some bytes, variables, a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formats.dtypes import Dtype
+
+if TYPE_CHECKING:
+    from emulator.events import Region
+    from emulator.session import Session
+    from emulator.session.byte_facts import ByteFacts, Variable
+    from emulator.session.maps import MapCells, Window
+    from emulator.session.tile_view import TileView
+
+__all__ = ["Cells", "Extent", "ExtentAnswer", "Facts", "TensorTable", "Variables"]
+
+
+@dataclass(frozen=True)
+class ExtentAnswer:
+    """Size of a memory, and the bytes of each partition that the program's tiles lie in: all where it has none."""
+
+    partitions: int
+    nbytes: int
+    first: int
+    behind: int
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large a memory of a core is, and what of it the program uses."""
+
+    space: str
+    core: int
+
+    def answer(self, session: Session) -> ExtentAnswer:
+        """Return it; it does not change while the program runs."""
+        from emulator.session.maps import maps_of
+
+        rows, width = maps_of(session).size(self.space, self.core)
+        return ExtentAnswer(rows, width, *maps_of(session).used(self.space, self.core))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A window of a memory; see `emulator.session.maps`."""
+
+    window: Window
+    mode: str
+    dtype: Dtype
+    figure: str
+
+    def answer(self, session: Session) -> MapCells:
+        """Return the map."""
+        from emulator.session.maps import maps_of
+
+        return maps_of(session).cells(self.window, self.mode, self.dtype, self.figure)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of some bytes."""
+
+    region: Region
+
+    def answer(self, session: Session) -> ByteFacts:
+        """Return it."""
+        from emulator.session.byte_facts import facts_of
+
+        return facts_of(session, self.region)
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What HBM holds, each variable's written-ness in `parts` parts."""
+
+    parts: int
+
+    def answer(self, session: Session) -> tuple[Variable, ...]:
+        """Return it by address."""
+        from emulator.session.byte_facts import variables_of
+
+        return variables_of(session, self.parts)
+
+
+@dataclass(frozen=True)
+class TensorTable:
+    """A tensor or slice; see `emulator.session.tile_view`."""
+
+    text: str
+    dtype: Dtype | None
+    window: tuple[int, int, int, int]
+    heat: tuple[int, int]
+
+    def answer(self, session: Session) -> TileView:
+        """Return it as it is now."""
+        from emulator.session.tile_view import view_tile
+
+        return view_tile(session, self.text, self.dtype, self.window, self.heat)

@@ -1,0 +1,119 @@
+"""What a pane is: it asks questions, the worker answers them all at one moment, the pane shows the answers.
+
+Panes never touch the session: the worker thread owns it, and the emulator moves while the screen is painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from textual.message import Message
+from textual.widget import Widget
+
+from formats.errors import NeuronError
+
+if TYPE_CHECKING:
+    from emulator.events import Region
+    from emulator.session import Session, State
+
+__all__ = ["Command", "Pane", "Question", "Selected", "Selection", "Snapshot"]
+
+
+@runtime_checkable
+class Question(Protocol):
+    """Something a pane wants to know: a frozen dataclass (a NamedTuple equals any other one with the same values).
+
+    `answer` runs on the worker thread between two completions; it reads and changes nothing. Where a class sets
+    `STANDING = True`, its questions are answered only where the device stands still; a run shows the answer before.
+    """
+
+    def answer(self, session: Session) -> Any:
+        """Return the answer as a value that shares nothing with the device; NeuronError where there is none."""
+
+
+class Selection(NamedTuple):
+    """What a person has chosen; `reads` and `writes` are the bytes of an instruction.
+
+    `kind` and `value` are "instruction" (core, engine, pc), "bytes" (space, core, first partition, partitions, byte,
+    nbytes; of HBM core and partition are 0 and byte is the device address), "tensor" name, "semaphore" (core,
+    "semaphore" or "event", number), "queue" (core, name), "line" (file, line), or "" where nothing is chosen.
+    """
+
+    kind: str = ""
+    value: Any = None
+    reads: tuple[Region, ...] = ()
+    writes: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The session at one moment: its state, and the answers to what the panes asked.
+
+    An answer that could not be given is the NeuronError that says why. `running` tells that the device is moving,
+    `post_mortem` that it is a core dump and cannot; `serial` counts snapshots.
+    """
+
+    state: State
+    answers: Mapping[Question, Any]
+    serial: int = 0
+    running: bool = False
+    post_mortem: bool = False
+
+    def get(self, question: Question, default: Any = None) -> Any:
+        """Return an answer; `default` where it was not asked or could not be given."""
+        found = self.answers.get(question, default)
+        return default if isinstance(found, NeuronError) else found
+
+    def error(self, question: Question) -> str:
+        """Return why a question could not be answered, "" where it was."""
+        found = self.answers.get(question)
+        return str(found) if isinstance(found, NeuronError) else ""
+
+
+class Selected(Message):
+    """Somebody chose something in a pane; see `Selection` for kinds and values."""
+
+    def __init__(self, kind: str, value: Any) -> None:
+        self.kind, self.value = kind, value
+        super().__init__()
+
+
+class Command(Message):
+    """A line of the debugger's language to carry out, as if it had been typed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__()
+
+
+class Pane(Widget, can_focus=True):
+    """One pane. `TITLE` stands in its border, `TWIN` is the command line that gives the same as JSON.
+
+    For a pane that scrolls by itself: `class Listing(Pane, ScrollView)`.
+    """
+
+    TITLE: ClassVar[str] = ""
+    TWIN: ClassVar[str] = ""
+
+    class Asks(Message):
+        """What a pane wants to know has changed (it scrolled, zoomed, was resized): the app collects questions anew."""
+
+    def on_mount(self) -> None:
+        """Write the title into the border."""
+        self.border_title = self.TITLE
+
+    def questions(self) -> tuple[Question, ...]:
+        """Return what the pane needs to know for its present size, scroll and zoom; called for visible panes only."""
+        return ()
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take over a snapshot, on the UI thread; refresh only what changed. Own questions may still be unanswered."""
+
+    def choose(self, selection: Selection) -> None:
+        """Take note of what is chosen in any pane, with the bytes it reads and writes."""
+
+    def ask(self) -> None:
+        """Have `questions` collected again and answered soon; call it when they changed."""
+        self.post_message(self.Asks())

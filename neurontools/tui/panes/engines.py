@@ -1,0 +1,117 @@
+"""Engines: what each does, what it will do next, and what it waits for, with who could end the wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from emulator.session.names import short_engine
+from neurontools.render.table import duration
+from neurontools.tui.labels import label
+from neurontools.tui.lines import LinesPane, Parts
+from neurontools.tui.pane import Command, Question, Selected, Snapshot
+from neurontools.tui.questions import Engines, EnginesAnswer
+
+if TYPE_CHECKING:
+    from emulator.session.blockers import Blocker
+    from emulator.session.results import DisassemblyRow, EngineRow
+
+__all__ = ["EnginesPane"]
+
+_ENGINES = 5
+_ICONS = {
+    "running": ("▶ run ", "good"),
+    "waiting": ("⏸ wait", "warm"),
+    "idle": ("· idle", "dim"),
+    "done": ("✓ done", "dim"),
+    "stuck": ("✗ stop", "bad"),
+}
+
+
+class EnginesPane(LinesPane):
+    """Two lines an engine or more: state, pc and oldest word; then its wait, or the words behind."""
+
+    TITLE = "ENGINES"
+    TWIN = "info engines"
+    HELP: ClassVar[str] = "enter: make the engine the focus and show what its word reads and writes"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: list[tuple[EngineRow, int]] = []
+
+    @property
+    def _each(self) -> int:
+        return max(2, self.size.height // _ENGINES)
+
+    def questions(self) -> tuple[Question, ...]:
+        """Ask for every engine."""
+        return (Engines(self._each),)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show engines in fixed lines, so that nothing moves while stepping."""
+        answer: EnginesAnswer | None = snapshot.get(Engines(self._each))
+        if answer is None:
+            return
+        lines: list[Parts] = []
+        self._rows = []
+        over = snapshot.state.outcome in ("fault", "hang")
+        for row, words, blocker in zip(*answer, strict=True):
+            block = [_head(row, words, over), *_below(row, words, blocker, self._each - 1)]
+            lines += block
+            self._rows += [(row, index) for index in range(len(block))]
+        self.set_lines(lines)
+
+    def enter(self, index: int, column: int | None = None) -> None:
+        """Focus the engine, and choose its word."""
+        if index < len(self._rows):
+            row = self._rows[index][0]
+            self.post_message(Command(f"focus nc{row.core} {short_engine(row.engine)}"))
+            self.post_message(Selected("instruction", (row.core, row.engine, row.pc)))
+
+
+def _head(row: EngineRow, words: tuple[DisassemblyRow, ...], over: bool) -> Parts:
+    icon, role = _ICONS.get("stuck" if over and row.state == "running" else row.state, ("?     ", "warm"))
+    name = label(row.engine)
+    parts = [
+        ("›" if row.focus else " ", "mark"),
+        (f"{name:<5}", "name"),
+        (icon, role),
+        (f" {row.pc:>6} ", "dim" if row.state == "done" else "value"),
+    ]
+    if row.state == "done":
+        return (*parts, (f"{row.completed} of {row.words} words" if row.words else "no words", "dim"))
+    return (*parts, *_word(words[0] if words else None, row.text or ""))
+
+
+def _word(word: DisassemblyRow | None, text: str) -> Parts:
+    mark = ("", "") if word is None or word.satisfied is None else ("✓ ", "good") if word.satisfied else ("✗ ", "warm")
+    stop = ("● ", "bad") if word is not None and word.breakpoints else ("", "")
+    return (stop, mark, (text, ""))
+
+
+def _below(row: EngineRow, words: tuple[DisassemblyRow, ...], blocker: Blocker | None, count: int) -> list[Parts]:
+    lines: list[Parts] = []
+    if row.state == "waiting" and row.waits_for:
+        since = f"  since {duration(row.since_ps)}" if row.since_ps is not None else ""
+        at = f"pc {blocker.at}" if blocker is not None else ""
+        who = _who(blocker, row.core)
+        lines.append(((f"      {at:>7} waits ", "dim"), (row.waits_for, "warm"), *who, (since, "dim")))
+    for word in words[1:]:
+        lines.append(((f"             {word.pc:>6} ", "dim"), *_word(word, ""), (word.text, "dim")))
+    lines += [()] * count
+    return lines[:count]
+
+
+def _who(blocker: Blocker | None, core: int) -> Parts:
+    """Return who could end a wait, as the end of a line."""
+    if blocker is None:
+        return ()
+    if blocker.overshoot:
+        return (("  ← went past: only what lowers it can help", "bad"),)
+    if not blocker.pending:
+        if not blocker.done:
+            return (("  ← nobody: nothing in the program signals it", "bad"),)
+        return ((f"  ← nobody: {blocker.done} signalled, nothing more will", "bad"),)
+    state = f"behind pc {blocker.behind}" if blocker.state == "queued" else blocker.state
+    more = f" and {blocker.pending - 1} more" if blocker.pending > 1 else ""
+    other = f"nc{blocker.core} " if blocker.core != core else ""
+    return ((f"  ← {other}{label(blocker.engine)} pc {blocker.pc} ({state}){more}", "value"),)

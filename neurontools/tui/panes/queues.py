@@ -1,0 +1,84 @@
+"""DMA queues: how full each is, what moves, and the transfers of the chosen one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from neurontools.render.table import bytes_text
+from neurontools.tui.lines import LinesPane, Parts
+from neurontools.tui.pane import Question, Selected, Selection, Snapshot
+from neurontools.tui.questions import Queues, Transfers
+
+if TYPE_CHECKING:
+    from emulator.session.results import QueueRow
+
+__all__ = ["QueuesPane"]
+
+_BAR = 10
+
+
+class QueuesPane(LinesPane):
+    """One line a queue; the transfers of the chosen one stand below it."""
+
+    TITLE = "QUEUES"
+    TWIN = "info queues"
+    HELP: ClassVar[str] = "enter: show the transfers of a queue, or hide them"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._open: tuple[int, str] | None = None
+        self._rows: list[tuple[int, str] | None] = []
+
+    def questions(self) -> tuple[Question, ...]:
+        """Ask for the queues, and for the transfers of the chosen one."""
+        return (Queues(), *((Transfers(*self._open),) if self._open is not None else ()))
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show them."""
+        rows: tuple[QueueRow, ...] | None = snapshot.get(Queues())
+        if rows is None:
+            return
+        lines: list[Parts] = []
+        self._rows = []
+        wide = max((len(row.name) for row in rows), default=0)
+        for row in rows:
+            lines.append(_line(row, wide))
+            self._rows.append((row.core, row.name))
+            if (row.core, row.name) == self._open:
+                transfers = snapshot.get(Transfers(*self._open), ())
+                lines += [((f"   {text}", "dim"),) for text in transfers or ("no transfer is under way",)]
+                self._rows += [None] * (len(lines) - len(self._rows))
+        self.set_lines(lines or [(("no queues", "dim"),)])
+
+    def enter(self, index: int, column: int | None = None) -> None:
+        """Show or hide the transfers of a queue."""
+        key = self._rows[index] if index < len(self._rows) else None
+        if key is not None:
+            self._open = None if key == self._open else key
+            self.post_message(Selected("queue", key))
+            self.ask()
+
+    def choose(self, selection: Selection) -> None:
+        """Show the transfers of a queue that is chosen elsewhere."""
+        if selection.kind == "queue" and self._open is not None:
+            self._open = selection.value
+
+
+def _line(row: QueueRow, wide: int) -> Parts:
+    waiting = row.pending - row.moving
+    moving = min(row.moving, _BAR)
+    full = min(waiting, _BAR - moving)
+    tail = row.completed + row.pending
+    signals = " ".join(f"S[{number}]" for number in row.semaphores)
+    return (
+        (f"{row.name:<{wide}} ", "name"),
+        (f"{row.kind:<8}"[:8] + f"ring {row.ring:<2} ", "dim"),
+        ("▓" * moving, "good"),
+        ("▒" * full, "warm"),
+        ("░" * (_BAR - moving - full), "dim"),
+        (f" head {row.completed:<4} tail {tail:<4} ", ""),
+        (f"in flight {row.moving:<3}", "good" if row.moving else "dim"),
+        (f" {bytes_text(row.nbytes):>10}", ""),
+        (f"  {signals}", "dim"),
+        (f"  → {row.next}" if row.next else "", "dim"),
+    )

@@ -1,0 +1,85 @@
+"""Findings, faults and warnings; and the log of commands with what they said."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from textual.events import Resize
+
+from neurontools.tui.carry_out import Done
+from neurontools.tui.lines import LinesPane, Parts
+from neurontools.tui.pane import Question, Snapshot
+from neurontools.tui.questions import Findings
+
+__all__ = ["FindingsPane", "LogPane"]
+
+_KEPT = 5000  # lines of the log
+_BOLD = re.compile("\033\\[[0-9;]*m")
+
+
+class FindingsPane(LinesPane):
+    """What the checks found, the fault or hang that ended the run, and warnings."""
+
+    TITLE = "FINDINGS"
+    TWIN = "info findings"
+    HELP: ClassVar[str] = "faults and hangs first, then findings of the checks, then warnings"
+
+    def questions(self) -> tuple[Question, ...]:
+        """Ask for them."""
+        return (Findings(),)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show them in whole lines."""
+        found = snapshot.get(Findings())
+        if found is None:
+            return
+        self.border_title = f"FINDINGS {len(found)}" if found else "FINDINGS"
+        lines: list[Parts] = []
+        for kind, texts in found:
+            role = "bad" if kind in ("fault", "hang", "finding") else "warm"
+            lines += [
+                (("■ " if number == 0 else "  ", role), (text, role if number == 0 else ""))
+                for number, text in enumerate(texts)
+            ]
+        self.set_lines(lines or [(("none", "dim"),)])
+
+
+class LogPane(LinesPane):
+    """Commands and what they said; the newest stands below."""
+
+    TITLE = "LOG"
+    TWIN = "debug --commands '…'"
+    HELP: ClassVar[str] = "left, right: scroll sideways"
+
+    def add(self, done: Done) -> None:
+        """Add a command with its lines."""
+        if done.quiet and not done.error:
+            return
+        fresh: list[Parts] = [(("› ", "mark"), (done.text, "name"))] if done.text else []
+        fresh += [((_BOLD.sub("", text), "mark" if "\033" in text else ""),) for text in done.lines]
+        if done.error:
+            fresh.append(((done.error, "bad"),))
+        self.note(*fresh)
+
+    def note(self, *lines: Parts) -> None:
+        """Add lines."""
+        self.set_lines([*self.lines, *lines][-_KEPT:])
+        self.cursor = max(0, len(self.lines) - 1)
+        self._to_end()
+
+    def on_resize(self, event: Resize) -> None:
+        """Keep the newest line in sight."""
+        self.call_after_refresh(self._to_end)
+
+    def _to_end(self) -> None:
+        self.scroll_to(y=max(0, len(self.lines) - self.size.height), animate=False, force=True)
+
+    def find(self, text: str) -> bool:
+        """Move the cursor to the next line with a text; return whether there is one."""
+        wanted, size = text.casefold(), len(self.lines)
+        for index in (*range(self.cursor + 1, size), *range(0, min(self.cursor + 1, size))):
+            if wanted in "".join(part for part, _ in self.lines[index]).casefold():
+                self.move_cursor(index)
+                return True
+        return False

@@ -1,0 +1,213 @@
+"""What the panes of this package ask. Each question is plain data; its answer holds values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from formats.errors import NeuronError
+
+if TYPE_CHECKING:
+    from emulator.events import Region
+    from emulator.session import Session
+    from emulator.session.blockers import Blocker
+    from emulator.session.results import DisassemblyRow, EngineRow, QueueRow, SemaphoreRow
+
+__all__ = [
+    "Engines",
+    "EnginesAnswer",
+    "Findings",
+    "Posters",
+    "Queues",
+    "Search",
+    "Semaphores",
+    "Source",
+    "SourceAnswer",
+    "Touched",
+    "Transfers",
+    "Words",
+]
+
+_WHOLE = 1_000_000  # lines: more than any source file has
+_SHOWN = 16  # posters and transfers that are listed
+
+
+class EnginesAnswer(NamedTuple):
+    """Engines of one core with the words from where each stands, and who could end each wait."""
+
+    rows: tuple[EngineRow, ...]
+    words: tuple[tuple[DisassemblyRow, ...], ...]
+    blockers: tuple[Blocker | None, ...]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Engines of the focus core, each with `count` words from the oldest that has not completed."""
+
+    count: int
+
+    def answer(self, session: Session) -> EnginesAnswer:
+        """Return rows, words and reasons."""
+        core = session.focus()[0]
+        rows = tuple(row for row in session.info_engines() if row.core == core)
+        words, blockers = [], []
+        for row in rows:
+            found: tuple[DisassemblyRow, ...] = ()
+            if row.words and row.state != "done":
+                listing = session.disassemble(row.engine, row.pc, 2 * self.count, core)
+                found = tuple(word for word in listing.rows if word.pc >= row.pc)[: self.count]
+            words.append(found)
+            blockers.append(_blocker(session, core, row.engine) if row.state == "waiting" else None)
+        return EnginesAnswer(rows, tuple(words), tuple(blockers))
+
+
+def _blocker(session: Session, core: int, engine: str) -> Blocker | None:
+    from emulator.session.blockers import blocker_of, blocker_of_wait
+
+    if not session.post_mortem:
+        return blocker_of(session.device, core, engine)
+    report = session.why(engine, core).report
+    return blocker_of_wait(report.waits[0]) if report is not None and report.waits else None
+
+
+@dataclass(frozen=True)
+class Queues:
+    """DMA queues of the focus core."""
+
+    def answer(self, session: Session) -> tuple[QueueRow, ...]:
+        """Return them."""
+        core = session.focus()[0]
+        return tuple(row for row in session.info_queues() if row.core == core)
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Transfers of one queue that are not complete, as text, the next one first."""
+
+    core: int
+    queue: str
+
+    def answer(self, session: Session) -> tuple[str, ...]:
+        """Return the first of them."""
+        found = [queue for queue in session.device.queues if (queue.core, queue.name) == (self.core, self.queue)]
+        return tuple(f"pc {each.pc}: {each.text}" for queue in found for each in queue.transfers[:_SHOWN])
+
+
+@dataclass(frozen=True)
+class Semaphores:
+    """Semaphores and events of the focus core that are not zero or are waited for."""
+
+    def answer(self, session: Session) -> tuple[SemaphoreRow, ...]:
+        """Return them."""
+        core = session.focus()[0]
+        return tuple(row for row in session.info_semaphores() if row.core == core)
+
+
+@dataclass(frozen=True)
+class Posters:
+    """What signals a semaphore or event in the whole program."""
+
+    core: int
+    kind: str
+    number: int
+
+    def answer(self, session: Session) -> tuple[Any, ...]:
+        """Return signals: what is running or blocked, then queued, then done."""
+        from emulator.hang import signals_of
+
+        order = {"running": 0, "blocked": 1, "queued": 2, "done": 3}
+        found = signals_of(session.device, (self.core, self.kind, self.number))
+        return tuple(sorted(found, key=lambda signal: order[signal.state]))[:_SHOWN]
+
+
+class SourceAnswer(NamedTuple):
+    """A whole source file, the line where the focus engine stands in it (0: in another one), and that file."""
+
+    listing: Any
+    line: int
+    place: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source file `file`, or where "" the one in which the focus engine stands."""
+
+    file: str = ""
+
+    def answer(self, session: Session) -> SourceAnswer:
+        """Return it with markers."""
+        try:
+            here = session.list_source(None, 1, remember=False)
+        except NeuronError:
+            if not self.file:
+                raise
+            return SourceAnswer(session.list_source(f"{self.file}:1", _WHOLE, remember=False), 0, "")
+        line = here.rows[0].number if here.rows else 0
+        file = self.file or here.file
+        listing = session.list_source(f"{file}:1", _WHOLE, remember=False)
+        return SourceAnswer(listing, line if listing.file == here.file else 0, here.file)
+
+
+@dataclass(frozen=True)
+class Words:
+    """`count` words of the focus engine around a pc, around where it stands for -1."""
+
+    around: int
+    count: int
+
+    def answer(self, session: Session) -> Any:
+        """Return the disassembly."""
+        return session.disassemble(None, None if self.around < 0 else self.around, self.count)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Findings of the checks, the fault or hang that ended the run, and warnings: (kind, lines) each."""
+
+    STANDING = True  # the checks run the program a second time
+
+    def answer(self, session: Session) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return them, worst first."""
+        from neurontools.render.run import fault_lines
+
+        found: list[tuple[str, tuple[str, ...]]] = []
+        device = session.device
+        if session.outcome == "fault" and device.fault is not None:
+            found.append(("fault", tuple(fault_lines(device.fault))))
+        if session.outcome == "hang" and device.hang is not None:
+            found.append(("hang", tuple(device.hang.text().splitlines())))
+        for item in session.findings():
+            found.append(("finding", tuple(str(item.text).splitlines())))
+        found += [(notice.kind, (notice.text,)) for notice in session.warnings()]
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The bytes that an instruction reads and writes."""
+
+    core: int
+    engine: str
+    pc: int
+
+    def answer(self, session: Session) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+        """Return (reads, writes); of a word that starts a transfer, the transfer's."""
+        from emulator.session.touched import touched
+
+        return touched(session.device, self.core, self.engine, self.pc)
+
+
+@dataclass(frozen=True)
+class Search:
+    """The next word of the focus engine behind a pc whose text contains `text`, from the beginning after the end."""
+
+    text: str
+    behind: int
+
+    def answer(self, session: Session) -> int | None:
+        """Return its pc."""
+        core, engine = session.focus()
+        pcs = [loaded.pc for loaded in session.program.words(core, engine)]
+        wanted = self.text.casefold()
+        ordered = [pc for pc in pcs if pc > self.behind] + [pc for pc in pcs if pc <= self.behind]
+        return next((pc for pc in ordered if wanted in session.program.text(core, engine, pc).casefold()), None)

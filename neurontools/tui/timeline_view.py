@@ -1,0 +1,108 @@
+"""Which span of time the timeline shows, what it asks, and its blocks as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from emulator.timeline import Owner
+from neurontools.render.table import duration
+
+if TYPE_CHECKING:
+    from emulator.session import Session
+    from emulator.session.spans import Moment, Spans
+
+__all__ = ["At", "TimeView", "Timespan", "ruler"]
+
+_STEPS = tuple(digit * 10**power for power in range(13) for digit in (1, 2, 5))    # picoseconds a column
+_LEAST = 1  # picosecond a column, in runs without timing
+
+
+@dataclass(frozen=True)
+class Timespan:
+    """Engines and queues in columns of time; see `emulator.session.spans`."""
+
+    start_ps: int
+    step_ps: int
+    columns: int
+
+    def answer(self, session: Session) -> Spans:
+        """Return the timeline."""
+        from emulator.session.spans import spans_of
+
+        return spans_of(session, self.start_ps, self.step_ps, self.columns)
+
+
+@dataclass(frozen=True)
+class At:
+    """What an engine or queue was at, at a time."""
+
+    owner: Owner
+    time_ps: int
+
+    def answer(self, session: Session) -> Moment | None:
+        """Return it."""
+        from emulator.session.spans import moment_of
+
+        return moment_of(session, self.owner, self.time_ps)
+
+
+@dataclass(frozen=True)
+class TimeView:
+    """`columns` of `step_ps` from `start_ps` on; `fits` grows with the run, else it scrolls with the cursor."""
+
+    columns: int
+    start_ps: int = 0
+    step_ps: int = _LEAST
+    fits: bool = True
+    now_ps: int = 0
+
+    @property
+    def end_ps(self) -> int:
+        """Return the time behind the last column."""
+        return self.start_ps + self.columns * self.step_ps
+
+    def resized(self, columns: int) -> TimeView:
+        """Return the view in another number of columns."""
+        return replace(self, columns=columns, step_ps=_LEAST if self.fits else self.step_ps)
+
+    def fitted(self, known_ps: int) -> TimeView:
+        """Return the view of everything up to a time, in the smallest step that shows it."""
+        steps = (step for step in _STEPS if step >= _LEAST and step * (self.columns - 1) > known_ps)
+        return replace(self, start_ps=0, step_ps=next(steps, _STEPS[-1]), fits=True)
+
+    def following(self, now_ps: int, known_ps: int) -> TimeView:
+        """Return the view for a session at a time: it moves only where that went out of it."""
+        view = replace(self, now_ps=now_ps)
+        if self.fits:
+            # It shrinks only on request: a picture that breathes cannot be read.
+            return view if known_ps < view.end_ps - view.step_ps else view.fitted(known_ps)
+        if now_ps == self.now_ps or self.start_ps <= now_ps < self.end_ps:
+            return view
+        return view.around(now_ps)
+
+    def around(self, time_ps: int) -> TimeView:
+        """Return the view with a time in its middle."""
+        start = (time_ps // self.step_ps - self.columns // 2) * self.step_ps
+        return replace(self, start_ps=max(start, 0))
+
+    def zoomed(self, by: int, now_ps: int) -> TimeView:
+        """Return the view with the next smaller (1) or larger (-1) step, the cursor where it was on the screen."""
+        nearest = min(range(len(_STEPS)), key=lambda index: abs(_STEPS[index] - self.step_ps))
+        step = _STEPS[min(max(nearest - by, 0), len(_STEPS) - 1)]
+        column = (now_ps - self.start_ps) // self.step_ps
+        column = column if 0 <= column < self.columns else self.columns // 2
+        return replace(self, step_ps=step, start_ps=max((now_ps // step - column) * step, 0), fits=False)
+
+    def paged(self, by: int) -> TimeView:
+        """Return the view of the time before or behind."""
+        start = self.start_ps + by * max(self.columns // 2, 1) * self.step_ps
+        return replace(self, start_ps=max(start, 0), fits=False)
+
+
+def ruler(spans: Spans, column: int) -> str:
+    """Return the line above the rows: times every sixteen columns, and the cursor."""
+    columns = spans.busy.shape[1]
+    line = "".join(f"╵{duration(spans.start_ps + at * spans.step_ps)}".ljust(16) for at in range(0, columns, 16))
+    line = line[:columns]
+    return line[:column] + "▼" + line[column + 1 :] if 0 <= column < columns else line

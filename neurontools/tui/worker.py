@@ -1,0 +1,285 @@
+"""The thread that owns the session: carries out commands, answers the panes' questions, and follows a run in frames.
+
+The user interface never waits for it. While the device moves, frames are taken between two completions, at most thirty
+a second and only so many that answering and painting take a small share of the time: the emulator keeps its speed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from formats.errors import NeuronError
+from neurontools.tui.carry_out import Done, carry_out, only_looks
+from neurontools.tui.pane import Question, Snapshot
+
+if TYPE_CHECKING:
+    from emulator.session import Session
+
+__all__ = ["Answered", "Broke", "Completed", "Finished", "Fresh", "Worker"]
+
+_FRAME = 1 / 30  # seconds between frames at least
+_SHARE = 0.06  # of the time that frames may take while the device runs
+_SLOWEST = 2.0  # seconds between frames at most
+_FIRST = 0.1  # seconds that a command may run before its first frame: shorter ones do not flicker
+
+
+class Fresh(NamedTuple):
+    """There is a new snapshot: `Worker.take` returns it."""
+
+
+class Finished(NamedTuple):
+    """A command has been carried out."""
+
+    done: Done
+
+
+class Completed(NamedTuple):
+    """What the last word of a command line may become."""
+
+    line: str
+    words: tuple[str, ...]
+
+
+class Answered(NamedTuple):
+    """The answer to one question of `Worker.answer_once`, for whoever asked it."""
+
+    receive: Callable[[Any], object]
+    answer: Any
+
+
+class Broke(NamedTuple):
+    """The worker met an error of its own and has ended."""
+
+    error: BaseException
+
+
+class _Line(NamedTuple):
+    text: str
+    quiet: bool
+
+
+class _Complete(NamedTuple):
+    line: str
+
+
+class _Ask(NamedTuple):
+    pass
+
+
+class _Once(NamedTuple):
+    question: Question
+    receive: Callable[[Any], object]
+
+
+class _End(NamedTuple):
+    pass
+
+
+class Worker:
+    """Owns `session` on a thread of its own; `tell` takes what it has to say and may be called from any thread.
+
+    `rate` bounds completions per second, 0 does not.
+    """
+
+    def __init__(self, session: Session, tell: Callable[[Any], object]) -> None:
+        self.rate = 0.0
+        self.frames = 0
+        self.running = False
+        self._session, self._tell = session, tell
+        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._backlog: list[_Line] = []
+        self._questions: tuple[Question, ...] = ()
+        self._latest: Snapshot | None = None
+        self._untaken = False
+        self._pausing = threading.Event()
+        self._paint_seconds = 0.0
+        self._next_frame = self._due = 0.0
+        self._events = -1
+        self._asked = False
+        self._given = self._served = 0
+        self._thread = threading.Thread(target=self._run, name="session", daemon=True)
+
+    # --- called by the user interface --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop what runs, and end the thread."""
+        self._pausing.set()
+        self._inbox.put(_End())
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def carry_out(self, text: str, quiet: bool = False) -> None:
+        """Carry out a command line after those before it; a `quiet` one leaves no line in the log."""
+        self._put(_Line(text, quiet))
+
+    def complete(self, line: str) -> None:
+        """Say what the last word of a line may become."""
+        self._put(_Complete(line))
+
+    def ask(self, questions: tuple[Question, ...]) -> None:
+        """Answer these questions from now on, and once at once."""
+        self._questions = questions
+        if not self._asked:
+            self._asked = True
+            self._put(_Ask())
+
+    def answer_once(self, question: Question, receive: Callable[[Any], object]) -> None:
+        """Answer one question; what it gives, or its NeuronError, comes back with `receive` in `Answered`."""
+        self._put(_Once(question, receive))
+
+    def pause(self) -> None:
+        """Stop the command that moves the device, and forget those that wait behind it."""
+        self._pausing.set()
+
+    def _put(self, item: Any) -> None:
+        self._given += 1
+        self._inbox.put(item)
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether everything asked for has been done, and the last snapshot taken."""
+        return self._given == self._served and not (self._backlog or self.running or self._untaken)
+
+    def take(self, paint_seconds: float = 0.0) -> Snapshot | None:
+        """Return the newest snapshot; `paint_seconds` is what painting the one before took."""
+        self._paint_seconds = paint_seconds
+        self._untaken = False
+        return self._latest
+
+    # --- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        from emulator.session.interrupt import looked_after
+
+        try:
+            with looked_after(self._look):
+                while not self._next():
+                    pass
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            self._tell(Broke(error))
+
+    def _next(self) -> bool:
+        """Do what waited for a run to end, else what comes next; return whether it was the last."""
+        if self._backlog:
+            return self._serve(self._backlog.pop(0))
+        last = self._serve(self._inbox.get())
+        self._served += 1
+        return last
+
+    def _serve(self, item: Any) -> bool:
+        """Do one thing; return whether it was the last."""
+        if isinstance(item, _End):
+            return True
+        if isinstance(item, _Ask):
+            self._asked = False
+            self._frame()
+        elif isinstance(item, _Complete):
+            self._tell(Completed(item.line, self._words(item.line)))
+        elif isinstance(item, _Once):
+            self._tell(Answered(item.receive, self._answer(item.question)))
+        elif isinstance(item, _Line):
+            self._move(item)
+        return False
+
+    def _move(self, item: _Line) -> None:
+        self._pausing.clear()
+        now = perf_counter()
+        self._next_frame, self._due = now + _FIRST, now
+        self._events = self._session.events
+        self.running = True
+        done = carry_out(self._session, item.text, item.quiet)
+        self.running = False
+        if self._pausing.is_set():
+            self._backlog.clear()
+        self._backlog += [_Line(text, False) for text in _commands_of(self._session, done)]
+        self._tell(Finished(done))
+        self._frame()
+
+    def _words(self, line: str) -> tuple[str, ...]:
+        from neurontools.repl import Repl
+
+        return tuple(Repl(self._session).complete(line))
+
+    def _look(self) -> bool:
+        """Look up from a run, between two completions; return whether to stop it."""
+        if not self.running:
+            return False  # an answer that executes something
+        if self._pausing.is_set():
+            return True
+        # A command that goes back reports nothing until it is there: the session cannot be read meanwhile.
+        if self._session.events == self._events:
+            return False
+        self._events = self._session.events
+        if self.rate > 0:
+            self._due = max(self._due + 1 / self.rate, perf_counter() - 1)
+            while (left := self._due - perf_counter()) > 0:
+                self._between()
+                if self._pausing.wait(min(left, _FRAME)):
+                    return True
+        self._between()
+        return False
+
+    def _between(self) -> None:
+        now = perf_counter()
+        if now < self._next_frame:
+            return
+        while not self._inbox.empty():
+            try:
+                item = self._inbox.get_nowait()
+            except Empty:
+                break
+            if isinstance(item, _End):
+                self._inbox.put(item)
+                self._pausing.set()
+                return
+            self._served += 1
+            if isinstance(item, _Line) and not only_looks(item.text):
+                self._backlog.append(item)
+            elif isinstance(item, _Line):
+                self._tell(Finished(carry_out(self._session, item.text, item.quiet)))
+            elif isinstance(item, _Ask):
+                self._asked = False
+            else:
+                self._serve(item)
+        self._next_frame = now + _FRAME
+        if not self._untaken:
+            began = thread_time()
+            self._frame()
+            spent = thread_time() - began + self._paint_seconds
+            self._next_frame = now + min(max(_FRAME, spent / _SHARE), _SLOWEST)
+
+    def _frame(self) -> None:
+        session, before = self._session, self._latest.answers if self._latest is not None else {}
+        answers = {
+            question: before[question]
+            if self.running and question in before and getattr(question, "STANDING", False)
+            else self._answer(question)
+            for question in dict.fromkeys(self._questions)
+        }
+        self.frames += 1
+        self._latest = Snapshot(
+            session.state(), answers, self.frames, self.running, bool(getattr(session, "post_mortem", False))
+        )
+        if not self._untaken:
+            self._untaken = True
+            self._tell(Fresh())
+
+    def _answer(self, question: Question) -> Any:
+        try:
+            return question.answer(self._session)
+        except NeuronError as error:
+            return error
+
+
+def _commands_of(session: Session, done: Done) -> tuple[str, ...]:
+    """Return the commands of the breakpoints that a command has stopped at."""
+    numbers = getattr(done.value, "breakpoints", ())
+    return session.commands_of(numbers) if isinstance(numbers, tuple) and numbers else ()

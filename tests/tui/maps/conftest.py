@@ -1,0 +1,18 @@
+"""Sessions for panes of memory and time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neurontools.debugging import Request, open_session
+
+
+@pytest.fixture
+def attention(root: Path) -> Any:
+    """Return a session in the middle of the attention example; its order depends on no cost of the model."""
+    session = open_session(Request(root / "examples" / "attention.py", [], timing=False))
+    session.goto("#40")
+    return session

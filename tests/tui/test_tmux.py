@@ -1,0 +1,93 @@
+"""The real program on a real terminal: opened, stepped, gone back in time, left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+TMUX = shutil.which("tmux")
+pytestmark = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
+
+
+class Terminal:
+    """One tmux server of its own with one window."""
+
+    def __init__(self, folder: Path, size: tuple[int, int], command: str) -> None:
+        self.socket = str(folder / "tmux")
+        environment = {**os.environ, "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+        self._environment = {key: value for key, value in environment.items() if key not in ("TMUX", "NO_COLOR")}
+        self.run("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command)
+
+    def run(self, *arguments: str) -> str:
+        """Carry out one tmux command."""
+        done = subprocess.run([str(TMUX), "-S", self.socket, *arguments], capture_output=True, text=True,
+                              env=self._environment, timeout=20)  # fmt: skip
+        return done.stdout
+
+    def until(self, wanted: Callable[[str], bool], seconds: float = 30) -> str:
+        """Return the screen when it is as wanted."""
+        end = time.monotonic() + seconds
+        while True:
+            text = self.run("capture-pane", "-p")
+            if wanted(text):
+                return text
+            assert time.monotonic() < end, text
+            time.sleep(0.1)
+
+    def press(self, *keys: str) -> None:
+        """Press keys."""
+        self.run("send-keys", *keys)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, root: Path) -> Iterator[Callable[..., Terminal]]:
+    made: list[Terminal] = []
+
+    def start(file: str, size: tuple[int, int] = (200, 50)) -> Terminal:
+        command = f"cd '{root}' && '{sys.executable}' -m neurontools debug {file}; echo left with $?; sleep 60"
+        made.append(Terminal(tmp_path, size, command))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.run("kill-server")
+
+
+def test_open_step_travel_back_quit(terminal: Callable[..., Terminal]) -> None:
+    screen = terminal("examples/deadlock.s")
+    screen.until(lambda text: "#0 ·" in text and "SOURCE deadlock.s" in text)
+    screen.press("s", "s")
+    screen.until(lambda text: "#2 ·" in text)
+    screen.press("c")
+    text = screen.until(lambda text: "✗ hang" in text)
+    assert "waits S[4]>=1, is 0  ← ACT pc 1 (blocked)" in text
+    screen.press("S")
+    screen.until(lambda text: "#8 ·" in text or "#9 ·" in text)
+    screen.press(":goto start", "Enter")
+    text = screen.until(lambda text: "#0 ·" in text and "› goto start" in text)
+    assert "✗ hang" not in text
+    screen.press("quit", "Enter")
+    assert "Traceback" not in screen.until(lambda text: "left with 0" in text)
+
+
+def test_a_small_terminal(terminal: Callable[..., Terminal]) -> None:
+    screen = terminal("examples/deadlock.s", (80, 24))
+    screen.until(lambda text: "[1 Run]" in text and "ENGINES" in text and "#0 ·" in text)
+    screen.press("2")
+    screen.until(lambda text: "[2 Code]" in text and "SOURCE deadlock.s" in text and "ENGINES" not in text)
+    screen.press("q")
+    screen.until(lambda text: "left with 0" in text)
+
+
+def test_the_prompt_instead(terminal: Callable[..., Terminal]) -> None:
+    screen = terminal("--cli examples/deadlock.s")
+    screen.until(lambda text: "(neuron nc0" in text)
+    screen.press("quit", "Enter")
+    screen.until(lambda text: "left with 0" in text)

@@ -1,0 +1,213 @@
+"""The worker thread: commands, questions, frames, pauses."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.session import Session
+from formats.errors import NotFoundError
+from neurontools.assemble_neff import to_neff
+from neurontools.assembler import parse_program
+from neurontools.tui.questions import Engines, Semaphores
+from neurontools.tui.worker import Answered, Broke, Completed, Finished, Fresh, Worker
+
+LONG = """
+.target trn2
+.name long
+.engine dve
+""" + "    NOP cycle=0\n" * 6000  # fmt: skip
+
+
+class Ear:
+    """Hears what a worker says, and takes every snapshot at once."""
+
+    def __init__(self, session: Session, keep: bool = False) -> None:
+        self.heard: queue.Queue[Any] = queue.Queue()
+        self.snapshots: list[Any] = []
+        self.worker = Worker(session, self._hear)
+        self._keep = keep
+
+    def _hear(self, item: Any) -> None:
+        if isinstance(item, Fresh) and not self._keep:
+            self.snapshots.append(self.worker.take())
+        self.heard.put(item)
+
+    def wait(self, kind: type, seconds: float = 20) -> Any:
+        """Return the next thing of a kind."""
+        end = time.monotonic() + seconds
+        while True:
+            item = self.heard.get(timeout=max(0.01, end - time.monotonic()))
+            assert not isinstance(item, Broke) or kind is Broke, item
+            if isinstance(item, kind):
+                return item
+
+    def carry_out(self, text: str) -> Any:
+        """Carry out one line and return what became of it."""
+        self.worker.carry_out(text)
+        return self.wait(Finished).done
+
+
+@pytest.fixture(scope="module")
+def long_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "long.neff"
+    path.write_bytes(to_neff(parse_program(LONG, "long.s")))
+    return path
+
+
+@pytest.fixture
+def ear(double: Session) -> Iterator[Ear]:
+    made = Ear(double)
+    made.worker.start()
+    yield made
+    made.worker.stop()
+
+
+@pytest.fixture
+def long_ear(long_program: Path) -> Iterator[Ear]:
+    made = Ear(Session(str(long_program)))
+    made.worker.start()
+    yield made
+    made.worker.stop()
+
+
+def test_a_command_gives_the_lines_that_the_prompt_prints(ear: Ear) -> None:
+    done = ear.carry_out("step")
+    assert done.name == "step" and done.reason == "step" and not done.error
+    assert done.lines[0].startswith("#0 ") and done.lines[-1].startswith("=> ")
+
+
+def test_a_wrong_command_is_one_line(ear: Ear) -> None:
+    assert "no command 'fly'" in ear.carry_out("fly").error
+    assert "no engine" in ear.carry_out("stepi tpu").error
+    assert ear.carry_out("step").error == ""
+
+
+def test_questions_are_answered_at_one_moment(ear: Ear) -> None:
+    ear.worker.ask((Engines(2), Semaphores()))
+    ear.wait(Fresh)
+    ear.carry_out("continue")
+    ear.wait(Fresh)
+    last = ear.snapshots[-1]
+    assert last.state.outcome == "finished" and not last.running
+    assert all(row.state == "done" for row in last.answers[Engines(2)].rows)
+    assert {row.number: row.value for row in last.answers[Semaphores()]}[8] == 16
+
+
+def test_an_answer_that_cannot_be_given_is_its_error(ear: Ear) -> None:
+    @dataclass(frozen=True)
+    class Impossible:
+        def answer(self, session: Session) -> Any:
+            raise NotFoundError("there is none")
+
+    ear.worker.ask((Impossible(),))
+    ear.wait(Fresh)
+    snapshot = ear.snapshots[-1]
+    assert snapshot.get(Impossible(), "default") == "default" and snapshot.error(Impossible()) == "there is none"
+
+
+def test_one_question_comes_back_to_its_asker(ear: Ear) -> None:
+    ear.worker.answer_once(Engines(1), print)
+    found = ear.wait(Answered)
+    assert found.receive is print and len(found.answer.rows) == 5
+
+
+def test_completion_knows_commands_and_tensors(ear: Ear) -> None:
+    ear.worker.complete("rev")
+    assert set(map(str.strip, ear.wait(Completed).words)) >= {"reverse-step", "reverse-stepi", "reverse-continue"}
+    ear.worker.complete("print x")
+    assert "x" in ear.wait(Completed).words
+
+
+def test_a_run_ends_where_it_ends_without_a_screen(long_ear: Ear, long_program: Path) -> None:
+    alone = Session(str(long_program))
+    alone.continue_()
+    long_ear.worker.ask((Engines(2),))
+    assert long_ear.carry_out("continue").reason == "finished"
+    long_ear.wait(Fresh)
+    state = long_ear.snapshots[-1].state
+    assert (state.events, state.time_ps, state.outcome) == (alone.events, alone.time_ps, "finished")
+
+
+def test_a_run_is_followed_and_paused(long_ear: Ear) -> None:
+    long_ear.worker.rate = 200.0
+    long_ear.worker.ask((Engines(2),))
+    long_ear.worker.carry_out("continue")
+    while not (long_ear.snapshots and long_ear.snapshots[-1].running and long_ear.snapshots[-1].state.events > 10):
+        long_ear.wait(Fresh)
+    long_ear.worker.pause()
+    done = long_ear.wait(Finished).done
+    assert done.reason == "interrupted"
+    long_ear.wait(Fresh)
+    last = long_ear.snapshots[-1]
+    assert not last.running and 10 < last.state.events < 6000
+    numbers = [each.state.events for each in long_ear.snapshots]
+    assert numbers == sorted(numbers) and len(set(numbers)) > 2
+    long_ear.worker.rate = 0.0
+    assert long_ear.carry_out("continue").reason == "finished"
+
+
+def test_looking_commands_do_not_wait_for_the_run_and_moving_ones_do(long_ear: Ear) -> None:
+    long_ear.worker.rate = 400.0
+    long_ear.worker.carry_out("continue")
+    while not (long_ear.snapshots and long_ear.snapshots[-1].running):
+        long_ear.wait(Fresh)
+    long_ear.worker.carry_out("goto start")
+    long_ear.worker.carry_out("break dve:5999")
+    first = long_ear.wait(Finished).done
+    assert first.name == "break" and long_ear.worker.running
+    long_ear.worker.rate = 0.0
+    names = [long_ear.wait(Finished).done for _ in range(2)]
+    assert [(each.name, each.reason) for each in names] == [("continue", "breakpoint"), ("goto", "goto")]
+
+
+def test_going_back_shows_where_it_begins_and_ends_only(long_ear: Ear) -> None:
+    long_ear.worker.ask((Engines(2),))
+    assert long_ear.carry_out("continue").reason == "finished"
+    long_ear.wait(Fresh)
+    seen, end = len(long_ear.snapshots), long_ear.snapshots[-1].state.events
+    done = long_ear.carry_out("reverse-continue")
+    assert (done.reason, done.value.completions) == ("start", -end)
+    long_ear.wait(Fresh)
+    assert {each.state.events for each in long_ear.snapshots[seen:]} <= {0, end}
+    assert long_ear.snapshots[-1].state.events == 0
+
+
+def test_frames_that_nobody_takes_are_not_made(long_program: Path) -> None:
+    made = Ear(Session(str(long_program)), keep=True)
+    made.worker.start()
+    try:
+        made.worker.ask((Engines(2),))
+        made.wait(Fresh)
+        assert made.carry_out("continue").reason == "finished"
+        assert made.worker.frames <= 3
+    finally:
+        made.worker.stop()
+
+
+def test_commands_of_a_breakpoint_are_carried_out_at_its_stop(ear: Ear) -> None:
+    number = ear.carry_out("break dve:1").value.number
+    assert not ear.carry_out(f"commands {number}\ninfo queues\nmark here\nend").error
+    assert ear.carry_out("continue").reason == "breakpoint"
+    assert ear.wait(Finished).done.name == "info"
+    assert ear.wait(Finished).done.name == "mark"
+    assert "here" in str(ear.carry_out("when").value)
+
+
+def test_an_error_of_the_program_itself_is_told(double: Session) -> None:
+    @dataclass(frozen=True)
+    class Wrong:
+        def answer(self, session: Session) -> Any:
+            raise ZeroDivisionError
+
+    made = Ear(double)
+    made.worker.start()
+    made.worker.ask((Wrong(),))
+    assert isinstance(made.wait(Broke).error, ZeroDivisionError)
+    made.worker.stop()
