@@ -1,0 +1,125 @@
+"""`neuron-dump`: collect a dump when the runtime calls it, or hand over to the commands that read dumps."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main", "usage"]
+
+OK, FAILED = 0, 3
+# What follows the program's name when a person calls it, and the command that answers.
+_HANDED_OVER = {"show": ("core", "info"), "recover": ()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status: 0 collected, 3 something could not be written."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and not words[0].startswith("-"):
+        return _hand_over(words)
+    if "--help" in words or "-h" in words:
+        print(usage())
+        return OK
+    if "--version" in words:
+        from neurontools import __version__
+
+        print(f"neuron-dump (neurontools {__version__})")
+        return OK
+    if not words:
+        print(usage())
+        return 2
+    return _collect(words)
+
+
+def usage() -> str:
+    """Return the help text, from the table of flags."""
+    from neurontools.dump.flags import FLAGS
+
+    lines = [
+        "Usage: neuron-dump FLAGS",
+        "       neuron-dump show|why|triage|... FILE     (neurontools core ...)",
+        "       neuron-dump recover DIR",
+        "",
+        "Collect a dump when an execution of the Neuron runtime fails.",
+        "",
+        "Flags of the runtime:",
+    ]
+    for ours in (False, True):
+        if ours:
+            lines += ["", "Flags of this program:"]
+        for flag in FLAGS:
+            if bool(flag.cite) is not ours:
+                head = f"  {flag.name} {flag.value}"
+                default = f" [default: {flag.default}]" if flag.default else ""
+                lines.append(f"{head.ljust(28)}{flag.meaning}{default}")
+    return "\n".join(lines)
+
+
+def _collect(words: list[str]) -> int:
+    from neurontools.dump.flags import read_flags
+    from neurontools.dump.limits import Deadline, OutOfTime
+
+    request = read_flags(words)
+    deadline = Deadline(request.timeout)
+    deadline.enforce(FAILED)
+    try:
+        from neurontools.dump.collect import collect
+
+        found = collect(request, os.environ, deadline)
+    except OutOfTime:
+        _say(f"no end after {request.timeout:g} s")
+        return FAILED
+    except (KeyboardInterrupt, BrokenPipeError):
+        return FAILED
+    except Exception as error:  # the caller has failed already, and must get its answer
+        _say(f"bug in neuron-dump: {type(error).__name__}: {' '.join(str(error).split())}")
+        if os.environ.get("NEURONTOOLS_DEBUG"):
+            raise
+        return 70
+    finally:
+        deadline.release()
+    for text in found.warnings:
+        _say(f"warning: {text}")
+    for text in found.failures:
+        _say(text)
+    try:
+        if found.directory is not None:
+            print(f"{found.directory}{' (was there already)' if found.already else ''}")
+        for url in found.uploaded:
+            print(url)
+        sys.stdout.flush()
+    except OSError:  # nobody listens; the dump is there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return FAILED if found.failures else OK
+
+
+def _hand_over(words: list[str]) -> int:
+    if words[0] == "recover":
+        return _recover(words[1:])
+    from neurontools.cli import main as neurontools
+
+    return int(neurontools([*_HANDED_OVER.get(words[0], ("core", words[0])), *words[1:]]))
+
+
+def _recover(words: list[str]) -> int:
+    from pathlib import Path
+
+    from neurontools.dump.publish import recover
+
+    if len(words) != 1 or words[0].startswith("-"):
+        print("Usage: neuron-dump recover DIR")
+        return OK if words in (["--help"], ["-h"]) else 2
+    folder = Path(words[0])
+    if not folder.is_dir():
+        _say(f"{folder}: no such folder")
+        return 4
+    print(f"{folder}: dumps of {recover(folder)} interrupted processes completed")
+    return OK
+
+
+def _say(text: str) -> None:
+    try:
+        print(f"neuron-dump: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        return

@@ -1,0 +1,85 @@
+"""The hardware files of a dump: the core that an emulated run hands over, or what sysfs shows of real devices."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formats.errors import FormatError
+from formats.nrt.status import NrtStatus
+from neurontools.dump import sysfs
+
+if TYPE_CHECKING:
+    from formats.core.records import EnvironmentNote
+    from neurontools.dump.flags import Request
+
+__all__ = ["CORE_VARIABLE", "handed_over", "real_devices"]
+
+CORE_VARIABLE = "NEURONTOOLS_CORE_FILE"  # an emulated run names the core dump it has written here
+
+
+def handed_over(request: Request, source: Path, stage: Path) -> Iterator[tuple[str, Path]]:
+    """Put the core dump of an emulated run into `stage`, under one name per physical core; they share their bytes.
+
+    Yields names and paths.  Raises OSError.
+    """
+    first: Path | None = None
+    for core in range(_cores(source)):
+        name = str(request.file("core", core, 0))
+        place = stage / name
+        try:
+            os.link(source if first is None else first, place)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(source, place)
+        first = first or place
+        yield name, place
+
+
+def _cores(source: Path) -> int:
+    from formats.core import open_core
+
+    try:
+        return max(1, min(8, open_core(source).dump.cores))
+    except FormatError:
+        return 1  # not ours, or damaged: kept as it is
+
+
+def real_devices(
+    request: Request,
+    root: Path,
+    stage: Path,
+    environment: EnvironmentNote,
+    log: list[str],
+    variables: Mapping[str, str],
+) -> Iterator[tuple[str, Path]]:
+    """Write one core dump per physical core that the process sees, with what sysfs shows; yield names and paths."""
+    from formats.core import CoreWriter
+    from formats.core.records import DeviceNote, DumpNote, LogNote, NeffNote, StatusNote
+
+    status = request.number("--error-code")
+    name = NrtStatus(status).name if status in NrtStatus._value2member_map_ else ""
+    trees: dict[int, dict[str, str]] = {}
+    for each in sysfs.device_cores(root, variables):
+        if each.device not in trees:
+            trees[each.device] = sysfs.read_tree(each.folder.parent, skip="neuron_core")
+        place = stage / str(request.file("core", each.core, each.device))
+        with CoreWriter(place) as writer:
+            writer.note(DumpNote(created=_created(), tool="neuron-dump", device="neuron", pid=request.number("--pid")))
+            writer.note(StatusNote(status, name, request["--error-location"]))
+            writer.note(NeffNote(request["--neff-name"], request["--neff-uuid"].replace("-", "")))
+            writer.note(DeviceNote(each.device, each.core, trees[each.device], sysfs.read_tree(each.folder)))
+            writer.note(environment)
+            if log:
+                writer.note(LogNote(tuple(log)))
+        yield place.name, place
+
+
+def _created() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,126 @@
+"""Read dump directories with several processes, or on a Dask cluster, and add them up as they come."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from formats.errors import FormatError, UnsupportedError
+from neurontools.triage import store
+from neurontools.triage.rank import Rank, ranks_of, read_rank
+from neurontools.triage.summary import Summary
+
+__all__ = ["default_jobs", "triage"]
+
+_CHUNK = 64  # ranks of one piece of work
+_AHEAD = 8  # pieces per worker that wait for it
+Piece = tuple[tuple[str, list[store.Entry]], ...]
+Progress = Callable[[int], None]
+
+
+def default_jobs() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def triage(
+    places: Iterable[str],
+    *,
+    jobs: int = 1,
+    dask: str | None = None,
+    progress: Progress | None = None,
+    each: Callable[[Rank], None] | None = None,
+) -> Summary:
+    """Read every dump below the places and return what they say together.
+
+    `jobs` is the number of processes; `dask` the address of a scheduler instead, or "local".  `each` is called with
+    every rank as it comes, `progress` with the number of ranks so far.  Raises FileNotFoundError for a place that is
+    not there, UnsupportedError where an extra package is missing.
+    """
+    summary = Summary()
+    pieces = _pieces(chain.from_iterable(store.dump_directories(place) for place in places), summary)
+    for ranks in _map(pieces, jobs, dask):
+        summary.add(ranks)
+        if each is not None:
+            for rank in ranks:
+                each(rank)
+        if progress is not None:
+            progress(summary.ranks)
+    summary.close()
+    return summary
+
+
+def _map(pieces: Iterator[Piece], jobs: int, dask: str | None) -> Iterator[list[Rank]]:
+    if dask is not None:
+        return _on_dask(pieces, dask)
+    return map(_read, pieces) if jobs <= 1 else _with_processes(pieces, jobs)
+
+
+def _pieces(directories: Iterator[str], summary: Summary) -> Iterator[Piece]:
+    """Yield pieces of work, lists of files only; ranks of one directory stay in order."""
+    piece: list[tuple[str, list[store.Entry]]] = []
+    for directory in directories:
+        summary.directories += 1
+        try:
+            for entries in ranks_of(directory):
+                piece.append((directory, entries))
+                if len(piece) >= _CHUNK:
+                    yield tuple(piece)
+                    piece = []
+        except OSError as error:
+            summary.warn(f"{directory}: {(error.strerror or str(error)).lower()}")
+    if piece:
+        yield tuple(piece)
+
+
+def _read(piece: Piece) -> list[Rank]:
+    return [read_rank(directory, entries) for directory, entries in piece]
+
+
+def _with_processes(pieces: Iterator[Piece], jobs: int) -> Iterator[list[Rank]]:
+    """Yield results in the order of the pieces, whatever process was faster: reports must not depend on chance."""
+    from multiprocessing import get_context
+
+    room = threading.Semaphore(jobs * _AHEAD)  # the pool's feeder would run through all directories at once
+
+    def fed() -> Iterator[Piece]:
+        for piece in pieces:
+            room.acquire()
+            yield piece
+
+    first = next(pieces, None)
+    second = None if first is None else next(pieces, None)
+    if first is None or second is None:  # too little for a pool
+        yield from map(_read, () if first is None else (first,))
+        return
+    with get_context("spawn").Pool(jobs) as pool:
+        for ranks in pool.imap(_read, chain((first, second), fed())):
+            yield ranks
+            room.release()
+
+
+def _on_dask(pieces: Iterator[Piece], address: str) -> Iterator[list[Rank]]:
+    """Yield results as a Dask cluster gives them, in the order of the pieces."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UnsupportedError("--dask needs Dask: pip install 'neurontools[fleet]'") from None
+    options: dict[str, Any] = (
+        {"processes": False, "dashboard_address": None} if address == "local" else {"address": address, "timeout": 10}
+    )
+    try:
+        client = Client(**options)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=address) from None
+    with client:
+        ahead = max(_AHEAD, _AHEAD * len(client.scheduler_info()["workers"]))
+        waiting: list[Any] = []
+        for piece in pieces:
+            waiting.append(client.submit(_read, piece, pure=False))
+            if len(waiting) >= ahead:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
