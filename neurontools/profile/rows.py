@@ -1,0 +1,141 @@
+"""A measured run as rows: words, transfers, waits, each with its source line, in nanoseconds where a name says so."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from formats import isa
+
+if TYPE_CHECKING:
+    from emulator.timeline import Causes, CriticalPath, Link, Owner
+    from emulator.timeline.measure import Measured
+
+__all__ = ["SHOWN", "Flops", "Line", "Timeline", "Waited", "flops_of"]
+
+# Engines by the names of the public profile schema.
+SHOWN = {"PE": "tensor", "DVE": "vector", "Activation": "scalar", "Pool": "gpsimd", "SP": "sync"}
+
+Line = tuple[str, int]
+
+
+class Waited(NamedTuple):
+    """One wait: of which word, for how long, for whom; `kind` as in `Link`, `source` the row that ended it."""
+
+    owner: Owner
+    row: int
+    ps: int
+    kind: str
+    detail: str
+    source: tuple[Owner, int] | None
+
+
+class Flops(NamedTuple):
+    """Floating-point operations of one word of the Tensor engine; `weighted` counts passes, as the hardware does."""
+
+    model: int
+    transpose: int
+    weighted: int
+
+
+def flops_of(word: isa.Instruction) -> Flops | None:
+    """Return the operations of a word, None for what is no matmul. Source: hardware.md 3.3, FLOP accounting."""
+    if isinstance(word, isa.MatMul):
+        # An fp32 product is two words, each of which carries half of the passes.
+        halves = 2 if word.fp32_mode else 1
+        made = 2 * word.rows * word.cols * word.src.elements
+        weight = 4 if word.fp32_mode else 1
+        if word.transpose_mode:
+            return Flops(0, made // halves, weight * made // halves)
+        return Flops(made // halves, 0, weight * made // halves)
+    if isinstance(word, isa.MatMulMx):
+        # Four packed elements in each of the partitions; the products take a quarter of the time.
+        made = 2 * 4 * word.channels * word.dst_channels * word.src.elements
+        return Flops(made, 0, made // 4)
+    return None
+
+
+class Timeline:
+    """A measured run with lookups: source lines, causes, waits, the critical path."""
+
+    def __init__(self, measured: Measured) -> None:
+        from emulator.timeline import Causes
+
+        self.measured = measured
+        self.recorder, self.device, self.end_ps = measured.recorder, measured.device, measured.end_ps
+        self.causes: Causes = Causes(self.recorder)
+        self._lines: dict[tuple[int, str, int], Line | None] = {}
+        self._queues = {(queue.core, queue.name): queue.engine for queue in self.device.queues}
+
+    @cached_property
+    def path(self) -> CriticalPath:
+        """Return the critical path."""
+        from emulator.timeline import critical_path
+
+        return critical_path(self.recorder, self.causes)
+
+    @cached_property
+    def engines(self) -> list[Any]:
+        """Return the tracks of engines, by core."""
+        return [self.recorder.tracks[o] for o in self.recorder.owners if o.kind == "engine"]
+
+    @cached_property
+    def queues(self) -> list[Any]:
+        """Return the tracks of queues, by core."""
+        return [self.recorder.tracks[o] for o in self.recorder.owners if o.kind == "queue"]
+
+    def line(self, owner: Owner, row: int) -> Line | None:
+        """Return file and line of a row, for a transfer that of the word that triggered it; None where it has none.
+
+        In a program without any line, what the row does stands in for the file, with line 0.
+        """
+        found = self._source(owner, row)
+        if found is not None or self.has_lines:
+            return found
+        return (owner.name if owner.kind == "queue" else f"{SHOWN[owner.name]} {self.opcode(owner, row)}"), 0
+
+    @cached_property
+    def has_lines(self) -> bool:
+        """Tell whether the program names a source line for any word that ran."""
+        return any(self._source(track.owner, row) is not None for track in self.engines for row in range(len(track)))
+
+    def _source(self, owner: Owner, row: int) -> Line | None:
+        engine = owner.name if owner.kind == "engine" else self._queues[owner.core, owner.name]
+        key = owner.core, engine, self.recorder.tracks[owner].pc[row]
+        if key not in self._lines:
+            source: Any = self.device.cores[owner.core].source_of(engine, key[2])
+            known = source is not None and source.file and source.line
+            self._lines[key] = (source.file, source.line) if known else None
+        return self._lines[key]
+
+    def word(self, owner: Owner, row: int) -> isa.Instruction:
+        """Return the word of a row, for a transfer the word that triggered it."""
+        if owner.kind == "engine":
+            return self.causes.word(owner, row)
+        return self.causes.word(*self.causes.trigger(owner, row))
+
+    def opcode(self, owner: Owner, row: int) -> str:
+        """Return the name of a row's word; DMA for transfers."""
+        return self.causes.word(owner, row).name if owner.kind == "engine" else "DMA"
+
+    @cached_property
+    def waits(self) -> list[Waited]:
+        """Return every wait of every engine, with what ended it."""
+        from emulator.timeline.cause import Node
+
+        found = []
+        for track in self.engines:
+            for row, waited in enumerate(track.waited):
+                if not waited or row >= len(track):
+                    continue
+                cause = self.causes.before(Node("issue", track.owner, row, track.start[row]))
+                if cause is None:
+                    continue
+                link, node = cause
+                source = (node.owner, node.row) if node.what in ("done", "arrive") else None
+                found.append(Waited(track.owner, row, waited, link.kind, link.detail, source))
+        return found
+
+    def link_line(self, link: Link) -> Line | None:
+        """Return the source line that a link of the critical path belongs to."""
+        return self.line(link.owner, link.row)
