@@ -10,11 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neurontools import nki
-    from neurontools.api import Instruction, Neff, Result, Session, assemble, build, decode, open_neff, run
+    from neurontools.api import (
+        Core,
+        Instruction,
+        Neff,
+        Result,
+        Session,
+        assemble,
+        build,
+        decode,
+        open_core,
+        open_core_session,
+        open_neff,
+        run,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Core",
     "Instruction",
     "Neff",
     "Result",
@@ -24,6 +38,8 @@ __all__ = [
     "build",
     "decode",
     "nki",
+    "open_core",
+    "open_core_session",
     "open_neff",
     "run",
 ]

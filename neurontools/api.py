@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats import isa
+from formats.core import Core, open_core
 from formats.isa import Instruction
 from formats.neff import Neff, open_neff
 from formats.targets import Target
@@ -15,9 +16,22 @@ if TYPE_CHECKING:
     import numpy
 
     from emulator.runtime import Result
-    from emulator.session import Session
+    from emulator.session import Session, open_core_session
 
-__all__ = ["Instruction", "Neff", "Result", "Session", "assemble", "build", "decode", "open_neff", "run"]
+__all__ = [
+    "Core",
+    "Instruction",
+    "Neff",
+    "Result",
+    "Session",
+    "assemble",
+    "build",
+    "decode",
+    "open_core",
+    "open_core_session",
+    "open_neff",
+    "run",
+]
 
 
 def decode(raw: bytes, target: str | Target = "gen3", dialect: str = "extended") -> Instruction:
@@ -77,4 +91,8 @@ def __getattr__(name: str) -> Any:
         from emulator.session import Session
 
         return Session
+    if name == "open_core_session":
+        from emulator.session import open_core_session
+
+        return open_core_session
     raise AttributeError(f"module 'neurontools.api' has no attribute {name!r}")

@@ -16,7 +16,7 @@ from formats.errors import FormatError
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["load_arrays", "write_arrays"]
+__all__ = ["export_array", "load_arrays", "write_arrays"]
 
 # What `zipfile`, `zlib` and the two readers of NumPy's headers raise for a damaged, encrypted or exotic archive.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError, ValueError, TypeError,
@@ -71,3 +71,14 @@ def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray[Any, Any]]) -> N
             members[name] = array
     with path.open("wb") as file:
         np.savez(file, **members)
+
+
+def export_array(path: Path, array: numpy.ndarray[Any, Any]) -> None:
+    """Write one array to an .npy, whole or not at all; types that NumPy does not know are widened to fp32."""
+    import numpy as np
+
+    from neurontools.output import write_whole
+
+    known = array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
+    with write_whole(path) as beside, beside.open("wb") as file:
+        np.save(file, known)

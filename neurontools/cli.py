@@ -15,15 +15,21 @@ from neurontools.errors_to_exit import classify, is_usage_error
 from neurontools.exits import ExitStatus
 from neurontools.output import current_report, envelope, note
 
-__all__ = ["LAZY", "app", "main", "neuron_dump"]
+__all__ = ["LAZY", "app", "main"]
 
 LAZY: dict[str, Entry] = {
     "run": Entry("neurontools.commands.run", "Run a script with NKI kernels, or a NEFF, on the emulator."),
     "debug": Entry("neurontools.commands.debug", "Step a kernel, a NEFF or an assembler program, and look inside."),
     "check": Entry("neurontools.commands.check", "Find races, undefined bytes, bad accesses and waits that never end."),
+    "diff-run": Entry("neurontools.commands.diff_run", "Find the first instruction whose result differs in two runs."),
+    "profile": Entry(
+        "neurontools.commands.profile", "Show where the time of a program goes, and compare programs and what-ifs."
+    ),
     "neff": Entry("neurontools.commands.neff", "Look into a NEFF, check it, take it apart and put it together."),
     "disasm": Entry("neurontools.commands.disasm", "List the instructions of a NEFF or of a raw instruction stream."),
     "asm": Entry("neurontools.commands.asm", "Assemble a .s file into a NEFF or into raw instruction words."),
+    "core": Entry("neurontools.commands.core", "Look into a core dump, say what went wrong, compare, take apart."),
+    "err": Entry("neurontools.commands.err", "Explain the errors of the Neuron runtime, driver and compiler."),
 }
 
 
@@ -141,9 +147,3 @@ def _place(error: Exception) -> dict[str, object]:
     """Return the fields of an error that programs ask for."""
     names = ("path", "offset", "field", "expected", "got")
     return {name: value for name in names if (value := getattr(error, name, None)) is not None}
-
-
-def neuron_dump() -> int:
-    """Say that the dump collector of the Neuron runtime has no replacement here yet."""
-    note("neuron-dump: not built yet: this version of neurontools cannot collect a dump")
-    return ExitStatus.UNSUPPORTED

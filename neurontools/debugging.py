@@ -32,6 +32,9 @@ class Request(NamedTuple):
     nki: str = "auto"
     as_json: bool = False
     journal: int = 500  # megabytes
+    checks: tuple[str, ...] = ()
+    hang_timeout_ps: int | None = None
+    act: str = "exact"
 
 
 class _Captured(BaseException):
@@ -48,6 +51,8 @@ def open_session(wanted: Request) -> Session:
     Raises typer.Exit with the script's own status where a script fails before its first launch, NotFoundError where it
     launches nothing.
     """
+    if _is_elf(wanted.file):
+        return _open_core(wanted)
     if wanted.file.suffix == ".py":
         if wanted.inputs is not None:
             raise typer.BadParameter("a script makes its own inputs; --inputs is for a NEFF", param_hint="--inputs")
@@ -59,6 +64,7 @@ def open_session(wanted: Request) -> Session:
         data, values, target = _program(wanted), _inputs(wanted.inputs), wanted.target
 
     from emulator.session import Session
+    from emulator.session.spans import record
     from formats.neff import open_neff
 
     neff = open_neff(data)
@@ -73,10 +79,35 @@ def open_session(wanted: Request) -> Session:
             )
     budget = wanted.journal * 1_000_000
     session = Session(
-        neff, values, target=target, seed=wanted.seed, timing=wanted.timing, journal_bytes=budget
-    )
+        neff, values, target=target, seed=wanted.seed, timing=wanted.timing, journal_bytes=budget,
+        hang_timeout_ps=wanted.hang_timeout_ps, act=wanted.act,
+    )  # fmt: skip
+    if wanted.checks:
+        session.enable_checks(*wanted.checks)
     session.folders.append(wanted.file.parent)
+    record(session)
     return session
+
+
+def _is_elf(file: Path) -> bool:
+    """Tell whether a file is an ELF file: of those only core dumps can be opened."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def _open_core(wanted: Request) -> Session:
+    """Return a session that stands where a core dump was taken."""
+    given = {"--inputs": wanted.inputs, "--target": wanted.target, "--lnc": wanted.lnc, "--seed": wanted.seed,
+             "ARGS": wanted.arguments or None}  # fmt: skip
+    for hint, value in given.items():
+        if value is not None:
+            raise typer.BadParameter("a core dump is one moment of a run that was", param_hint=hint)
+    from emulator.session import open_core_session
+
+    return open_core_session(str(wanted.file))
 
 
 def _program(wanted: Request) -> Any:

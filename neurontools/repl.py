@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -14,6 +14,7 @@ from formats.errors import NeuronError
 from neurontools.debug_commands import COMMANDS, TOPICS, look_up
 from neurontools.exits import ExitStatus
 from neurontools.output import envelope, note
+from neurontools.terminal import page
 
 if TYPE_CHECKING:
     from emulator.session import Session
@@ -25,7 +26,6 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#(?!\d)|^\s*#")
 _REPEATED = (
     "step", "stepi", "next", "continue", "list", "x", "disassemble", "reverse-step", "reverse-next", "reverse-continue",
 )  # fmt: skip
-_HISTORY = 1000
 
 
 def without_comment(line: str) -> str:
@@ -54,11 +54,24 @@ class Repl:
         self.status = ExitStatus.OK
         self.last = ""
         self.ended = False
+        self._paging = False
+        self._lines: Iterator[str] = iter(())  # what follows the line that is carried out
+        self._hook: deque[str] = deque()  # what is left of the commands of the breakpoint that stopped last
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
     def execute(self, line: str) -> ExitStatus:
-        """Carry out one command and print what came of it; errors become one line and a status."""
+        """Carry out one command, and those of the breakpoints it stops at; errors become one line and a status."""
+        self._hook.clear()
+        status = self._execute(line)
+        while self._hook and not status and not self.ended:
+            text = self._hook.popleft()
+            if not self.as_json:
+                print(f"> {text}")
+            status = self._execute(text)
+        return status
+
+    def _execute(self, line: str) -> ExitStatus:
         text = without_comment(line)
         if not text:
             return ExitStatus.OK
@@ -69,9 +82,14 @@ class Repl:
                 self.last = f"x {rest.split()[0]}"
             if command.name not in ("list", "info", "print", "help"):
                 self.session.forget_listing()
-            result = command.run(self.session, rest)
+            result = self._block(rest) if command.name == "commands" else command.run(self.session, rest)
         except NeuronError as error:
             return self._failed(text, error)
+        except OSError as error:
+            from formats.errors import FormatError
+
+            reason = (error.strerror or str(error)).lower()
+            return self._failed(text, FormatError(f"cannot be written ({reason})", path=str(error.filename)))
         except KeyboardInterrupt:
             note("interrupted")
             return ExitStatus.INTERRUPTED
@@ -79,7 +97,26 @@ class Repl:
             self.ended = True
             return ExitStatus.OK
         self._show(text, command.name, result)
-        return ExitStatus.INTERRUPTED if getattr(result, "reason", "") == "interrupted" else ExitStatus.OK
+        if getattr(result, "reason", "") == "interrupted":
+            return ExitStatus.INTERRUPTED
+        numbers = getattr(result, "breakpoints", ())
+        if isinstance(numbers, tuple) and numbers:
+            self._hook = deque(self.session.commands_of(numbers))
+        return ExitStatus.OK
+
+    def _block(self, rest: str) -> Any:
+        """Take the lines up to `end` as the commands of a breakpoint."""
+        from neurontools import debug_breaking
+
+        lines = []
+        for line in self._lines:
+            text = without_comment(line)
+            if text == "end":
+                break
+            if text:
+                look_up(text)
+                lines.append(text)
+        return debug_breaking.commands(self.session, rest, lines)
 
     def _show(self, text: str, name: str, result: Any) -> None:
         from neurontools.render.session import plain, text_of
@@ -90,8 +127,9 @@ class Repl:
         lines = list(text_of(result))
         if not lines and name in ("info", "delete", "enable", "disable"):
             lines = ["none"]
-        for line in lines:
-            print(line)
+        if not (self._paging and page(lines)):
+            for line in lines:
+                print(line)
 
     def _failed(self, text: str, error: NeuronError) -> ExitStatus:
         from emulator.session import UsageError
@@ -117,7 +155,8 @@ class Repl:
 
     def batch(self, lines: Iterable[str]) -> ExitStatus:
         """Carry out commands until one fails or quits; at the end a fault or hang is a failure too."""
-        for line in lines:
+        self._lines = iter(lines)
+        for line in self._lines:
             text = without_comment(line)
             if not text:
                 continue
@@ -145,9 +184,13 @@ class Repl:
 
     def interact(self) -> ExitStatus:
         """Ask at the terminal until quit or the end of input."""
-        with _History(self):
+        from neurontools.terminal import History
+
+        self._paging = sys.stdout.isatty() and not self.as_json
+        self._lines = iter(self._more, None)
+        with History(self.complete):
             while not self.ended:
-                core, engine = self.session.state().focus
+                core, engine = self.session.focus()
                 try:
                     line = input(f"(neuron nc{core} {engine}) ")
                 except EOFError:
@@ -159,6 +202,15 @@ class Repl:
                 self.execute(line if line.strip() else self.last)
         return ExitStatus.OK
 
+    @staticmethod
+    def _more() -> str:
+        """Return a line of a block at the terminal."""
+        try:
+            return input("> ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return "end"
+
     # --- completion --------------------------------------------------------------------------------------------------
 
     def complete(self, line: str) -> list[str]:
@@ -166,22 +218,29 @@ class Repl:
         head, _, word = line.rpartition(" ")
         if not head.strip():
             return [f"{name} " for name in COMMANDS if name.startswith(word)]
-        return [name for name in self._names(head.split()[0]) if name.startswith(word)]
+        words = head.split()
+        return [name for name in self._names(words[0], len(words) > 1) if name.startswith(word)]
 
-    def _names(self, command: str) -> list[str]:
+    def _names(self, command: str, deeper: bool) -> list[str]:
         try:
             name = look_up(command)[0].name
         except NeuronError:
             return []
         session = self.session
         if name == "info":
-            return list(TOPICS)
+            return [*TOPICS, *(["pe", "act", "pool", "dve", "sp"] if deeper else [])]
         if name == "help":
             return list(COMMANDS)
         if name == "goto":
             return [*(mark.name for mark in session.when().marks), "start", "end"]
-        if name in ("print", "x", "last-write", "watch", "rwatch", "awatch"):
+        if name in ("print", "x", "last-write", "watch", "rwatch", "awatch", "export"):
             return session.tensors.names(session.focus()[0])
+        if name == "catch":
+            return ["dma", "nan", "inf", "fault", "hang", "finding", *(queue.name for queue in session.device.queues)]
+        if name == "checks":
+            return ["on", "off", "memcheck", "initcheck", "racecheck", "synccheck", "all"]
+        if name in ("delete", "enable", "disable", "condition", "ignore", "commands"):
+            return [str(each.number) for each in session.breakpoints]
         engines = ["pe", "act", "pool", "dve", "sp"]
         if name in ("stepi", "disassemble", "focus", "why"):
             return [*engines, *(f"nc{core.index}" for core in session.device.cores)]
@@ -190,47 +249,3 @@ class Repl:
             lines = [f"{Path(file).name}:{line}" for file, lines in session.program.lines.items() for line in lines]
             return [*engines, *queues, *lines]
         return []
-
-
-class _History:
-    """Line editing with history and completion, where the platform has readline."""
-
-    def __init__(self, repl: Repl) -> None:
-        self.repl = repl
-        folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        self.path = Path(folder) / "neurontools" / "debug_history"
-        self._matches: list[str] = []
-        try:
-            import readline
-        except ImportError:
-            self.readline: Any = None
-        else:
-            self.readline = readline
-
-    def __enter__(self) -> _History:
-        if self.readline is not None:
-            self.readline.set_completer_delims(" ")
-            self.readline.set_completer(self._complete)
-            self.readline.parse_and_bind("tab: complete")
-            self._quietly(lambda: self.readline.read_history_file(self.path))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.readline is not None:
-            self.readline.set_completer(None)
-            self.readline.set_history_length(_HISTORY)
-            self._quietly(lambda: self.path.parent.mkdir(parents=True, exist_ok=True))
-            self._quietly(lambda: self.readline.write_history_file(self.path))
-
-    def _complete(self, word: str, number: int) -> str | None:
-        if number == 0:
-            line = self.readline.get_line_buffer()[: self.readline.get_endidx()]
-            self._matches = self.repl.complete(line.lstrip())
-        return self._matches[number] if number < len(self._matches) else None
-
-    @staticmethod
-    def _quietly(action: Any) -> None:
-        try:
-            action()
-        except OSError:
-            return  # no history is no reason to stop somebody

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from formats.errors import FormatError
+from neurontools.dump.wanted import dump_observers
 from neurontools.exits import ExitStatus
 from neurontools.files import need_file, read_text
 from neurontools.output import Report, note, write_whole
@@ -37,6 +38,10 @@ class Request(NamedTuple):
     seed: int | None = None
     timing: bool = True
     nki: str = "auto"
+    hang_timeout_ps: int | None = None
+    dump_dir: Path | None = None
+    inputs_from: Path | None = None
+    act: str = "exact"
 
 
 def run_file(wanted: Request, out: Report) -> None:
@@ -54,19 +59,33 @@ def run_file(wanted: Request, out: Report) -> None:
         data = to_neff(parse_program(read_text(file), str(file), wanted.target))
     neff = open_neff(data)
     check_target(wanted, neff)
-    values = load_inputs(wanted.inputs, [tensor.name for tensor in neff.inputs])
+    if wanted.inputs_from is not None:
+        from neurontools.input_dump import load_input_dump
+
+        values, odd = load_input_dump(wanted.inputs_from, neff.inputs, neff.header.name)
+        out.warn(*odd)
+    else:
+        values = load_inputs(wanted.inputs, [tensor.name for tensor in neff.inputs])
 
     from emulator import runtime
 
+    dumpers = dump_observers(neff.header.name or file.name, wanted.dump_dir)
     with progress(file.name) as tick:
-        result = runtime.run(neff, values, seed=wanted.seed, timing=wanted.timing, progress=tick)
+        result = runtime.run(neff, values, seed=wanted.seed, timing=wanted.timing, progress=tick, observers=dumpers,
+                             hang_timeout_ps=wanted.hang_timeout_ps, act=wanted.act)
     if wanted.save_neff is not None:
         with write_whole(wanted.save_neff) as beside:
             beside.write_bytes(neff.to_bytes())
     _save_outputs(wanted.outputs, result)
     out.warn(*render.notices(result.warnings, neff))
-    out.result = render.result(result)
-    out.lines = lambda: render.result_lines(f"{file.name} on {neff.target.name}, LNC {neff.lnc}", result)
+    out.result = {**render.result(result), "dump": None}
+    for dumper in dumpers:
+        out.warn(*dumper.notes)
+        out.result["dump"] = dumper.directory
+    out.lines = lambda: [
+        *render.result_lines(f"{file.name} on {neff.target.name}, LNC {neff.lnc}", result),
+        *(f"dump: {dumper.directory}" for dumper in dumpers if dumper.directory is not None),
+    ]
     out.status = outcome(result)
 
 
@@ -90,7 +109,10 @@ def run_kernels(wanted: Request, out: Report) -> None:
         from neurontools import nki
 
         nki.install(override=wanted.nki == "neurontools")
-    options = RunOptions(seed=wanted.seed, timing=wanted.timing, lnc=wanted.lnc)
+    options = RunOptions(
+        seed=wanted.seed, timing=wanted.timing, lnc=wanted.lnc, hang_timeout_ps=wanted.hang_timeout_ps,
+        dump_dir=wanted.dump_dir,
+    )  # fmt: skip
     options.on_launch = lambda launch: _keep(launch, len(options.launches), wanted)
     # With --json standard output is one document, so what the script prints goes to the other stream.
     stdout = contextlib.redirect_stdout(sys.stderr) if out.as_json else contextlib.nullcontext()
@@ -141,6 +163,8 @@ def _explain(error: KernelFaultError, last: list[Launch]) -> None:
             note(f"neurontools: {launch.kernel}: execution failed")
             for line in trouble_lines(launch.result):
                 note(line)
+            if launch.dump is not None:
+                note(f"dump: {launch.dump}")
             return
     note(f"neurontools: {error}")
 

@@ -335,6 +335,23 @@ class LoopEndOp:
 Op = ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp | LoopOp | LoopEndOp
 
 
+def views_of(op: Op) -> tuple[View, ...]:
+    """Return every view that an operation touches."""
+    if isinstance(op, ComputeOp):
+        return tuple(op.operands.values())
+    if isinstance(op, MatmulOp):
+        return op.stationary, op.moving, op.dst
+    if isinstance(op, (DmaOp, SendRecvOp)):
+        return op.src, op.dst
+    if isinstance(op, IndirectDmaOp):
+        return op.src, op.dst, op.index
+    if isinstance(op, DmaComputeOp):
+        return *op.srcs, op.dst
+    if isinstance(op, LoopOp):
+        return (op.condition,)
+    return ()
+
+
 class Trace:
     """Hold everything one program id did, in program order.
 

@@ -10,6 +10,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.racefree import pytest_terminal_summary, race_free  # noqa: F401 (a hook and a fixture)
+
 ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

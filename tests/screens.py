@@ -1,6 +1,6 @@
 """Screens in the documentation are real: every ```console block is run, and `python -m tests.screens` renews them all.
 
-The blocks of one page run in order in one folder that holds nothing but `examples`.
+The blocks of one page run in order in one folder that holds nothing but `examples` and `fixtures`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from neurontools.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/commands.md")
+PAGES = ("README.md", "docs/commands.md", "docs/postmortem.md")
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -25,7 +25,8 @@ def renewed(page: str) -> str:
     """Return a page with the output of each of its commands as it is today."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "examples").symlink_to(ROOT / "examples")
+        for name in ("examples", "fixtures"):
+            (Path(folder) / name).symlink_to(ROOT / name)
         os.chdir(folder)
         try:
             return _BLOCK.sub(lambda match: _block(match[1]), (ROOT / page).read_text())

@@ -11,14 +11,21 @@ import pytest
 import neurontools
 from neurontools.cli import LAZY
 from neurontools.commands.lazy import LazyGroup
-from neurontools.commands.neff import LAZY as NEFF
 from neurontools.exits import ExitStatus
 from neurontools.man import commands
 from tests import screens
 
 ALL = {name: command for name, command in commands() if name}
 LEAVES = sorted(name for name, command in ALL.items() if not isinstance(command, LazyGroup))
-SUMMARIES = {**{n: e.summary for n, e in LAZY.items()}, **{f"neff {n}": e.summary for n, e in NEFF.items()}}
+SUMMARIES = {
+    **{name: entry.summary for name, entry in LAZY.items()},
+    **{
+        f"{group} {name}": entry.summary
+        for group, command in ALL.items()
+        if isinstance(command, LazyGroup)
+        for name, entry in command.TABLE.items()
+    },
+}
 
 
 def test_the_tables_know_every_command() -> None:
@@ -40,7 +47,7 @@ def test_command_has_example_schema_and_test(name: str, root: Path) -> None:
     assert f"    neurontools {name} " in section, "no example"
     schema = json.loads((root / "docs" / "schemas" / f"{name.replace(' ', '.')}.json").read_text())
     assert schema["properties"]["schema"]["const"] == f"neurontools.{name.replace(' ', '.')}/1"
-    assert (root / "tests" / "cli" / f"test_{name.replace(' ', '_')}.py").exists()
+    assert (root / "tests" / "cli" / f"test_{re.sub('[ -]', '_', name)}.py").exists()
 
 
 def test_documentation_knows_no_other_commands(root: Path) -> None:

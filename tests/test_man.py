@@ -35,7 +35,8 @@ def test_page_has_its_sections_and_every_option(name: str) -> None:
     text = man.pages()[name]
     for section in (".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXIT STATUS"):
         assert section in text
-    command = dict(man.commands())[" ".join(name.removesuffix(".1").split("-")[1:])]
+    words = name.removesuffix(".1").removeprefix("neurontools").removeprefix("-")
+    command = {known.replace(" ", "-"): found for known, found in man.commands()}[words]
     for parameter in command.params:
         if parameter.param_type_name == "option":
             assert parameter.help, f"{name}: {parameter.opts} has no help"

@@ -46,6 +46,7 @@ from formats.isa.extension_gpsimd import (
     TensorPartitionReduce,
     TopK,
 )
+from formats.isa.extension_indirection import IndirectRead, IndirectWrite
 from formats.isa.extension_random import Dropout, Rand2, RandGetState, RandSetState, Rng, SetRngSeed
 from formats.isa.extension_register import RegisterLoad
 from formats.isa.extension_search import BnAggregate, BnStats, FindIndex8, MatchReplace8, Max8
@@ -90,19 +91,20 @@ from formats.isa.unknown import Unknown
 from formats.isa.vector import Cast, Copy, Memset, Reciprocal, TensorReduce, TensorScalar, TensorTensor
 
 __all__ = [
-    "BY_NAME", "CLASSES", "ENGINES", "EXTENSION_OPCODE", "PSUM_BASE", "PSUM_PARTITION_STRIDE", "SBUF_PARTITION_STRIDE",
-    "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate", "Activate2",
-    "ActivationExtended", "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp", "Bits",
-    "BnAggregate", "BnStats", "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated", "CoreBarrier",
-    "DmaAccess", "DmaAddress", "DmaDirect2d", "DmaIndirect", "DmaPattern", "Drain", "Dropout", "EventSemaphore",
-    "EventSemaphoreRangeClear", "Exponential", "Field", "FindIndex8", "Fp32Pass", "Instruction", "Iota", "LoadWeights",
-    "LocalGather", "MatMul", "MatMulMx", "MatchReplace8", "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop",
-    "Notify", "Opcode95", "OpcodeA1", "OpcodeCC", "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d",
-    "PseudoDmaTrigger", "QuantizeMx", "Rand2", "RandGetState", "RandSetState", "RangeClearMode", "RangeSelect",
-    "Reciprocal", "ReduceCommand", "ReduceDims", "RegisterLoad", "Rng", "ScalarTensorTensor", "Select", "SelectReduce",
-    "SendReceive", "SequenceBounds", "SetOrderingMode", "SetRngSeed", "Stream", "StreamShuffle", "TensorLoad",
-    "TensorPartitionReduce", "TensorReduce", "TensorScalar", "TensorScalarCumulative", "TensorScalarReduce",
-    "TensorStore", "TensorTensor", "TensorTensorScan", "TopK", "TransposeMode", "Unknown", "Update", "UpdateMode",
-    "VectorTranspose", "Wait", "WaitMode", "Write", "assemble", "check", "columns", "columns_by_class", "decode",
-    "decode_stream", "lookup", "parse_instruction",
+    "BY_NAME", "CLASSES", "ENGINES", "EXTENSION_OPCODE", "PSUM_BASE", "PSUM_PARTITION_STRIDE",
+    "SBUF_PARTITION_STRIDE", "WORD", "Access", "AccessPattern", "AccumulatorCommand", "ActTableLoad", "Activate",
+    "Activate2", "ActivationExtended", "ActivationFunction", "ActivationReadAccumulator", "AffineSelect", "AluOp",
+    "Bits", "BnAggregate", "BnStats", "BranchCompare", "Cast", "CompareBranch", "Copy", "CopyPredicated",
+    "CoreBarrier", "DmaAccess", "DmaAddress", "DmaDirect2d", "DmaIndirect", "DmaPattern", "Drain", "Dropout",
+    "EventSemaphore", "EventSemaphoreRangeClear", "Exponential", "Field", "FindIndex8", "Fp32Pass", "IndirectRead",
+    "IndirectWrite", "Instruction", "Iota", "LoadWeights", "LocalGather", "MatMul", "MatMulMx", "MatchReplace8",
+    "Max8", "Memset", "NGather", "NonzeroWithCount", "Nop", "Notify", "Opcode95", "OpcodeA1", "OpcodeCC",
+    "OrderingMode", "Pattern", "Pointer", "Problem", "PseudoDmaDirect2d", "PseudoDmaTrigger", "QuantizeMx", "Rand2",
+    "RandGetState", "RandSetState", "RangeClearMode", "RangeSelect", "Reciprocal", "ReduceCommand", "ReduceDims",
+    "RegisterLoad", "Rng", "ScalarTensorTensor", "Select", "SelectReduce", "SendReceive", "SequenceBounds",
+    "SetOrderingMode", "SetRngSeed", "Stream", "StreamShuffle", "TensorLoad", "TensorPartitionReduce",
+    "TensorReduce", "TensorScalar", "TensorScalarCumulative", "TensorScalarReduce", "TensorStore", "TensorTensor",
+    "TensorTensorScan", "TopK", "TransposeMode", "Unknown", "Update", "UpdateMode", "VectorTranspose", "Wait",
+    "WaitMode", "Write", "assemble", "check", "columns", "columns_by_class", "decode", "decode_stream", "lookup",
+    "parse_instruction",
 ]

@@ -10,6 +10,7 @@ from formats.isa import (
     extension_dma,
     extension_gen4,
     extension_gpsimd,
+    extension_indirection,
     extension_random,
     extension_register,
     extension_search,
@@ -26,7 +27,7 @@ __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 CLASSES: tuple[type[Instruction], ...] = tuple(
     getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_dma,
                                           extension_gpsimd, extension_select, extension_search, extension_random,
-                                          extension_gen4, extension_register)
+                                          extension_gen4, extension_indirection, extension_register)
     for name in module.__all__)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256

@@ -18,6 +18,7 @@ from formats.isa.extension_gpsimd import (
     TensorPartitionReduce,
     TopK,
 )
+from formats.isa.extension_indirection import IndirectRead, IndirectWrite
 from formats.isa.extension_random import Dropout
 from formats.isa.extension_register import RegisterLoad
 from formats.isa.extension_search import BnAggregate, BnStats, FindIndex8, MatchReplace8, Max8
@@ -82,6 +83,17 @@ def _groups(of: int) -> Rule:
     return Rule(f"Partitions are a multiple of {of}.", "documented", "nki.isa pages", run)
 
 
+def _shared(word: Any, context: Context) -> Iterator[Finding]:
+    channels, group = int(word.channels), int(word.group)
+    if group not in (16, 32) or channels % group or not channels:
+        yield "group", f"{channels} partitions in groups of {group}"
+    elif _elements(word, "indices") * group < _elements(word, word.COUNTED):
+        yield "indices", f"{_elements(word, 'indices') * group} in a group, not {_elements(word, word.COUNTED)}"
+
+
+_SHARED = Rule("Partitions are groups of 16 or 32, whose indices suffice.", "documented", "nki.language pages", _shared)
+
+
 def _psum(word: MatMulMx, context: Context) -> Iterator[Finding]:
     if word.dst.address < PSUM_BASE:
         yield "dst", f"{word.dst.address:#x} is not in PSUM"
@@ -129,6 +141,8 @@ EXTENSION_RULES: dict[type[Instruction], tuple[Rule, ...]] = {
     MatMulMx: (_groups(32), _same("src", "src_scale", "dst"), _same("stationary", "stationary_scale"),
                Rule("dst is in PSUM.", "documented", "nki.isa pages", _psum)),
     Activate2: (_same("src", "dst"),),
+    IndirectRead: (_SHARED,),
+    IndirectWrite: (_SHARED, _same("src", "predicate")),
     RegisterLoad: (_holds("src", 1, "src has one element."),
                    Rule("One partition is read.", "ours", "ours", _one_partition)),
 }

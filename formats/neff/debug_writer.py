@@ -38,16 +38,26 @@ class DebugWriter:
     def engine(self, engine: str, entries: list[DebugEntry | None]) -> None:
         """Add one engine, one entry per 64-byte slot."""
         numbers: dict[DebugEntry, int] = {}
+        strings: dict[str, int] = {}
+        tails: dict[tuple[str | None, int | None, str | None], bytes] = {}
+        backend, asm = bytearray(), bytearray()
+        nothing = write_bytes(3, b"")
         for entry in entries:
-            if entry is not None and entry not in numbers:
-                numbers[entry] = self._next
+            if entry is None:
+                asm += nothing
+                continue
+            known = numbers.get(entry)
+            if known is None:
+                known = numbers[entry] = self._next
                 self._next += 1
-        strings = _table([entry.file for entry in numbers])
-        backend = b"".join(
-            write_bytes(3, _instruction(number, entry.name, [self._origin(entry)], entry, strings))
-            for entry, number in numbers.items()
-        )
-        asm = b"".join(write_bytes(3, b"" if entry is None else packed(3, [numbers[entry]])) for entry in entries)
+                place = (entry.file, entry.line, entry.tensor)
+                tail = tails.get(place)
+                if tail is None:
+                    if entry.file is not None:
+                        strings.setdefault(entry.file, len(strings))
+                    tail = tails[place] = _tail([self._origin(entry)], entry, strings)
+                backend += write_bytes(3, _head(known, entry.name) + tail)
+            asm += write_bytes(3, packed(3, [known]))
         number = write_varint(4, ENGINE_IDS[engine])
         self.local[f"debug_info_asm_{engine}.dbg"] = (
             write_bytes(1, "Words of one engine in stream order, written by neurontools.")
@@ -69,9 +79,10 @@ class DebugWriter:
         """Return the members outside the subgraph's folder."""
         if not self.engines:
             return {}
-        strings = _table([file for file, _, _ in self._origins])
+        files = dict.fromkeys(file for file, _, _ in self._origins if file is not None)
+        strings = {file: number for number, file in enumerate(files)}
         body = b"".join(
-            write_bytes(3, _instruction(number, tensor or "", [], DebugEntry("", file, line), strings))
+            write_bytes(3, _head(number, tensor or "") + _tail([], DebugEntry("", file, line), strings))
             for (file, line, tensor), number in self._origins.items()
         )
         return {
@@ -86,21 +97,18 @@ class DebugWriter:
         return self._origins.setdefault((entry.file, entry.line, entry.tensor), len(self._origins) + 1)
 
 
-def _instruction(number: int, name: str, parents: list[int], entry: DebugEntry, strings: dict[str, int]) -> bytes:
-    out = (
-        write_varint(1, number)
-        + (write_bytes(2, name) if name else b"")
-        + packed(3, parents)
-        + write_varint(6, _REGULAR)
-    )
+def _head(number: int, name: str) -> bytes:
+    """Return what is an instruction's own: its number and name."""
+    return write_varint(1, number) + (write_bytes(2, name) if name else b"")
+
+
+def _tail(parents: list[int], entry: DebugEntry, strings: dict[str, int]) -> bytes:
+    """Return what all instructions of one kernel line share."""
+    out = packed(3, parents) + write_varint(6, _REGULAR)
     if entry.file is not None and entry.line is not None:
         for key, value in (("kernel_file", strings[entry.file]), ("kernel_line", entry.line)):
             out += write_bytes(7, write_bytes(1, key) + write_bytes(2, str(value)))
     return out
-
-
-def _table(files: list[str | None]) -> dict[str, int]:
-    return {file: number for number, file in enumerate(dict.fromkeys(f for f in files if f is not None))}
 
 
 def _strings(strings: dict[str, int]) -> bytes:

@@ -13,11 +13,15 @@ from typing import NamedTuple
 from formats.neff.fields import printable
 from formats.neff.wire import Value, read_fields, unpack_varints
 
-__all__ = ["ENGINE_IDS", "DebugFile", "DebugInstruction", "SourceLocation", "locate"]
+__all__ = ["ENGINE_IDS", "LEVELS", "DebugFile", "DebugInstruction", "DebugStep", "SourceLocation", "chain", "locate"]
 
 ENGINE_IDS: dict[str, int] = {"PE": 1, "Activation": 2, "Pool": 3, "DMA": 4, "DVE": 5, "SP": 6}
+# Levels by the middle of their files' names (`debug_info_LEVEL….dbg`), and what people call them.
+LEVELS: dict[str, str] = {"asm": "asm", "backend": "BIR", "penguin": "Penguin", "hlo": "HLO", "pttf": "framework"}
 # asm, backend, penguin, hlo, framework: a chain that is longer runs in a circle.
 _MAX_LEVELS = 8
+# Of a fused instruction's many parents the first ones tell where it comes from.
+_MAX_PARENTS = 32
 
 
 class SourceLocation(NamedTuple):
@@ -47,6 +51,21 @@ class DebugInstruction(NamedTuple):
     sync_kinds: tuple[int, ...]
 
 
+class DebugStep(NamedTuple):
+    """One entry on the way from a word up to the framework: its level's name, its id, its text, its line if it has one.
+
+    `attributes` are the file's own, with indices into string tables as they stand.
+    """
+
+    level: str
+    id: int
+    name: str
+    file: str | None
+    line: int | None
+    kernel: str | None
+    attributes: dict[str, str]
+
+
 class DebugFile:
     """One `.dbg` member; entries are decoded when they are asked for.
 
@@ -67,6 +86,12 @@ class DebugFile:
     def _text(self, number: int) -> str:
         value = self._parts.get(number, [b""])[-1]
         return _string(value)
+
+    @property
+    def level(self) -> str:
+        """Return what people call the file's level: asm, BIR, Penguin, HLO or framework."""
+        name = self.where.rpartition("/")[2].removeprefix("debug_info_").partition(".")[0].partition("_")[0]
+        return LEVELS.get(name, name)
 
     @property
     def description(self) -> str:
@@ -102,10 +127,9 @@ class DebugFile:
 
     @cached_property
     def _by_id(self) -> dict[int, int]:
-        places: dict[int, int] = {}
-        for index in range(len(self)):
-            places.setdefault(_identity(self._parts[3][index], f"{self.where}: entry {index}"), index)
-        return places
+        # HLO files give the module, its computations and the first instruction one id; the instruction stands last.
+        return {_identity(raw, f"{self.where}: entry {index}"): index
+                for index, raw in enumerate(self._parts.get(3, ()))}  # fmt: skip
 
     def find(self, number: int) -> DebugInstruction | None:
         """Return the entry with an id."""
@@ -148,6 +172,29 @@ def locate(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile
         entries = [found for found in map(upper.find, numbers) if found is not None]
         level = upper
     return SourceLocation(None, None, name, tensor, kernel) if name else None
+
+
+def chain(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile | None]) -> tuple[DebugStep, ...]:
+    """Return every entry that the word in slot `pc` comes from, level by level: asm, BIR, Penguin, HLO, framework.
+
+    Empty where the file has no such slot; a level may have several entries.
+    """
+    if not 0 <= pc < len(asm):
+        return ()
+    level, entries = asm, [asm[pc]]
+    steps: list[DebugStep] = []
+    for _ in range(_MAX_LEVELS):
+        for entry in entries:
+            file, line = _line(level, entry) or (None, None)
+            kernel = _pick(level.kernels, entry.attributes.get("kernel_name"))
+            steps.append(DebugStep(level.level, entry.id, entry.name, file, line, kernel, entry.attributes))
+        numbers = dict.fromkeys(number for entry in entries for number in entry.parents)
+        upper = open_parent(level) if numbers else None
+        if upper is None:
+            break
+        entries = [found for found in map(upper.find, list(numbers)[:_MAX_PARENTS]) if found is not None]
+        level = upper
+    return tuple(steps)
 
 
 def _tensor_above(

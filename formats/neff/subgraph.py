@@ -16,7 +16,7 @@ from formats.neff.activation import (
     parse_act_info,
     parse_activation_set,
 )
-from formats.neff.debuginfo import DebugFile, SourceLocation, locate
+from formats.neff.debuginfo import DebugFile, DebugStep, SourceLocation, chain, locate
 from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Queue, Variable, parse_definition
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo, parse_tensor_map
@@ -273,6 +273,11 @@ class Subgraph:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known."""
         asm = self.debug(engine)
         return None if asm is None else locate(asm, pc, lambda level: self.neff.debug_parent(level, self))
+
+    def chain_of(self, engine: str, pc: int) -> tuple[DebugStep, ...]:
+        """Return what the word in 64-byte slot `pc` comes from, from its own entry up to the framework's operation."""
+        asm = self.debug(engine)
+        return () if asm is None else chain(asm, pc, lambda level: self.neff.debug_parent(level, self))
 
 
 def _plain_type(descr: str) -> np.dtype[Any] | None:

@@ -68,8 +68,13 @@ def unpack_varints(value: Value, where: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+_SHORT = [bytes([number]) for number in range(0x80)]
+
+
 def varint(number: int) -> bytes:
     """Return a number of up to 64 bits, seven bits a byte, lowest first."""
+    if number < 0x80:
+        return _SHORT[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

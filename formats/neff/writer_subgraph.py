@@ -268,10 +268,12 @@ class SubgraphWriter:
         One entry per instruction, or one per 64-byte slot; the counts must match the stream.
         """
         self._engine(engine)
-        kept = [entry if entry is None else tuple(entry) for entry in entries]
-        if any(entry is not None and not 1 <= len(entry) <= 4 for entry in kept):
-            raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
-        self._debug[engine] = [None if entry is None else DebugEntry(*entry) for entry in kept]
+        kept: list[DebugEntry | None] = []
+        for entry in entries:
+            if entry is not None and not 1 <= len(entry) <= 4:
+                raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
+            kept.append(None if entry is None else DebugEntry(*entry))
+        self._debug[engine] = kept
 
     def feature(self, name: str) -> None:
         """Add a name to `neff_features`."""

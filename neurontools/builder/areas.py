@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Area", "Shape", "overlap", "shape_of"]
+__all__ = ["Area", "Shape", "overlap", "repeated", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -71,7 +71,7 @@ def overlap(a: Area, b: Area) -> bool:
     if a.low >= b.high or b.low >= a.high or a.first >= b.last or b.first >= a.last:
         return False
     for step, _ in (*a.shape.steps, *b.shape.steps):
-        inner_a, inner_b = _inside(a.shape, step), _inside(b.shape, step)
+        inner_a, inner_b = repeated(a.shape, step), repeated(b.shape, step)
         if inner_a <= step and inner_b <= step:
             distance = (b.low - a.low) % step
             if distance >= inner_a and step - distance >= inner_b:
@@ -79,8 +79,8 @@ def overlap(a: Area, b: Area) -> bool:
     return True
 
 
-def _inside(shape: Shape, modulus: int) -> int:
-    """Return the reach of the part of the pattern that repeats inside `modulus`."""
+def repeated(shape: Shape, modulus: int) -> int:
+    """Return the reach of the part of a pattern that repeats inside `modulus`."""
     reach = shape.run
     for step, count in shape.steps:
         if step % modulus:

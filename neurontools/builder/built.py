@@ -16,6 +16,7 @@ from neurontools.builder.program import Peer, Program, hbm_used
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
 from neurontools.builder.variables import Variables, shared_names
+from neurontools.collection import without_collection
 from neurontools.trace import SendRecvOp, Space, Trace, View
 
 __all__ = ["BuiltNeff", "build"]
@@ -24,8 +25,8 @@ __all__ = ["BuiltNeff", "build"]
 class BuiltNeff:
     """A finished file: its bytes, and a report on how it was made."""
 
-    def __init__(self, data: bytes, report: Report, writer: NeffWriter) -> None:
-        self._data, self.report, self._writer = data, report, writer
+    def __init__(self, data: bytes, report: Report) -> None:
+        self._data, self.report = data, report
 
     def to_bytes(self) -> bytes:
         """Return the file; the same traces give the same bytes."""
@@ -46,6 +47,11 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
     """
     if len(traces) not in (1, 2):
         raise BuildError(f"{len(traces)} programs, a logical core has one or two cores")
+    with without_collection():
+        return _build(traces, name, compression)
+
+
+def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
     target = traces[0].target
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
@@ -61,9 +67,10 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
         other = len(traces) - 1 - index
         program = Program(trace, chip, part, variables, tiles[index],
                           Peer(tiles[other].engine_places(), landings[other]))  # fmt: skip
-        extended = _write(program, part, chip) or extended
-        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.tile_words))
         cores.append(_core_report(program, variables))
+        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.tile_words))
+        extended = _write(program, part, chip) or extended
+        del program  # writing needs the room
     first = traces[0]
     inputs = [one for one in first.allocations if one.kind == "input"]
     for one in inputs:
@@ -71,7 +78,7 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
     for one in first.outputs:
         writer.output(names[0][one.id], one.dtype, one.shape)
     report = Report(name, target.name, extended, tuple(cores))
-    return BuiltNeff(writer.to_bytes(), report, writer)
+    return BuiltNeff(writer.to_bytes(), report)
 
 
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:
@@ -87,19 +94,19 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
     ours = False
     for engine in ENGINES:
         slots = streams.slots[engine]
-        part.stream(engine, b"".join(slot.raw for slot in slots))
+        part.stream(engine, b"".join([slot.raw for slot in slots]))
         ours = ours or any(_ours(slot.raw) for slot in slots)
-    for name in program.activation.sets:
-        part.activation_set(name, program.activation.sets[name])
-    for engine in ENGINES:
         part.debug(
             engine,
-            [
-                (slot.name, slot.source[0], slot.source[1]) if slot.name else None
-                for slot in streams.slots[engine]
+            (
+                (slot.name, *slot.source) if slot.name else None
+                for slot in slots
                 for _ in range(len(slot.raw) // 64)
-            ],
+            ),
         )
+        slots.clear()
+    for name in program.activation.sets:
+        part.activation_set(name, program.activation.sets[name])
     lowest = program.tiles.bottom(Space.SBUF)
     low = chip.sbuf_first if lowest is None else lowest
     for use in streams.queues.values():
@@ -126,12 +133,16 @@ def _ours(raw: bytearray) -> bool:
 
 
 def _core_report(program: Program, variables: Variables) -> CoreReport:
-    slots = [slot for engine in ENGINES for slot in program.streams.slots[engine] if slot.name]
-    waits = sum((slot.wait is not None) + (slot.second is not None) for slot in slots)
-    wait_words = sum("-wait-" in slot.name or slot.name == "end" for slot in slots)
+    instructions = waits = wait_words = 0
+    for slots in program.streams.slots.values():
+        for slot in slots:
+            if slot.name:
+                instructions += 1
+                waits += (slot.wait is not None) + (slot.second is not None)
+                wait_words += "-wait-" in slot.name or slot.name == "end"
     return CoreReport(
         words={engine: len(program.streams.slots[engine]) for engine in ENGINES},
-        instructions=len(slots) - wait_words,
+        instructions=instructions - wait_words,
         waits=waits,
         wait_words=wait_words,
         sbuf_bytes=program.tiles.top(Space.SBUF),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count, product
+from typing import NamedTuple
 
-from neurontools.builder.areas import Area, overlap
+from neurontools.builder.areas import Area, Shape, overlap, repeated
 
 __all__ = ["Memory", "Needs", "Region"]
 
-_FLAT = 32  # records that one list holds before it is cut into buckets
-_BUCKETS = 64
+_FLAT = 32  # records that one list holds before they are filed in cells
 
-
-_stamps = count(1)  # one per look into buckets
+_stamps = count(1)  # one per look into cells
 
 
 class Needs:
@@ -37,19 +38,71 @@ class _Record:
         self.stamp = 0
 
 
+class _Grid(NamedTuple):
+    """Where records of one kind of shape are filed: by their bytes, and by their place inside a step they repeat in.
+
+    A cell spans more than a record's reach, and more than the part that repeats, so each record lies in at most four.
+    `step` is 0 for shapes that are filed by bytes alone.
+    """
+
+    step: int
+    byte_shift: int
+    place_shift: int
+
+    def cells(self, low: int, high: int, inside: int) -> Iterator[tuple[int, int]]:
+        """Return the cells of bytes `low` to `high` - 1 of which `inside` bytes from `low` on repeat in each step."""
+        buckets = range(low >> self.byte_shift, (high - 1 >> self.byte_shift) + 1)
+        return product(buckets, self._places(low, inside))
+
+    def count(self, low: int, high: int, inside: int) -> int:
+        """Return an upper bound of the number of those cells."""
+        places = min(inside, self.step) >> self.place_shift
+        return ((high - 1 >> self.byte_shift) - (low >> self.byte_shift) + 1) * (places + 2)
+
+    def _places(self, low: int, inside: int) -> Iterable[int]:
+        step, shift = self.step, self.place_shift
+        if not step:
+            return (0,)
+        if inside >= step:
+            return range((step - 1 >> shift) + 1)
+        place = low % step
+        behind = place + inside
+        if behind <= step:
+            return range(place >> shift, (behind - 1 >> shift) + 1)
+        return {*range(place >> shift, (step - 1 >> shift) + 1), *range((behind - step - 1 >> shift) + 1)}
+
+
+_Cells = dict[tuple[int, int], list[_Record]]
+
+
+@lru_cache(maxsize=1 << 12)
+def _grid_of(shape: Shape) -> _Grid:
+    """Return the grid of a shape; patterns that repeat in the step of their innermost jump are told apart inside it."""
+    step = shape.steps[-1][0] if shape.steps else 0
+    inside = repeated(shape, step) if step else 0
+    shift = inside.bit_length()
+    if step - 1 >> shift <= 0:
+        return _Grid(0, shape.reach.bit_length(), 0)
+    return _Grid(step, shape.reach.bit_length(), shift)
+
+
+@lru_cache(maxsize=1 << 14)
+def _repeated(shape: Shape, step: int) -> int:
+    return repeated(shape, step) if step else 0
+
+
 class Region:
     """Accesses to one piece of memory that a later access may still have to be ordered with."""
 
-    __slots__ = ("buckets", "records", "shift")
+    __slots__ = ("grids", "records")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self) -> None:
         self.records: list[_Record] = []
-        self.buckets: dict[int, list[_Record]] | None = None
-        self.shift = max((size // _BUCKETS).bit_length(), 2)
+        self.grids: dict[_Grid, _Cells] | None = None
 
     def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Add to `needs` what the access must wait for, and remember it for those to come."""
-        found = self.records if self.buckets is None else self._near(area)
+        found = self.records if self.grids is None else self._near(area.low, area.high, area.shape)
         stale = False
         low, high, first, last, step = area.low, area.high, area.first, area.last, area.step
         for record in found:
@@ -73,59 +126,61 @@ class Region:
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway.
             if whole and (write or not record.write):
                 record.dead = stale = True
-        if stale and self.buckets is None:
+        if stale and self.grids is None:
             self.records = [record for record in self.records if not record.dead]
-        self._add(_Record(area, actor, unit, write))
+        self.adopt((_Record(area, actor, unit, write),))
 
     def within(self, low: int, high: int) -> list[_Record]:
         """Return the accesses that touch bytes `low` to `high` - 1."""
-        found = self.records if self.buckets is None else self._near_bytes(low, high)
+        found = self.records if self.grids is None else self._near(low, high, Shape(0, high - low, high - low, ()))
         return [one for one in found if not one.dead and one.area.low < high and one.area.high > low]
 
-    def adopt(self, records: list[_Record]) -> None:
-        """Take over accesses to the same bytes from regions that had them before."""
+    def adopt(self, records: Sequence[_Record]) -> None:
+        """Take over accesses to the same bytes, from regions that had them before."""
+        if self.grids is None:
+            self.records += records
+            if len(self.records) <= _FLAT:
+                return
+            self.grids = {}
+            records, self.records = self.records, []
         for record in records:
-            self._add(record)
+            self._file(record, self.grids)
 
-    def _add(self, record: _Record) -> None:
-        if self.buckets is None:
-            self.records.append(record)
-            if len(self.records) > _FLAT:
-                self.buckets = {}
-                for one in self.records:
-                    self._file(one, self.buckets)
-                self.records = []
-        else:
-            self._file(record, self.buckets)
-
-    def _file(self, record: _Record, buckets: dict[int, list[_Record]]) -> None:
-        for number in range(record.area.low >> self.shift, (record.area.high - 1 >> self.shift) + 1):
-            bucket = buckets.get(number)
-            if bucket is None:
-                buckets[number] = [record]
+    def _file(self, record: _Record, grids: dict[_Grid, _Cells]) -> None:
+        area = record.area
+        grid = _grid_of(area.shape)
+        cells = grids.get(grid)
+        if cells is None:
+            cells = grids[grid] = {}
+        for key in grid.cells(area.low, area.high, _repeated(area.shape, grid.step)):
+            cell = cells.get(key)
+            if cell is None:
+                cells[key] = [record]
             else:
-                bucket.append(record)
+                cell.append(record)
 
-    def _near(self, area: Area) -> list[_Record]:
-        return self._near_bytes(area.low, area.high)
-
-    def _near_bytes(self, low: int, high: int) -> list[_Record]:
-        """Return the records of every bucket that the bytes touch, each once, in order of access."""
-        buckets, stamp = self.buckets or {}, next(_stamps)
+    def _near(self, low: int, high: int, shape: Shape) -> list[_Record]:
+        """Return the records of every cell that the bytes touch, each once."""
+        stamp = next(_stamps)
         found: list[_Record] = []
-        for number in range(low >> self.shift, (high - 1 >> self.shift) + 1):
-            bucket = buckets.get(number)
-            if not bucket:
-                continue
-            dead = False
-            for record in bucket:
-                if record.dead:
-                    dead = True
-                elif record.stamp != stamp:
-                    record.stamp = stamp
-                    found.append(record)
-            if dead:
-                bucket[:] = [record for record in bucket if not record.dead]
+        for grid, cells in (self.grids or {}).items():
+            inside = _repeated(shape, grid.step)
+            few = grid.count(low, high, inside) < len(cells)
+            for key in grid.cells(low, high, inside) if few else list(cells):
+                cell = cells.get(key)
+                if cell is None:
+                    continue
+                dead = False
+                for record in cell:
+                    if record.dead:
+                        dead = True
+                    elif record.stamp != stamp:
+                        record.stamp = stamp
+                        found.append(record)
+                if dead:
+                    cell[:] = [record for record in cell if not record.dead]
+                    if not cell:
+                        del cells[key]
         return found
 
 

@@ -11,7 +11,7 @@ from formats.isa import (
     ActTableLoad,
     CoreBarrier,
     DmaIndirect,
-    MatMulMx,
+    IndirectWrite,
     Memset,
     PseudoDmaTrigger,
     RegisterLoad,
@@ -29,7 +29,7 @@ from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.streams import ENGINE, Streams
-from neurontools.builder.tiles import Tiles, loops_of, views_of
+from neurontools.builder.tiles import Tiles, loops_of
 from neurontools.builder.transfers import TransferEncoder
 from neurontools.builder.variables import Variables
 from neurontools.trace import (
@@ -47,6 +47,7 @@ from neurontools.trace import (
     Space,
     Trace,
     View,
+    views_of,
 )
 
 __all__ = ["Peer", "Program", "functions_of", "hbm_used"]
@@ -133,11 +134,11 @@ class Program:
         }
         producers = frozenset(number for numbers in trace.after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
-        self.tile_words: dict[int, dict[str, list[int]]] = {}
-        lists = [(engine, self.streams.slots[engine]) for engine in ENGINE]
+        self.tile_words: dict[int, list[int]] = {}  # first and last word of each engine, -1 where none touches the tile
+        lists = [self.streams.slots[engine] for engine in ENGINE]
         for number, op in enumerate(trace.ops):
             name = getattr(op, "name", None) or f"I-{number}"
-            before = [len(slots) for _, slots in lists]
+            before = [len(slots) for slots in lists]
             self._number = number
             if number in trace.after:
                 self.streams.after = [unit for one in sorted(trace.after[number]) for unit in completed[one]]
@@ -150,13 +151,18 @@ class Program:
                 # Whatever the operation appended to any actor is a part of it, and actors complete in order.
                 completed[number] = [(actor, count - 1) for actor, count in enumerate(self.streams.counts())
                                      if count > (counts[actor] if actor < len(counts) else 0)]
-            spans = [(engine, first, len(slots) - 1) for (engine, slots), first in zip(lists, before, strict=True)
-                     if len(slots) > first]
+            spans = [(2 * engine, before[engine], len(slots) - 1) for engine, slots in enumerate(lists)
+                     if len(slots) > before[engine]]
             for view in views_of(op):
-                if view.allocation.space is not Space.HBM:
-                    touched = self.tile_words.setdefault(view.allocation.id, {})
-                    for engine, first, last in spans:
-                        touched.setdefault(engine, [first, last])[1] = last
+                allocation = view.allocation
+                if allocation.space is not Space.HBM:
+                    touched = self.tile_words.get(allocation.id)
+                    if touched is None:
+                        touched = self.tile_words[allocation.id] = [-1] * (2 * len(lists))
+                    for place, first, last in spans:
+                        if touched[place] < 0:
+                            touched[place] = first
+                        touched[place + 1] = last
         self._psum.finish()
         self.streams.finish()
         self.streams.seal()
@@ -174,7 +180,7 @@ class Program:
                 return  # only ever read: nothing to order
             region = self._regions.get(number)
             if region is None:
-                region = self._regions[number] = Region(allocation.nbytes)
+                region = self._regions[number] = Region()
             area = Area(0, 1, view.offset, shape)
         else:
             partition, byte = self.places[number]
@@ -190,7 +196,7 @@ class Program:
         group = self.tiles.groups.get(allocation.id)
         region = None if group is None else self._group_regions.get(group)
         if region is None:
-            region = Region(self.chip.psum_bytes if allocation.space is Space.PSUM else self.chip.sbuf_bytes)
+            region = Region()
             if group is not None:
                 self._group_regions[group] = region
         self._regions[allocation.id] = region
@@ -208,18 +214,19 @@ class Program:
                     op.engine, bytearray(ActTableLoad(table_select=table).raw), f"{name}-table", op.source
                 )
             self._activations += 1
-        if op.instruction is MatMulMx and op.fields["accumulate"] is None:
+        if op.fields.get("accumulate", 1) is None:
             op = self._accumulating(op, name)
         words = self._encoder.encode(op)
         self._run(op, op.engine, words, name)
 
     def _accumulating(self, op: ComputeOp, name: str) -> ComputeOp:
-        """Return an MX multiplication that adds or overwrites, as the life of its PSUM tile has it."""
+        """Return a product that adds or overwrites, as the life of its PSUM tile has it; columns always add."""
         view = op.operands["dst"]
         state = self._psum.state(view)
-        if state == "mixed":
+        columns = op.instruction is IndirectWrite
+        if state == "mixed" or (columns and state == "fresh"):
             self._clear(view, op.source, name)
-        fields = {**op.fields, "accumulate": int(state != "fresh")}
+        fields = {**op.fields, "accumulate": int(columns or state != "fresh")}
         return ComputeOp(op.instruction, op.engine, op.operands, fields, op.source, op.name)
 
     def _run(self, op: ComputeOp, engine: str, words: list[bytearray], name: str) -> None:
@@ -464,10 +471,9 @@ class Program:
 
 
 def _written(op: Op) -> tuple[View, ...]:
-    if isinstance(op, DmaOp | IndirectDmaOp | DmaComputeOp):
-        return (op.dst,)
-    return ()
+    return (op.dst,) if isinstance(op, _COPIES) else ()
 
 
+_COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
 _SEMAPHORE = 13
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset

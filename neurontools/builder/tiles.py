@@ -6,45 +6,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.isa import ENGINES, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
 from neurontools.trace import (
     Allocation,
-    ComputeOp,
-    DmaComputeOp,
-    DmaOp,
-    IndirectDmaOp,
     LoopEndOp,
     LoopOp,
-    MatmulOp,
-    Op,
-    SendRecvOp,
     Source,
     Space,
     Trace,
-    View,
+    views_of,
 )
 
 __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of"]
-
-
-def views_of(op: Op) -> tuple[View, ...]:
-    """Return every view that an operation touches."""
-    if isinstance(op, ComputeOp):
-        return tuple(op.operands.values())
-    if isinstance(op, MatmulOp):
-        return op.stationary, op.moving, op.dst
-    if isinstance(op, DmaOp | SendRecvOp):
-        return op.src, op.dst
-    if isinstance(op, IndirectDmaOp):
-        return op.src, op.dst, op.index
-    if isinstance(op, DmaComputeOp):
-        return *op.srcs, op.dst
-    if isinstance(op, LoopOp):
-        return (op.condition,)
-    return ()
 
 
 class Tiles(NamedTuple):
@@ -117,16 +93,24 @@ def place_tiles(trace: Trace, chip: Chip) -> Tiles:
     return Tiles(lives, allocate(lives, chip), groups_of(lives))
 
 
-def tile_map(tiles: Tiles, words: Mapping[int, Mapping[str, Sequence[int]]]) -> bytes:
-    """Return member `tiles.json`, the debugger's map of names to places; `words` are first and last pc by engine.
+def tile_map(tiles: Tiles, words: Mapping[int, Sequence[int]]) -> bytes:
+    """Return member `tiles.json`, the debugger's map of names to places.
+
+    `words` are first and last pc of each engine that touches a tile, -1 for the others.
 
     The format is described in `emulator.session.tiles`.
     """
-    rows = []
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    nowhere = [-1] * (2 * len(ENGINES))
+    text = bytearray(b"[")
     for life in tiles.lives:
         one = life.allocation
         partition, byte = tiles.places[one.id]
-        rows.append({"name": one.name, "space": one.space.name, "partition": partition, "partitions": one.partitions,
+        spans = words.get(one.id, nowhere)
+        row = encode({"name": one.name, "space": one.space.name, "partition": partition, "partitions": one.partitions,
                      "offset": byte, "shape": list(one.shape), "dtype": one.dtype.numpy_name,
-                     "pcs": {engine: list(span) for engine, span in words.get(one.id, {}).items()}})
-    return json.dumps(rows, separators=(",", ":")).encode()
+                     "pcs": {engine: spans[2 * place : 2 * place + 2] for place, engine in enumerate(ENGINES)
+                             if spans[2 * place] >= 0}})
+        text += (b"," if len(text) > 1 else b"") + row.encode()
+    text += b"]"
+    return bytes(text)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from neurontools.commands.lazy import command_app
-from neurontools.commands.options import ErrorExitCode, Json, Quiet, TargetName
+from neurontools.commands.options import Act, ErrorExitCode, Json, Quiet, TargetName, check_act
 from neurontools.exits import ExitStatus
 from neurontools.output import report
 
@@ -51,6 +51,7 @@ def check(
             "--seed", metavar="N", min=0, help="Permute equal times and jitter latencies.", show_default=False
         ),
     ] = None,
+    act: Act = "exact",
     nki: Annotated[
         str,
         typer.Option(
@@ -114,7 +115,8 @@ def check(
         if arguments and not script:
             raise typer.BadParameter("only a script takes arguments", param_hint="ARGS")
         wanted = checking.Request(
-            file, arguments or [], tools, target, lnc, inputs, seed, nki, fail_on, form, suppressions, notes
+            file, arguments or [], tools, target, lnc, inputs, seed, nki, fail_on, form, suppressions, notes,
+            check_act(act),
         )
         checking.check(wanted, out)
         if out.status in (ExitStatus.FINDING, ExitStatus.FAULT):

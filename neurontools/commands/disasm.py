@@ -9,6 +9,7 @@ import typer
 
 from neurontools.commands.lazy import command_app
 from neurontools.commands.options import Json, SubgraphNumber, TargetName
+from neurontools.files import need_folder
 from neurontools.output import report
 
 
@@ -38,8 +39,21 @@ def disasm(
         ),
     ] = None,
     source: Annotated[
-        bool, typer.Option("--source/--no-source", help="Show the kernel's file and line where known.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--source/--no-source",
+            help="Show where each instruction comes from, level by level, with the lines themselves where the files "
+            "are here; or nothing of it.  Unless given: file and line.",
+            show_default=False,
+        ),
+    ] = None,
+    source_path: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--source-path", metavar="DIR", help="Look for source files here too, by the ends of their paths.",
+            show_default=False,
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Show the bytes of each word too.")] = False,
     asm: Annotated[
         bool, typer.Option("--asm", help="Print text that `neurontools asm` reads back, word for word.")
@@ -59,10 +73,15 @@ def disasm(
     as they are, byte for byte.
     """
     from neurontools.render import listing
+    from neurontools.render.source_lines import SourceLines
 
     with report("disasm", json, file=file, engine=engine, subgraph=subgraph, range=pc, target=target) as out:
         streams = listing.open_streams(file, subgraph, engine or [], target, dialect)
-        rows = listing.rows(streams, listing.parse_range(pc), with_raw=raw, with_source=source)
+        folders = [need_folder(path) for path in source_path or ()]
+        rows = listing.rows(
+            streams, listing.parse_range(pc), with_raw=raw, with_source=source is not False,
+            with_chain=source is True,
+        )  # fmt: skip
         if json:
             out.result = {
                 "target": streams.target.name,
@@ -72,7 +91,8 @@ def disasm(
         elif asm:
             out.lines = lambda: listing.asm_lines(streams, rows)
         else:
-            out.lines = lambda: listing.lines(rows, with_raw=raw)
+            sources = SourceLines(folders) if source is True else None
+            out.lines = lambda: listing.lines(rows, with_raw=raw, sources=sources)
 
 
 app = command_app(disasm)

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ErrorExitCode", "Json", "NeffFile", "Quiet", "SubgraphNumber", "TargetName", "complete_target"]
+__all__ = [
+    "Act", "ErrorExitCode", "HangTimeout", "Json", "NeffFile", "Quiet", "SubgraphNumber", "TargetName", "check_act",
+    "complete_target", "picoseconds",
+]  # fmt: skip
 
 
 def complete_target(incomplete: str) -> list[str]:
@@ -39,6 +42,42 @@ TargetName = Annotated[
         show_default=False,
     ),
 ]
+Act = Annotated[
+    str,
+    typer.Option(
+        "--act",
+        metavar="HOW",
+        help="Activation functions: exact, or table for the piecewise polynomials of a NEFF that has them.",
+    ),
+]
+HangTimeout = Annotated[
+    str | None,
+    typer.Option(
+        "--hang-timeout",
+        metavar="TIME",
+        help="An engine that waits longer than this emulated time (5us, 1ms) is a hang, though others still move.",
+        show_default=False,
+    ),
+]
 SubgraphNumber = Annotated[
     int, typer.Option("--subgraph", "-g", metavar="N", min=0, help="Subgraph: with LNC 2, one per physical core.")
 ]
+
+
+def picoseconds(text: str | None, option: str) -> int | None:
+    """Return the time that an option's text means; BadParameter where it means none."""
+    if text is None:
+        return None
+    from emulator.session.names import parse_time
+
+    time_ps = parse_time(text)
+    if not time_ps:
+        raise typer.BadParameter(f"{text!r} is no time such as 5us or 1ms", param_hint=option)
+    return time_ps
+
+
+def check_act(how: str) -> str:
+    """Return how activation functions are to be computed; BadParameter for what is neither."""
+    if how not in ("exact", "table"):
+        raise typer.BadParameter(f"{how!r} is none of exact, table", param_hint="--act")
+    return how

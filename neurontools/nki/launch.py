@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from formats.targets import Target, resolve_target
+from neurontools.dump.wanted import dump_observers
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_target, tracing
-from neurontools.trace import Allocation, Source, Trace, View
+from neurontools.trace import Allocation, Source, Trace, views_of
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
@@ -90,21 +91,12 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
     if t.loops:
         raise t.error("a loop on the device is left by break or return, which its branches cannot follow",
                       t.loops[-1].source)
-    own = {id(allocation) for allocation in t.trace.allocations}
+    own = t.trace.allocations
     for op in t.ops:
-        for view in _views_of(op):
-            if id(view.allocation) not in own:
-                raise t.error(f"tensor {view.allocation.name} belongs to another launch of a kernel", op.source)
-
-
-def _views_of(op: Any) -> Iterator[View]:
-    """Return the views that an operation holds, whatever its kind."""
-    for name in type(op).__slots__:
-        held = getattr(op, name)
-        if isinstance(held, View):
-            yield held
-        elif isinstance(held, dict | tuple):
-            yield from (one for one in (held.values() if isinstance(held, dict) else held) if isinstance(one, View))
+        for view in views_of(op):
+            allocation = view.allocation
+            if allocation.id >= len(own) or own[allocation.id] is not allocation:
+                raise t.error(f"tensor {allocation.name} belongs to another launch of a kernel", op.source)
 
 
 def _line_of(function: Any) -> Source | None:
@@ -208,11 +200,15 @@ def launch(
     }
     if launch_hook is not None:
         launch_hook(name, neff, values)
+    dumpers = dump_observers(name, None if options is None else options.dump_dir)
     if options is None:
-        result = runtime.run(neff, values, timing=False)
+        result = runtime.run(neff, values, timing=False, observers=dumpers)
     else:
-        result = runtime.run(neff, values, seed=options.seed, timing=options.timing, checks=options.checks)
-        options.note(name, neff, result)
+        result = runtime.run(neff, values, seed=options.seed, timing=options.timing, checks=options.checks,
+                             hang_timeout_ps=options.hang_timeout_ps, observers=dumpers)
+        options.note(name, neff, result, next((dumper.directory for dumper in dumpers), None))
+    for dumper in dumpers:
+        dumper.tell()
     for problem in (result.fault, result.hang):
         if problem is not None:
             raise KernelFaultError(f"{name}: {' '.join(str(problem).split())}", result)

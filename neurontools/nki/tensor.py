@@ -40,7 +40,7 @@ class Indirection(NamedTuple):
 
     `indices` is an integer tile in SBUF, `step` the bytes that one of its numbers counts.  A "scalar" index shifts the
     whole view; of a "vector" one the first dimension takes a number for each of its `rows` elements, and `stride` tells
-    whether that dimension is still whole.
+    whether that dimension is still whole. With a "tensor" of indices the columns of `base`, a tile, take its numbers.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class Indirection(NamedTuple):
     step: int
     rows: int
     stride: int
+    base: NkiTensor | None = None
 
 
 class NkiTensor(ViewMethods, NKIObject):
@@ -115,7 +116,9 @@ class NkiTensor(ViewMethods, NKIObject):
         new.itemsize = self.itemsize
         new._row = self._row
         new._view = None
-        new._indirection = self._indirection
+        found = new._indirection = self._indirection
+        if found is not None and found.base is not None:
+            raise complain(f"{self.name}: an indirect view of columns is used as it is, without further views")
         new._unchecked = self._unchecked
         return new
 

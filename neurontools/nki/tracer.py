@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.dtypes import Dtype
 from formats.targets import Target, resolve_target
+from neurontools.nki import indirection
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
 from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source, Space, Trace, View
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neurontools.nki.device_loops import OpenLoop
+    from neurontools.nki.indirection import IndirectOperand
 
 __all__ = ["Tracer", "current", "default_target", "is_tracing", "kernel_line", "tracer", "tracing"]
 
@@ -92,6 +94,7 @@ class Tracer:
         "cache",
         "generation",
         "grid",
+        "indirect",
         "limits",
         "loop_edges",
         "loops",
@@ -122,6 +125,7 @@ class Tracer:
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
+        self.indirect: list[IndirectOperand] = []  # operands of the next instruction with columns to gather or scatter
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
         self.loop_edges: list[int] = []  # numbers of the operations that begin and end loops
         self.ordered = 0  # how many nl.no_reorder() blocks are open
@@ -207,7 +211,9 @@ class Tracer:
         fields: dict[str, object],
         name: str | None = None,
     ) -> ComputeOp:
-        """Append one instruction of a compute engine."""
+        """Append one instruction of a compute engine, and what its indirect operands need around it."""
+        if self.indirect:
+            return indirection.compute(self, instruction, engine, operands, fields, name)
         op = ComputeOp(instruction, engine, operands, fields, kernel_line(), name)
         self.ops.append(op)
         return op
@@ -229,7 +235,9 @@ class Tracer:
         is_transpose: bool,
         name: str | None = None,
     ) -> MatmulOp:
-        """Append one matrix multiplication."""
+        """Append one matrix multiplication, and what its indirect operands need around it."""
+        if self.indirect:
+            return indirection.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
         op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(), name)
         self.ops.append(op)
         return op

@@ -356,5 +356,25 @@ class ViewMethods:
         return self._by_vector(new, vector_offset, self.strides[0] * self.itemsize)
 
     def indirect(self, index: Any, num_elem: int | None = None) -> NkiTensor:
-        """Refuse: tensor indirection comes with the next issue."""
-        raise unsupported(f"{self.name}: tensor indirection (.indirect)")
+        """Return a (partitions, num_elem) view of columns at the numbers of an SBUF tile; needs gen4.
+
+        Number i of a group of 16 partitions (32 for the Tensor engine) is index[i % 16, i // 16] in the group.
+        """
+        from neurontools.nki.tracer import tracer  # which imports a module that takes these views
+
+        if tracer().generation < 4:
+            raise complain(f"{self.name}: indirect needs gen4 (NeuronCore-v4)")
+        if not self._row:
+            raise complain(f"{self.name}: indirect needs a tile in SBUF or PSUM, this one is in {self.buffer.value}")
+        self._index_tile(index)
+        if index.dtype != "uint16":
+            raise complain(f"{self.name}: indirect takes uint16 indices, not {index.dtype}")
+        if index.shape[0] != self.shape[0]:
+            raise complain(f"{self.name}: indirect has indices in {index.shape[0]} partitions for {self.shape[0]}")
+        count = index.size if num_elem is None else self._integer(num_elem, 1)
+        if count < 1:
+            raise complain(f"{self.name}: indirect num_elem is {count}, at least 1")
+        new = self._make((self.shape[0], count), (self._row, 1), self.offset)
+        new = self._indirect(new, "tensor", index, self.itemsize)
+        new._indirection = new._indirection._replace(base=self)
+        return new

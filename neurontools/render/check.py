@@ -10,7 +10,9 @@ from typing import Any
 from neurontools.render.run import source
 from neurontools.render.table import count
 
-__all__ = ["finding", "lines", "summary"]
+__all__ = ["code", "context", "finding", "finding_lines", "lines", "summary"]
+
+_AROUND = 1  # lines shown before and behind that of a finding
 
 
 def finding(item: Any) -> dict[str, Any]:
@@ -53,6 +55,7 @@ def site(item: Any) -> dict[str, Any]:
         "instruction": item.text or None,
         "source": source(item.source),
         "code": code(item) or None,
+        "context": [{"line": number, "text": text} for number, text in context(item)],
         "access": item.access or None,
         "operand": item.operand or None,
         "time_ps": None if item.time_ps < 0 else item.time_ps,
@@ -67,6 +70,15 @@ def code(item: Any) -> str:
     return "" if place is None or not place["line"] else linecache.getline(place["file"], place["line"]).strip()
 
 
+def context(item: Any) -> list[tuple[int, str]]:
+    """Return the source lines around that of a site, with their numbers; [] where the file is not at hand."""
+    place = source(item.source)
+    if place is None or not place["line"] or not linecache.getline(place["file"], place["line"]):
+        return []
+    numbers = range(max(place["line"] - _AROUND, 1), place["line"] + _AROUND + 1)
+    return [(n, text.rstrip()) for n in numbers if (text := linecache.getline(place["file"], n))]
+
+
 def summary(findings: list[Any]) -> dict[str, Any]:
     """Return how many findings there are, by severity and by tool and kind."""
     return {
@@ -79,7 +91,7 @@ def lines(title: str, tools: tuple[str, ...], findings: list[Any], suppressed: i
     """Return the report for people; notes are counted, and shown when asked for."""
     shown = [f for f in findings if verbose or f.serious]
     for item in shown:
-        yield from _finding_lines(item)
+        yield from finding_lines(item)
         yield ""
     counts = summary(findings)["severities"]
     parts = [count(number, name) for name, number in counts.items() if number]
@@ -89,14 +101,23 @@ def lines(title: str, tools: tuple[str, ...], findings: list[Any], suppressed: i
     yield f"{title}: {', '.join(tools)}: {', '.join(parts) or 'nothing found'}{hint}"
 
 
-def _finding_lines(item: Any) -> Iterator[str]:
+def finding_lines(item: Any) -> Iterator[str]:
+    """Return a finding for people, with the code around each side."""
     sides = [item.site, *item.others]
     at = 0
     for line in item.text().splitlines():
         yield line
         if line.startswith(("  at ", "  other ")):
-            site = sides[at]
-            text = code(site)
+            yield from _code_lines(sides[at])
             at += 1
-            if text and text != site.text:  # a .s program's line is the word itself
-                yield f"         > {text}"
+
+
+def _code_lines(site: Any) -> Iterator[str]:
+    if code(site) in ("", site.text):  # a .s program's line is the word itself
+        return
+    around = context(site)
+    margin = min(len(text) - len(text.lstrip()) for _, text in around if text)
+    width = len(str(around[-1][0]))
+    for number, text in around:
+        mark = ">" if number == site.source.line else " "
+        yield f"       {mark} {number:{width}} | {text[margin:]}".rstrip()

@@ -12,20 +12,14 @@ from neurontools.render.run import source
 __all__ = ["junit", "sarif"]
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "note"}
-_ABOUT = {
-    "memcheck": "Accesses that leave what they may touch.",
-    "initcheck": "Results that come from bytes nothing wrote.",
-    "racecheck": "Accesses to the same bytes that nothing orders.",
-    "synccheck": "Waits and signals that do not fit together.",
-}
-
 
 def sarif(findings: list[Any], suppressed: list[Any]) -> list[str]:
     """Return a SARIF log as lines."""
+    from emulator.checks import KINDS
     from neurontools import __version__
 
     everything = [*findings, *suppressed]
-    rules = {f"{f.tool}/{f.kind}": _ABOUT[f.tool] for f in everything}
+    rules = {f"{f.tool}/{f.kind}": KINDS[f"{f.tool}:{f.kind}"].about for f in everything}
     accepted = {id(f) for f in suppressed}
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

@@ -12,11 +12,13 @@ from formats.errors import NotFoundError
 from formats.targets import Target, resolve_target
 from neurontools.files import need_file, open_neff_file
 from neurontools.render.neff import ENGINES, pick_subgraph
+from neurontools.render.neff_where import chain_lines, steps_data
 from neurontools.render.table import bold, count
 
 if TYPE_CHECKING:
     from formats.isa import Instruction
     from formats.neff import Neff
+    from neurontools.render.source_lines import SourceLines
 
 __all__ = ["Streams", "asm_lines", "lines", "open_streams", "parse_range", "rows"]
 
@@ -72,15 +74,24 @@ def parse_range(text: str | None) -> slice:
     return slice(low, high if colon else low + 1)
 
 
-def rows(streams: Streams, pcs: slice, *, with_raw: bool, with_source: bool) -> dict[str, Iterator[dict[str, Any]]]:
+def rows(
+    streams: Streams, pcs: slice, *, with_raw: bool, with_source: bool, with_chain: bool = False
+) -> dict[str, Iterator[dict[str, Any]]]:
     """Return, per engine, one plain record per instruction, made when it is read."""
     return {
-        engine: _rows(streams, engine, stream, pcs, with_raw, with_source) for engine, stream in streams.streams.items()
+        engine: _rows(streams, engine, stream, pcs, with_raw, with_source, with_chain)
+        for engine, stream in streams.streams.items()
     }
 
 
 def _rows(
-    streams: Streams, engine: str, stream: Sequence[Instruction], pcs: slice, with_raw: bool, with_source: bool
+    streams: Streams,
+    engine: str,
+    stream: Sequence[Instruction],
+    pcs: slice,
+    with_raw: bool,
+    with_source: bool,
+    with_chain: bool,
 ) -> Iterator[dict[str, Any]]:
     offsets = getattr(stream, "offsets", None)
     for pc in range(*pcs.indices(len(stream))):
@@ -98,11 +109,19 @@ def _rows(
             where = streams.neff.source_of(engine, row["offset"] // 64, streams.subgraph)
             if where is not None:
                 row["source"] = {"file": where.file, "line": where.line, "name": where.name}
+            if with_chain:
+                graph = streams.neff.subgraphs[streams.subgraph]
+                row["chain"] = steps_data(graph.chain_of(engine, row["offset"] // 64))
         yield row
 
 
-def lines(rows_by_engine: dict[str, Iterator[dict[str, Any]]], *, with_raw: bool) -> Iterator[str]:
-    """Return the listing for people: a heading per engine, then pc, name, operands and source."""
+def lines(
+    rows_by_engine: dict[str, Iterator[dict[str, Any]]], *, with_raw: bool, sources: SourceLines | None = None
+) -> Iterator[str]:
+    """Return the listing for people: a heading per engine, then pc, name, operands and source.
+
+    Rows with a chain have it above them as far as it differs from the row before; `sources` gives the lines themselves.
+    """
     first = True
     for engine, items in rows_by_engine.items():
         if not first:
@@ -110,13 +129,21 @@ def lines(rows_by_engine: dict[str, Iterator[dict[str, Any]]], *, with_raw: bool
         first = False
         yield bold(f"{engine}:")
         empty, last = True, None
+        shown: list[str] = []
         for row in items:
             empty = False
             where = row.get("source") or {}
             place = f"{where['file']}:{where['line']}" if where.get("file") else None
-            if place != last:
+            if place != last and sources is not None and place is not None:
+                text = sources.line(where["file"], where["line"])
+                yield f"          # {place}" + (f"   {text}" if text else "")
+                last = place
+            elif place != last:
                 yield f"          # {place or '(no source line)'}"
                 last = place
+            above = chain_lines(row.get("chain", []), place)
+            yield from (f"          #   {text}" for text in above if text not in shown)
+            shown = above
             yield f"{row['pc']:6}  {row['name']:20} {row['operands']}".rstrip()
             if with_raw:
                 yield from (f"        {row['raw'][i : i + 64]}" for i in range(0, len(row["raw"]), 64))

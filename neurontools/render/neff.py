@@ -41,6 +41,7 @@ def info(neff: Neff) -> dict[str, Any]:
     return {
         "header": {**{k: v for k, v in fields(header).items() if k != "pad"}, "features": list(header.features)},
         "compiler": neff.info.tool_version if neff.info is not None else None,
+        "checked": checked(neff),
         "file_bytes": neff.size,
         "target": {"name": neff.target.name, "generation": neff.target.generation, "arch": neff.target.arch_code},
         "lnc": neff.lnc,
@@ -61,6 +62,40 @@ def info(neff: Neff) -> dict[str, Any]:
     }
 
 
+def checked(neff: Neff) -> dict[str, Any]:
+    """Return whether the decoder was checked against the file's compiler; if not, how much of this file it explains.
+
+    `how` is checked, own (this toolkit wrote the file), or unchecked; only then are words counted.
+    """
+    from formats.neff.compilers import checked_compiler, is_own
+
+    known = checked_compiler(neff)
+    if known is not None:
+        return {"how": "checked", "files": known.files, "cite": known.cite, "words": None, "reencoded": None}
+    if neff.info is not None and is_own(neff.info.tool_version):
+        return {"how": "own", "files": None, "cite": None, "words": None, "reencoded": None}
+    from formats.neff.coverage import coverage
+
+    try:
+        found = coverage(neff)
+    except FormatError:  # a stream that cannot be read; what else the file says is still of use
+        return {"how": "unchecked", "files": None, "cite": None, "words": None, "reencoded": None}
+    return {"how": "unchecked", "files": None, "cite": None, "words": found.words, "reencoded": found.reencoded}
+
+
+def checked_text(data: dict[str, Any]) -> str:
+    """Return what is known of a file's compiler as a phrase."""
+    if data["how"] == "checked":
+        return f"against {count(data['files'], 'public file')} of this version and target"
+    if data["how"] == "own":
+        return "written by neurontools"
+    words, same = data["words"], data["reencoded"]
+    if words is None:
+        return "not against this version; its words cannot be read"
+    share = f"{same:,} of {count(words, 'word')} ({100 * same / words:.2f} %)" if words else "no words"
+    return f"not against this version; {share} re-encode exactly"
+
+
 def info_lines(name: str, data: dict[str, Any]) -> list[str]:
     """Return `neff info` for people."""
     header, target = data["header"], data["target"]
@@ -70,6 +105,7 @@ def info_lines(name: str, data: dict[str, Any]) -> list[str]:
         "hash": header["hash"].rstrip(b"\0").hex(),
         "version": f"{header['neff_version_major']}.{header['neff_version_minor']}, package {header['pkg_version']}",
         "compiler": data["compiler"] or header["neff_build_version"],
+        "checked": checked_text(data["checked"]),
         "features": ", ".join(header["features"]),
         "size": f"{data['file_bytes']:,} bytes",
         "members": f"{data['members']}, {bytes_text(data['bytes'])} unpacked",

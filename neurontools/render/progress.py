@@ -10,7 +10,7 @@ from typing import Any
 
 from neurontools.render.table import duration
 
-__all__ = ["progress"]
+__all__ = ["counting", "progress"]
 
 FIRST_SECONDS = 1.0  # nothing flickers by for work that is done at once
 EVERY_SECONDS = 0.2
@@ -33,6 +33,30 @@ def progress(what: str) -> Iterator[Callable[[Any], None] | None]:
             due, drawn = now + EVERY_SECONDS, True
             text = f"{what}: {duration(device.now_ps)} of device time in {now - started:.0f} s"
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tick
+    finally:
+        if drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def counting(what: str, total: int, noun: str) -> Iterator[Callable[[Any], None] | None]:
+    """Give a function to call once per thing done, which redraws one line; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    due = time.monotonic() + FIRST_SECONDS
+    done, drawn = 0, False
+
+    def tick(_: Any) -> None:
+        nonlocal due, done, drawn
+        done += 1
+        now = time.monotonic()
+        if now >= due:
+            due, drawn = now + EVERY_SECONDS, True
+            print(f"\r\033[K{what}: {done:,} of {total:,} {noun}s", end="", file=sys.stderr, flush=True)
 
     try:
         yield tick

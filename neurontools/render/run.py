@@ -152,6 +152,7 @@ def launch(item: Launch) -> dict[str, Any]:
         "neff_bytes": len(item.neff),
         **result(item.result),
         "warnings": notices(item.result.warnings),
+        "dump": item.dump,
     }
 
 

@@ -8,13 +8,16 @@ from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from neurontools.render import maps
 from neurontools.render.run import fault, fault_lines, hang, source
-from neurontools.render.table import bold, bytes_text, count, duration, table
+from neurontools.render.session_tables import TABLES
+from neurontools.render.table import arrow, bold, bytes_text, count, duration
 
 if TYPE_CHECKING:
     from emulator.session import (
         Ahead,
         Breakpoint,
+        Checks,
         Disassembly,
         Examined,
         LastWrite,
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["plain", "text_of"]
 
 _ELEMENTS = 1000  # of a tensor, printed in full; larger ones lose their middle
-_WORD = 60  # characters of an instruction in a table
 _ROW = 4  # values of `x` on a line that fit every format
 
 
@@ -52,6 +54,15 @@ def plain(value: Any) -> Any:
         return hang(value)
     if kind == "SourceLocation":
         return source(value)
+    if kind == "Finding":
+        from neurontools.render.check import finding
+
+        return plain(finding(value))
+    if kind == "Condition":
+        return value.text
+    if kind == "TensorValue":
+        return {**{name: plain(item) for name, item in value._asdict().items()},
+                "statistics": plain(value.statistics)}  # fmt: skip
     if hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
     if is_dataclass(value):
@@ -78,8 +89,10 @@ def text_of(value: Any) -> Iterator[str]:
     kind = type(value).__name__
     if kind in _LINES:
         yield from _LINES[kind](value)
-    elif isinstance(value, tuple) and value and type(value[0]).__name__ in _TABLES:
-        yield from _TABLES[type(value[0]).__name__](value)
+    elif isinstance(value, tuple) and value and type(value[0]).__name__ in TABLES:
+        yield from TABLES[type(value[0]).__name__](value)
+    elif isinstance(value, tuple) and value and type(value[0]).__name__ in maps.TABLES:
+        yield from maps.TABLES[type(value[0]).__name__](value)
     elif isinstance(value, str):
         yield from value.splitlines()
     elif isinstance(value, Sequence):
@@ -206,7 +219,7 @@ def _write(write: Any, core: int) -> str:
 
 def _ahead(ahead: Ahead) -> str:
     line = f"  ({_place(ahead.source)})" if ahead.source is not None else ""
-    return f"=> {_where(ahead.core, ahead.engine, ahead.pc, ahead.kind)}  {ahead.text}{line}"
+    return f"{arrow()} {_where(ahead.core, ahead.engine, ahead.pc, ahead.kind)}  {ahead.text}{line}"
 
 
 def _state(state: State) -> Iterator[str]:
@@ -220,96 +233,21 @@ def _state(state: State) -> Iterator[str]:
 
 
 def _breakpoint(item: Breakpoint) -> Iterator[str]:
-    kind = "watchpoint" if item.watches else "temporary breakpoint" if item.temporary else "breakpoint"
+    kind = "watchpoint" if item.watches else "breakpoint" if not item.behind or item.compare else "catchpoint"
     many = f", {len(item.places)} places" if len(item.places) > 1 else ""
-    yield f"{kind} {item.number}: {item.where}{many}" + ("" if item.enabled else " (disabled)")
+    test = "" if item.condition is None else f" if {item.condition}"
+    yield (f"{'temporary ' if item.temporary else ''}{kind} {item.number}: {item.where}{many}{test}"
+           + ("" if item.enabled else " (disabled)"))  # fmt: skip
+    if item.ignore:
+        yield f"  does not stop the next {count(item.ignore, 'time')}"
+    if item.error:
+        yield f"  its condition could not be computed: {item.error}"
+    yield from (f"  {line}" for line in item.commands)
 
 
-def _engines(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["", "core", "engine", "state", "pc", "done", "of", "waits for", "word"],
-        [
-            [
-                "*" if r.focus else "",
-                f"nc{r.core}",
-                r.engine,
-                r.state,
-                r.pc,
-                r.completed,
-                r.words,
-                r.waits_for,
-                _short(r.text),
-            ]
-            for r in rows
-        ],
-    )
-
-
-def _short(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _WORD else text[: _WORD - 1] + "…"
-
-
-def _queues(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["core", "queue", "engine", "kind", "ring", "pending", "moving", "completed", "moved", "next"],
-        [
-            [f"nc{r.core}", r.name, r.engine, r.kind, r.ring, r.pending, r.moving, r.completed, bytes_text(r.nbytes),
-             r.next]
-            for r in rows
-        ],
-    )  # fmt: skip
-
-
-def _semaphores(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["core", "name", "value", "waited for by"],
-        [
-            [f"nc{r.core}", f"{'E' if r.kind == 'event' else 'S'}[{r.number}]", r.value, "; ".join(r.waiters) or None]
-            for r in rows
-        ],
-    )
-
-
-def _memory(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["space", "core", "name", "address", "size", "written"],
-        [
-            [
-                r.space,
-                None if r.core is None else f"nc{r.core}",
-                r.name or None,
-                f"{r.address:#x}",
-                bytes_text(r.nbytes),
-                bytes_text(r.written),
-            ]
-            for r in rows
-        ],
-    )
-
-
-def _tensors(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["name", "kind", "type", "shape", "space", "address", "size"],
-        [
-            [
-                r.name,
-                r.kind,
-                r.dtype or None,
-                f"[{', '.join(map(str, r.shape))}]" if r.dtype else None,
-                r.space if r.core is None else f"nc{r.core} {r.space}",
-                f"{r.address:#x}",
-                bytes_text(r.nbytes),
-            ]
-            for r in rows
-        ],
-    )
-
-
-def _breakpoints(rows: Any) -> Iterator[str]:
-    yield from table(
-        ["number", "what", "kind", "enabled", "temporary", "hits", "places"],
-        [[r.number, r.where, r.kind, r.enabled, r.temporary, r.hits, len(r.places) or None] for r in rows],
-    )
+def _checks(item: Checks) -> Iterator[str]:
+    names = ", ".join(item.tools)
+    yield f"{names} run along: {count(item.findings, 'finding')}" if names else "no checks run along"
 
 
 def _listing(item: Listing) -> Iterator[str]:
@@ -328,7 +266,7 @@ def _disassembly(item: Disassembly) -> Iterator[str]:
         if place is not None and place != last:
             yield f"           # {place}"
         last = place
-        mark = {"next": "=>", "flying": "->", "done": " ."}.get(row.state, "  ") + ("*" if row.breakpoints else " ")
+        mark = {"next": arrow(), "flying": "->", "done": " ."}.get(row.state, "  ") + ("*" if row.breakpoints else " ")
         wait = "" if row.satisfied is None else "   [wait holds]" if row.satisfied else "   [wait does not hold]"
         yield f"{mark}{row.pc:6}  {row.text}{wait if row.state in ('next', '') else ''}"
 
@@ -357,12 +295,11 @@ def _tensor(item: TensorValue) -> Iterator[str]:
     values = _numbers(item.array)
     shape = ", ".join(map(str, item.array.shape))
     line = f"{item.name}{item.selection}: {item.array.dtype.name}[{shape}] in {item.space}"
-    finite = values[np.isfinite(values)] if values.size else values
-    if finite.size:
-        wide = finite.astype(np.float64)
-        line += f", min {wide.min():.6g}, mean {wide.mean():.6g}, max {wide.max():.6g}"
-    if values.size > finite.size:
-        line += f", {values.size - finite.size} not finite"
+    found = item.statistics
+    if found.minimum is not None:
+        line += f", min {found.minimum:.6g}, mean {found.mean:.6g}, max {found.maximum:.6g}"
+    line += f", {found.nans} NaN" if found.nans else ""
+    line += f", {found.infinities} infinite" if found.infinities else ""
     if item.unwritten:
         line += f", {count(item.unwritten, 'element')} never written"
     yield bold(line)
@@ -387,12 +324,6 @@ _LINES: dict[str, Callable[[Any], Iterator[str]]] = {
     "When": _when,
     "Why": _why,
     "LastWrite": _last_write,
-}
-_TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
-    "EngineRow": _engines,
-    "QueueRow": _queues,
-    "SemaphoreRow": _semaphores,
-    "MemoryRow": _memory,
-    "TensorRow": _tensors,
-    "Breakpoint": _breakpoints,
+    "Checks": _checks,
+    **maps.LINES,
 }

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-__all__ = ["bold", "bytes_text", "count", "duration", "table"]
+__all__ = ["arrow", "bold", "bytes_text", "count", "duration", "table"]
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -24,6 +24,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 def bold(text: str) -> str:
     """Return text in bold on a terminal that wants colours, and as it is elsewhere (NO_COLOR)."""
     return f"\033[1m{text}\033[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
+def arrow() -> str:
+    """Return "=>", green on a terminal that wants colours."""
+    return "\033[32m=>\033[0m" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else "=>"
 
 
 def count(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -47,3 +48,19 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Ended(int(status), out, err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def hang_core(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Return a light dump of two engines that wait for each other."""
+    from tests.cli.dumps import dump
+
+    return dump(root, "deadlock", tmp_path_factory.mktemp("dumps") / "deadlock.core", "light")
+
+
+@pytest.fixture(scope="session")
+def fault_core(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Return a full dump of a read past the end of a partition."""
+    from tests.cli.dumps import dump
+
+    return dump(root, "out_of_bounds", tmp_path_factory.mktemp("dumps") / "out_of_bounds.core")

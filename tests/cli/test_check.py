@@ -144,7 +144,7 @@ def test_a_kernel_that_reads_what_it_did_not_load(cli: Cli, tmp_path: Path) -> N
     ended = cli("check", path)
     line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if "tensor_tensor" in text)
     assert ended.status == 1 and f"kernel.py:{line}" in ended.out
-    assert "> nisa.tensor_tensor(dst=other, data1=tile, data2=tile, op=nl.add)" in ended.out
+    assert f"> {line} | nisa.tensor_tensor(dst=other, data1=tile, data2=tile, op=nl.add)" in ended.out
     result = checked_json(cli("check", path, "--json", "--tool", "initcheck"), "check")
     assert {finding["kind"] for finding in result["findings"]} == {"undefined-output"}
     assert result["findings"][0]["details"]["bytes"] == 28 * 8 * 4

@@ -77,7 +77,7 @@ def golden(name: str, ended: Ended) -> None:
     assert ended.out == path.read_text()
 
 
-@pytest.mark.parametrize("name", ["stepping", "breakpoints", "time_travel", "watchpoints"])
+@pytest.mark.parametrize("name", ["stepping", "breakpoints", "time_travel", "watchpoints", "conditions"])
 def test_golden_sessions(cli: Cli, double: Path, name: str) -> None:
     ended = cli("debug", double, "--inputs", "in.npz", "--no-timing", "-x", GOLDEN / f"{name}.cmd")
     assert (ended.status, ended.err) == (0, "")
@@ -178,7 +178,7 @@ def test_json_of_every_command(cli: Cli, double: Path) -> None:
         ("info", 2, "engines, queues"),
         ("info z", 2, "engines, queues"),
         ("step x", 2, "is not a count"),
-        ("continue 3", 2, "takes no argument"),
+        ("continue 3", 2, "is no time"),
         ("x/9z 0", 2, "is no format"),
         ("print", 2, "TENSOR"),
         ("print x[a]", 2, "is no index"),
@@ -296,3 +296,72 @@ def test_help_knows_every_command(cli: Cli, double: Path) -> None:
     out = cli("debug", double, "--inputs", "in.npz", "-c", "help").out
     for name, command in COMMANDS.items():
         assert f"\n{name} " in out and command.summary in out
+
+
+def test_checks_that_run_along(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    commands = "checks; catch finding racecheck; c; info findings; rs; i f; checks off; info findings"
+    ended = cli("debug", "examples/race.s", "--check", "race", "-c", commands)
+    assert ended.status == 0, ended
+    parts = [part.split("\n", 1) for part in ("\n" + ended.out).split("\n> ")[1:]]
+    assert [command for command, _ in parts] == commands.split("; ")
+    shown = [text for _, text in parts]
+    assert "racecheck run along: 0 findings" in shown[0] and "watchpoint 1" in shown[2] and "[write-read]" in shown[3]
+    assert shown[5] == "none" and "no checks run along" in shown[6] and shown[7].strip() == "none"
+    found = documents(cli("debug", "examples/race.s", "--check", "all", "-c", "g end; info findings", "--json"))
+    (finding,) = found[1]["result"]["value"]
+    assert (finding["tool"], finding["site"]["engine"], finding["others"][0]["engine"]) == ("racecheck", "DVE", "qB")
+    assert cli("debug", "examples/race.s", "--check", "taste", "-c", "s").status != 0
+
+
+def test_a_hang_by_time_though_others_move(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "polling.s"
+    path.write_text(
+        ".target trn2\n.dialect extended\n.engine dve\n    NOP S[9]>=1 cycle=0\n.engine pool\nhere:\n"
+        "    NOP cycle=1000\n    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
+    )
+    for command in (("run", path), ("debug", path, "-c", "continue")):
+        ended = cli(*command, "--hang-timeout", "3us")
+        assert ended.status == 5 and "hang timeout at " in ended.out and "S[9]>=1" in ended.out, ended
+        assert cli(*command, "--hang-timeout", "soon").status == 2
+
+
+def test_statistics_and_export(cli: Cli, double: Path) -> None:
+    ended = cli("debug", double, "--inputs", "in.npz", "--json", "-c", "g end; p y[0:2]; export y[3:5] out.npy; p two")
+    value = documents(ended)[1]["result"]["value"]
+    want = 2 * X[0:2]
+    assert value["statistics"] == {
+        "elements": 128, "minimum": 0.0, "maximum": float(want.max()), "mean": float(want.mean()), "nans": 0,
+        "infinities": 0,
+    }  # fmt: skip
+    assert (np.load("out.npy") == 2 * X[3:5]).all()
+    assert "mean 127" in cli("debug", double, "--inputs", "in.npz", "-c", "g end; p y[0:2]").out
+    for line, status in (("export y", 2), ("export y out.txt", 2), ("export q out.npy", 4), ("export y no/o.npy", 3)):
+        assert cli("debug", double, "-c", line).status == status, line
+
+
+def test_commands_of_a_breakpoint_go_on(cli: Cli, double: Path) -> None:
+    script = "tb dve:2; commands; p y[0, 0]; c; state; end; catch dma; comm; i q; end; c; c; c"
+    ended = cli("debug", double, "-c", script)
+    assert ended.status == 0 and "state" not in [line[2:] for line in ended.out.splitlines() if line[:2] == "> "]
+    assert ended.out.count("> i q") == 2 and ended.out.count("> p y[0, 0]") == 1
+    assert cli("debug", double, "-c", "commands; s; end").status == 2
+    assert cli("debug", double, "-c", "b dve; commands; bogus; end").status == 2
+
+
+@pytest.mark.parametrize("line", ["b dve if", "watch", "catch", "catch snow", "condition", "condition x", "ignore 1",
+                                  "ignore a b", "checks maybe", "info registers pe act", "info events some",
+                                  "info dma x", "b dve if S[1", "continue 3"])  # fmt: skip
+def test_arguments_that_make_no_sense(cli: Cli, double: Path, line: str) -> None:
+    ended = cli("debug", double, "--inputs", "in.npz", "-c", line)
+    assert ended.status == 2 and ended.error_line
+
+
+def test_completion_knows_the_new_commands(program_file: Path) -> None:
+    from emulator.session import Session
+
+    repl = Repl(Session(program_file, {"x": X}))
+    assert "nan" in repl.complete("catch ") and repl.complete("checks race") == ["racecheck"]
+    assert repl.complete("info regi") == ["registers"] and "dve" in repl.complete("info registers d")
+    repl.execute("b dve:2")
+    assert repl.complete("condition ") == ["1"] and "y" in repl.complete("export ")

@@ -129,8 +129,3 @@ def test_a_closed_pipe_is_quiet(root: Path, tmp_path: Path) -> None:
     process.stderr.close()
     assert process.wait(timeout=60) == ExitStatus.BROKEN_PIPE
     assert noise == b""
-
-
-def test_neuron_dump_says_it_is_not_built(capsys: pytest.CaptureFixture[str]) -> None:
-    assert neurontools.cli.neuron_dump() == 6
-    assert "not built yet" in capsys.readouterr().err

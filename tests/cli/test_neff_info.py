@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.check import checked_json, refuses_bad_files
@@ -36,3 +37,25 @@ def test_a_real_file(cli: Cli, corpus: Path) -> None:
     assert (result["lnc"], result["target"]["name"], result["compiler"]) == (2, "trn2", "2.23.6484.0+3b612583")
     assert [t["name"] for t in result["inputs"]] == ["x", "y"]
     assert result["subgraphs"][0]["words"]["PE"] == 12
+
+
+def test_a_checked_compiler_and_our_own_are_told_apart(cli: Cli, corpus: Path, program_file: Path) -> None:
+    path = corpus / "nkipy" / "spike" / "tests" / "artifacts" / "matmul_small.neff"
+    assert checked_json(cli("neff", "info", path, "--json"), "neff info")["checked"]["how"] == "checked"
+    assert checked_json(cli("neff", "info", program_file, "--json"), "neff info")["checked"]["how"] == "own"
+
+
+def test_an_unknown_compiler_is_said_to_be_unchecked(cli: Cli, program_file: Path, tmp_path: Path) -> None:
+    folder, changed = tmp_path / "folder", tmp_path / "changed.neff"
+    assert cli("neff", "unpack", program_file, folder).status == 0
+    text = json.loads((folder / "info.json").read_text())
+    (folder / "info.json").write_text(json.dumps({**text, "tool_version": "9.9.9.0+abcdef"}))
+    stream = bytearray((folder / "sg00" / "DVE.bin").read_bytes())
+    stream[64] = 0x77  # an opcode that no class has
+    (folder / "sg00" / "DVE.bin").write_bytes(stream)
+    assert cli("neff", "pack", folder, "-o", changed).status == 0
+    engines = ("PE", "Activation", "Pool", "DVE", "SP")
+    words = sum(len((folder / "sg00" / f"{engine}.bin").read_bytes()) // 64 for engine in engines)
+    found = checked_json(cli("neff", "info", changed, "--json"), "neff info")["checked"]
+    assert found == {"how": "unchecked", "files": None, "cite": None, "words": words, "reencoded": words - 1}
+    assert "not against this version; 11 of 12 words (91.67 %) re-encode exactly" in cli("neff", "info", changed).out

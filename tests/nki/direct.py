@@ -5,11 +5,13 @@ Much faster than a launch, so that properties can be tried over many types, acce
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ml_dtypes  # noqa: F401  registers bfloat16 and the 8-bit floats with NumPy
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import neurontools.nki.language as nl
@@ -17,13 +19,17 @@ from formats import isa
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.targets import resolve_target
 from neurontools.builder.activation_sets import plan_activation
+from neurontools.builder.chip import chip_of
 from neurontools.builder.encode import Encoder, Place
+from neurontools.builder.matmul import MatmulEncoder
 from neurontools.nki.tracer import Tracer, tracing
-from neurontools.trace import ComputeOp, Space, View
+from neurontools.trace import ComputeOp, DmaOp, MatmulOp, Space, View
 from tests.emulator.engines.machine import Bench
 from tests.nki.support import check_trace
 
 Array = np.ndarray[Any, Any]
+CASES = settings(max_examples=200, deadline=None)
+"""Cases of a property test; tests of whole kernels try as many in fewer launches, several in each."""
 TARGETS = ("trn1", "trn2", "trn3")
 _DTYPES = {"float32": nl.float32, "bfloat16": nl.bfloat16, "float16": nl.float16, "int32": nl.int32,
            "uint32": nl.uint32, "int16": nl.int16, "uint16": nl.uint16, "int8": nl.int8, "uint8": nl.uint8}  # fmt: skip
@@ -52,7 +58,7 @@ def tile(partitions: int, elements: int, dtype: Any, layout: Layout = PLAIN) -> 
 def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
     """Trace `body`, which returns (inputs, outputs): pairs of tile and values, and tiles; return the outputs' values.
 
-    `body` runs under a tracer of `target`; only compute instructions are allowed.
+    `body` runs under a tracer of `target`; only compute instructions, and the loads of their constants, are allowed.
     """
     t = Tracer(resolve_target(target))
     with tracing(t):
@@ -62,6 +68,8 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
     places: dict[int, Place] = {}
     used = {Space.SBUF: 0, Space.PSUM: 0}
     for allocation in t.trace.allocations:
+        if allocation.space is Space.HBM:
+            continue
         base, stride = (
             (0, SBUF_PARTITION_STRIDE) if allocation.space is Space.SBUF else (PSUM_BASE, PSUM_PARTITION_STRIDE)
         )
@@ -71,12 +79,23 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
         _window(bench, one.view_of_storage, places)[...] = values
     functions = [str(op.fields["function"]) for op in t.trace.ops if "function" in getattr(op, "fields", {})]
     encoder = Encoder(places, plan_activation(functions).codes)
+    products = MatmulEncoder(chip_of(t.target), places)
+    started: set[int] = set()
     for op in t.trace.ops:
-        assert isinstance(op, ComputeOp), op
-        for raw in encoder.encode(op):
-            word = isa.decode(bytes(raw), t.target)
-            assert isinstance(word, op.instruction)
-            bench.run(word, op.engine)
+        if isinstance(op, DmaOp):
+            assert op.src.allocation.data is not None, op
+            _window(bench, op.dst, places)[...] = op.src.allocation.data
+        elif isinstance(op, MatmulOp):
+            first = op.dst.allocation.id not in started if op.accumulate is None else not op.accumulate
+            started.add(op.dst.allocation.id)
+            for raw in itertools.chain(*products.encode(op, first).pairs):
+                bench.run(isa.decode(bytes(raw), t.target), "PE")
+        else:
+            assert isinstance(op, ComputeOp), op
+            for raw in encoder.encode(op):
+                word = isa.decode(bytes(raw), t.target)
+                assert isinstance(word, op.instruction)
+                bench.run(word, op.engine)
     return [_window(bench, one.view_of_storage, places).copy() for one in outputs]
 
 

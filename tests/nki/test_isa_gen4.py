@@ -8,17 +8,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from neurontools.nki import NkiValidationError
-from tests.nki.direct import Layout, dtype_of, layouts, run, seeds, tile, values_of
+from tests.nki.direct import CASES, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body
 
-FEW = settings(max_examples=25, deadline=None)
 CMD = nisa.reduce_cmd
 Array = np.ndarray[Any, Any]
 KINDS: dict[str, tuple[Any, Any, int]] = {
@@ -48,7 +47,7 @@ def quantized(data: Array, kind: str) -> tuple[Array, Array]:
     return elements, codes
 
 
-@FEW
+@CASES
 @given(rng=seeds(), kind=st.sampled_from(sorted(KINDS)), dtype=st.sampled_from(["bfloat16", "float16"]),
        partitions=st.sampled_from([32, 64, 128]), columns=st.integers(1, 6),
        offset=st.sampled_from([0, 4, 8, 12]))  # fmt: skip
@@ -71,7 +70,7 @@ def test_quantize_mx(
     assert (scales[rows] == codes).all() and (np.delete(scales, rows, axis=0) == 77).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), left=st.sampled_from(["e4m3", "e5m2", "fp4"]), right=st.sampled_from(["e4m3", "e5m2", "fp4"]),
        partitions=st.sampled_from([32, 128]), m=st.sampled_from([2, 6]), n=st.integers(1, 7),
        out=st.sampled_from(["float32", "bfloat16"]))  # fmt: skip
@@ -159,25 +158,24 @@ def test_an_mx_product_over_a_half_written_tile_adds_to_what_is_there() -> None:
     assert (got == np.concatenate([2 * once[:, :4], once[:, 4:]], axis=1)).all()
 
 
+@CASES
 @given(rng=seeds(), left=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]),
-       right=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]), target=st.sampled_from(["trn2", "trn3"]),
+       right=st.sampled_from([nl.float8_e4m3, nl.float8_e5m2]), k=st.integers(1, 128), m=st.integers(1, 32),
+       n=st.integers(1, 48), target=st.sampled_from(["trn2", "trn3"]),
        mode=st.sampled_from([nisa.matmul_perf_mode.double_row, "double_row"]))  # fmt: skip
-@settings(max_examples=4, deadline=None)
 def test_double_row_contracts_both_halves(
-    rng: np.random.Generator, left: Any, right: Any, target: str, mode: Any
+    rng: np.random.Generator, left: Any, right: Any, k: int, m: int, n: int, target: str, mode: Any
 ) -> None:
-    a = rng.normal(size=(128, 2, 32)).astype(left.numpy)
-    b = rng.normal(size=(128, 2, 48)).astype(right.numpy)
+    a, b = rng.normal(size=(k, 2, m)).astype(left.numpy), rng.normal(size=(k, 2, n)).astype(right.numpy)
 
-    def kernel(a: Any, b: Any) -> Any:
-        out, product = nl.ndarray((32, 48), nl.float32, nl.shared_hbm), nl.ndarray((32, 48), nl.float32, nl.psum)
-        one, two = nl.load(a), nl.load(b)
-        nisa.nc_matmul(product, one, two, perf_mode=mode)
-        nl.store(out, product)
-        return out
+    def body() -> Any:
+        one, two = nl.ndarray(a.shape, left), nl.ndarray(b.shape, right)
+        out = nl.ndarray((m, n), nl.float32, nl.psum)
+        nisa.nc_matmul(out, one, two, perf_mode=mode)
+        return [(one, a), (two, b)], [out]
 
     expected = np.einsum("ptm,ptn->mn", a.astype(np.float64), b.astype(np.float64))
-    np.testing.assert_allclose(nki.jit(platform_target=target)(kernel)(a, b), expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(run(body, target)[0], expected, rtol=1e-4, atol=1e-3)
 
 
 PAIRS = [("multiply", "add"), ("multiply", "subtract"), ("multiply", "bypass"), ("add", "bypass"),
@@ -185,7 +183,7 @@ PAIRS = [("multiply", "add"), ("multiply", "subtract"), ("multiply", "bypass"), 
 FOLDS = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum, "abs_max": None, "abs_min": None}
 
 
-@FEW
+@CASES
 @given(rng=seeds(), ops=st.sampled_from(PAIRS), reverse0=st.booleans(), reverse1=st.booleans(), column=st.booleans(),
        dtype=st.sampled_from(["float32", "bfloat16", "int8"]), function=st.sampled_from(["exp", "prelu", "copy"]),
        fold=st.sampled_from(sorted(FOLDS)), src=layouts(psum=True), dst=layouts(psum=True))  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neurontools.nki as nki
@@ -14,10 +14,9 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.errors import FaultError
 from neurontools.nki import NkiValidationError
-from tests.nki.direct import TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
+from tests.nki.direct import CASES, TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body
 
-FEW = settings(max_examples=40, deadline=None)
 PATTERNS = st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=4)
 
 
@@ -32,7 +31,7 @@ def walk(pattern: list[tuple[int, int]], offset: int, multiplier: int, partition
     return np.array(rows, object)
 
 
-@FEW
+@CASES
 @given(pattern=PATTERNS, offset=st.integers(-(2**31), 2**31 - 1), multiplier=st.integers(-(2**31), 2**31 - 1),
        partitions=st.integers(1, 32), layout=layouts(), target=st.sampled_from(TARGETS))  # fmt: skip
 def test_iota_is_exact_in_32_bits(
@@ -49,7 +48,7 @@ def test_iota_is_exact_in_32_bits(
     assert got.tolist() == ((expected + 2**31) % 2**32 - 2**31).tolist()
 
 
-@FEW
+@CASES
 @given(pattern=PATTERNS, offset=st.integers(-100, 100), multiplier=st.integers(-9, 9),
        dtype=st.sampled_from(["float32", "bfloat16", "uint32", "int16", "uint8"]))  # fmt: skip
 def test_iota_casts_to_any_type(pattern: list[tuple[int, int]], offset: int, multiplier: int, dtype: str) -> None:
@@ -66,7 +65,7 @@ def test_iota_casts_to_any_type(pattern: list[tuple[int, int]], offset: int, mul
         assert (run(body)[0] == expected.astype(dtype)).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), pattern=PATTERNS, offset=st.integers(-9, 9), multiplier=st.integers(-4, 4), src=layouts(),
        dst=layouts(), types=st.sampled_from([("float32", "float32"), ("bfloat16", "float32"), ("int32", "int32"),
                                              ("float32", "bfloat16"), ("uint8", "float16")]),
@@ -86,7 +85,7 @@ def test_affine_select(
     assert (run(body)[0] == np.where(chosen, data.astype(np.float32), 7).astype(types[1])).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), elements=st.integers(1, 40), count=st.integers(1, 60), source=layouts(), places=layouts(),
        dst=layouts(), dtype=st.sampled_from(["float32", "bfloat16", "int8", "uint32"]))  # fmt: skip
 def test_n_gather(
@@ -115,7 +114,7 @@ def test_an_index_out_of_bounds_is_a_fault() -> None:
         run(body)
 
 
-@FEW
+@CASES
 @given(rng=seeds(), groups=st.integers(1, 2), columns=st.integers(1, 4), run_=st.sampled_from([1, 2, 4]),
        spare=st.integers(0, 15), dtype=st.sampled_from(["float32", "bfloat16", "uint8"]))  # fmt: skip
 def test_local_gather(rng: np.random.Generator, groups: int, columns: int, run_: int, spare: int, dtype: str) -> None:
@@ -137,7 +136,7 @@ def test_local_gather(rng: np.random.Generator, groups: int, columns: int, run_:
     assert (run(body)[0] == expected.reshape(partitions, -1)).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), elements=st.integers(1, 40), offset=st.integers(-50, 50), padding=st.integers(-5, 5),
        src=layouts(), dst=layouts(), dtype=st.sampled_from(["float32", "int32"]))  # fmt: skip
 def test_nonzero_with_count(
@@ -159,7 +158,7 @@ def test_nonzero_with_count(
         assert got[p].tolist() == [*found, *[padding] * (elements - len(found)), len(found)]
 
 
-@FEW
+@CASES
 @given(ids=st.lists(st.integers(0, 3), min_size=1, max_size=30), dtype=st.sampled_from(["float32", "int32"]))
 def test_sequence_bounds(ids: list[int], dtype: str) -> None:
     def body() -> Any:
@@ -188,7 +187,7 @@ def test_sequence_bounds_as_documented() -> None:
     assert run(body)[0].tolist() == [[9, 1, 1, 3, 3, 3, 9, 7, 7, -1, 3, 3, 6, 6, 6, -1, 9, 9]]
 
 
-@FEW
+@CASES
 @given(rng=seeds(), count=st.integers(8, 60), wanted=st.integers(1, 8), groups=st.integers(1, 2))
 def test_topk(rng: np.random.Generator, count: int, wanted: int, groups: int) -> None:
     columns = -(-count // 16)
@@ -207,7 +206,7 @@ def test_topk(rng: np.random.Generator, count: int, wanted: int, groups: int) ->
         assert [snake[i] for i in places[p]] == values[p].astype(float).tolist()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), partitions=st.integers(1, 32), elements=st.integers(1, 9), src=layouts(),
        op=st.sampled_from(["add", "average", "maximum", "bitwise_or", "bitwise_and"]))  # fmt: skip
 def test_tensor_partition_reduce(

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from neurontools.nki import NkiValidationError
-from tests.nki.direct import TARGETS, dtype_of, run, seeds, tile
+from tests.nki.direct import CASES, TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body
 
-FEW = settings(max_examples=25, deadline=None)
 MASK = 0xFFFFFFFF
 
 
@@ -33,7 +32,7 @@ def xorwow(state: list[int], count: int) -> tuple[list[int], list[int]]:
     return numbers, [x, y, z, w, v, d]
 
 
-@FEW
+@CASES
 @given(rng=seeds(), count=st.integers(1, 9), start=st.sampled_from([0, 32, 96]), target=st.sampled_from(TARGETS[1:]),
        dtype=st.sampled_from(["uint32", "int16", "uint8"]))  # fmt: skip
 def test_gpsimd_runs_one_generator_per_lane(
@@ -57,7 +56,7 @@ def test_gpsimd_runs_one_generator_per_lane(
         assert out[p].tolist() == np.array(numbers, np.uint32).astype(dtype).tolist() and after[p].tolist() == left
 
 
-@FEW
+@CASES
 @given(rng=seeds(), count=st.integers(1, 9))
 def test_vector_runs_four_generators_per_lane(rng: np.random.Generator, count: int) -> None:
     states = rng.integers(0, 2**32, (16, 24), np.uint32)
@@ -74,7 +73,7 @@ def test_vector_runs_four_generators_per_lane(rng: np.random.Generator, count: i
         assert out[p].tolist() == [lanes[i % 4][i // 4] for i in range(count)]
 
 
-@FEW
+@CASES
 @given(rng=seeds(), low=st.floats(-5, 0), width=st.floats(0.5, 5), column=st.booleans())
 def test_rand2_stays_between_its_bounds(rng: np.random.Generator, low: float, width: float, column: bool) -> None:
     lows = rng.uniform(-3, 3, (16, 1)).astype(np.float32)
@@ -87,6 +86,33 @@ def test_rand2_stays_between_its_bounds(rng: np.random.Generator, low: float, wi
     (out,) = run(body, "trn3")
     smallest, largest = (lows, lows + 1) if column else (np.float32(low), np.float32(low + width))
     assert (out >= smallest).all() and (out <= largest).all() and len(np.unique(out)) > 900
+
+
+@CASES
+@given(rng=seeds(), seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["float32", "bfloat16", "int32", "uint8"]),
+       chances=st.sampled_from(["number", "float32", "bfloat16"]),
+       src=layouts(psum=True), dst=layouts(psum=True), target=st.sampled_from(TARGETS))  # fmt: skip
+def test_one_seed_gives_one_sequence_and_dropout_compares_it_with_its_chance(
+    rng: np.random.Generator, seed: int, dtype: str, chances: str, src: Layout, dst: Layout, target: str
+) -> None:
+    data = values_of(rng, (16, 9), dtype) + np.array(50).astype(dtype)
+    chances = "float32" if "int" in dtype and chances == "bfloat16" else chances
+    columns = rng.choice([0.0, 0.25, 0.5, 1.0], (16, 1)).astype("float32" if chances == "number" else chances)
+
+    def body() -> Any:
+        first, bits, again = (tile(*shape, nl.uint32) for shape in ((1, 1), (16, 9), (16, 9)))
+        source = tile(16, 9, dtype_of(dtype), src)
+        out, chance = tile(16, 9, dtype_of(dtype), dst._replace(start=0)), tile(16, 1, dtype_of(str(columns.dtype)))
+        for call in (lambda: nisa.rng(bits), lambda: nisa.rng(again), lambda: nisa.dropout(
+                out, source, 0.75 if chances == "number" else chance)):  # fmt: skip
+            nisa.set_rng_seed(first)
+            call()
+        return [(first, np.array([[seed]], np.uint32)), (source, data), (chance, columns)], [bits, again, out]
+
+    bits, again, out = run(body, target)
+    assert (bits == again).all() and len(np.unique(bits)) > 140
+    chance = np.float64(0.75) if chances == "number" else columns.astype(np.float64)
+    assert (out == np.where((bits >> 8) * 2.0**-24 < chance, np.array(0).astype(dtype), data)).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])

@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from neurontools.nki import NkiValidationError
-from tests.nki.direct import TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
+from tests.nki.direct import CASES, TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body
 
-FEW = settings(max_examples=40, deadline=None)
 DTYPES = st.sampled_from(["float32", "bfloat16", "float16", "int16", "uint8"])
 
 
-@FEW
+@CASES
 @given(rng=seeds(), elements=st.integers(8, 40), dtype=DTYPES, result=st.sampled_from(["float32", "bfloat16"]),
        src=layouts(psum=True), dst=layouts(psum=True), target=st.sampled_from(TARGETS))  # fmt: skip
 def test_max8(
@@ -37,7 +36,7 @@ def test_max8(
     assert (run(body, target)[0] == np.array(expected).astype(result)).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), elements=st.integers(8, 40), dtype=DTYPES, index=st.sampled_from(["uint16", "uint32"]),
        src=layouts(psum=True), vals=layouts(), target=st.sampled_from(TARGETS))  # fmt: skip
 def test_find_index8(
@@ -60,7 +59,7 @@ def test_find_index8(
             assert got[p, i] == (places[earlier] if earlier < len(places) else np.iinfo(index).max)
 
 
-@FEW
+@CASES
 @given(rng=seeds(), elements=st.integers(8, 40), dtype=st.sampled_from(["float32", "bfloat16"]),
        with_index=st.booleans(),
        result=st.sampled_from(["float32", "bfloat16"]), src=layouts(), in_place=st.booleans(),
@@ -103,7 +102,7 @@ def test_duplicates_are_paired_as_documented() -> None:
     assert run(body)[0].tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]]
 
 
-@FEW
+@CASES
 @given(rng=seeds(), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=3), dtype=DTYPES, src=layouts(psum=True),
        target=st.sampled_from(TARGETS))  # fmt: skip
 def test_statistics(rng: np.random.Generator, sizes: list[int], dtype: str, src: Layout, target: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neurontools.nki as nki
@@ -14,17 +14,16 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats.isa import ReduceCommand
 from neurontools.nki import NkiValidationError
-from tests.nki.direct import TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
+from tests.nki.direct import CASES, TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body
 
-FEW = settings(max_examples=40, deadline=None)
 CMD = nisa.reduce_cmd
 FP32_MIN = np.finfo(np.float32).min
 DTYPES = st.sampled_from(["float32", "bfloat16", "float16", "int8", "uint16"])
 FLOATS = st.sampled_from(["float32", "bfloat16", "float16"])
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=st.sampled_from(["float32", "bfloat16", "int32", "uint8"]), reverse=st.booleans(),
        predicate=st.sampled_from(["uint8", "uint16", "uint32"]), number=st.booleans(), src=layouts(psum=True),
        test=layouts(), dst=layouts(psum=True), target=st.sampled_from(TARGETS))  # fmt: skip
@@ -50,7 +49,7 @@ def test_copy_predicated(
     assert (run(body, target)[0] == np.where(chosen, np.array(3).astype(dtype) if number else new, old)).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=DTYPES, result=FLOATS, reverse=st.booleans(), column=st.booleans(), src=layouts(psum=True),
        test=layouts(), target=st.sampled_from(TARGETS))  # fmt: skip
 def test_select_reduce(
@@ -77,7 +76,7 @@ def test_select_reduce(
 BOUNDS = st.sampled_from(["equal", "less", "less_equal", "greater", "greater_equal"])
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=FLOATS, result=FLOATS, op0=BOUNDS, op1=BOUNDS, start=st.integers(-5, 5),
        src=layouts(psum=True), dst=layouts(), target=st.sampled_from(TARGETS[1:]))  # fmt: skip
 def test_range_select(
@@ -115,7 +114,7 @@ FOLDS = {"add": (np.add, 0), "multiply": (np.multiply, 1), "maximum": (np.maximu
          "minimum": (np.minimum, np.inf)}  # fmt: skip
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=DTYPES, op=st.sampled_from(["add", "subtract", "multiply", "maximum"]),
        fold=st.sampled_from(sorted(FOLDS)), command=st.sampled_from(["reset_reduce", "reduce", "load_reduce"]),
        negate=st.booleans(), column=st.booleans(), src=layouts(psum=True), target=st.sampled_from(TARGETS))  # fmt: skip
@@ -146,7 +145,7 @@ def test_tensor_scalar_reduce(
     assert (before[:, 0] == ordered(np.add, 0, data.astype(np.float32) + np.float32(0.5))).all()
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=DTYPES, op0=st.sampled_from(["add", "multiply", "maximum"]),
        op1=st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum"]),
        command=st.sampled_from(["reset_reduce", "reduce", "load_reduce"]), src=layouts(), dst=layouts(psum=True),
@@ -175,7 +174,7 @@ def test_tensor_scalar_cumulative(
             np.testing.assert_array_equal(out[:, i], register)
 
 
-@FEW
+@CASES
 @given(rng=seeds(), dtype=DTYPES, command=st.sampled_from(["reset_reduce", "load_reduce"]), column=st.booleans(),
        src=layouts(psum=True), dst=layouts())  # fmt: skip
 def test_exponential(

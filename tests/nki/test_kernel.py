@@ -255,7 +255,8 @@ def test_faults_become_errors_and_options_are_passed(monkeypatch: pytest.MonkeyP
     options = RunOptions(seed=3, timing=False, lnc=2)
     with using(options):
         simulate_kernel(double, (A,))
-    assert fake.options == {"seed": 3, "timing": False, "checks": ()} and len(fake.traces) == 2
+    expected = {"seed": 3, "timing": False, "checks": (), "hang_timeout_ps": None, "observers": []}
+    assert fake.options == expected and len(fake.traces) == 2
     assert [one.kernel for one in options.launches] == ["double"]
     launch(double, (A,), {})
     assert len(fake.traces) == 1

@@ -224,15 +224,6 @@ def test_what_the_newest_generation_allows() -> None:
     trace_body(body, "trn3")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dst_rmw_op=nl.add),
-        lambda: nisa.activation(t(P, 8), nl.prelu, t(P, 8)),
-        lambda: nisa.nc_transpose(ps(64, P, dtype=nl.int8), t(P, 64, dtype=nl.int8)),
-        lambda: nisa.register_load(nisa.register_alloc(), t(1, 1)),
-    ],
-)
-def test_what_is_not_modelled_yet_says_so(body: Callable[[], Any]) -> None:
-    with pytest.raises(UnsupportedError, match="not supported yet"):
-        trace_body(body)
+def test_what_is_not_modelled_yet_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="dst_rmw_op is not supported yet"):
+        trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dst_rmw_op=nl.add))

@@ -256,7 +256,6 @@ def test_partition_steps_have_no_view() -> None:
     "act",
     [
         lambda t, i: t[i],
-        lambda t, i: t.indirect(i),
     ],
 )
 def test_dynamic_addresses_are_refused_by_name(act: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import reject, same_free, same_partitions, scalar_or_column, tile, unsupported
+from neurontools.nki.isa.checks import reject, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.operators import operator_of
@@ -35,7 +35,7 @@ _BIAS_DTYPES = (
 def _function(t: Tracer, instruction: str, op: Any) -> str:
     found = operator_of(op)
     if found is not None and found.name == "prelu":
-        raise unsupported(instruction, "op=nl.prelu")
+        return "parametric_relu"  # without a parameter, whose default is 0 where there is one
     if found is None or found.function is None:
         raise reject(t, instruction, "op", repr(op), "must be an nl activation function")
     return found.function
@@ -103,6 +103,9 @@ def _activation(
     else:
         fields["scale"] = float(found)
     if bias is not None:
+        if function == "reciprocal" and t.generation < 3 and bias.__class__ is NkiTensor:
+            # Source: nki.api.shared, engine selection.
+            raise reject(t, instruction, "bias", bias.name, "nl.reciprocal takes no bias before gen3")
         simple = _bias(t, instruction, bias, src.partitions, operands, fields) and simple
     if function == "copy" and (bias is not None or fields.get("scale") != 1.0):
         # The engine's copy takes neither scale nor bias (isa.md 11); NKI's does, and its identity is the same function.

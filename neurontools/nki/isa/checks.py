@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.indirection import operand
 from neurontools.nki.isa.constants import engine
 from neurontools.nki.operators import Operator, operator_of
 from neurontools.nki.tensor import NkiTensor
@@ -74,7 +75,11 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
     """
     if value.__class__ is not NkiTensor:
         raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
-    view: View = value._view or value.view_of_storage
+    view: View | None = value._view
+    if view is None:
+        found = value.indirection
+        columns = found is not None and found.base is not None
+        view = operand(tracer, instruction, argument, value) if columns else value.view_of_storage
     allocation = view.allocation
     space = allocation.space
     if space is _HBM:

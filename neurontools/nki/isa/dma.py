@@ -11,11 +11,13 @@ from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import oob_mode as oob_modes
 from neurontools.nki.isa.dma_indirect import indirect_copy
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.trace import Space
 
-__all__ = ["dma_copy", "dma_transpose"]
+__all__ = ["check_priority", "dma_copy", "dma_transpose"]
 
 
 def dma_copy(
@@ -44,7 +46,7 @@ def dma_copy(
             f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
             "must have equally many",
         )
-    _priority(t, instruction, priority)
+    check_priority(t, instruction, priority)
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
     owner = _queue_engine(t, instruction, dst, dge_mode, engine)
@@ -63,7 +65,7 @@ def _space(t: Tracer, instruction: str, argument: str, value: Any) -> None:
         raise reject(t, instruction, argument, f"{value.name} in PSUM", "DMA has no path to PSUM (copy through SBUF)")
 
 
-def _priority(t: Tracer, instruction: str, priority: Any) -> None:
+def check_priority(t: Tracer, instruction: str, priority: Any) -> None:
     if priority is None:
         return
     if t.generation < 4:
@@ -144,7 +146,7 @@ def dma_transpose(
     wanted = tuple(src.shape[axis] for axis in order)
     if dst.shape != wanted:
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
-    _priority(t, instruction, priority)
+    check_priority(t, instruction, priority)
     if src.indirection is not None:
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
     if dge_mode is dge_modes.hwdge:
@@ -158,10 +160,13 @@ def dma_transpose(
         for inner in product(*(range(extent) for extent in src.shape[1:-1])):
             key = (slice(None), *inner, slice(None))
             handle = t.dma(dst[key].view_of_storage, src[key].view_of_storage, owner, True, name)
-    elif src.allocation.space is Space.HBM:
-        handle = t.dma(dst.view_of_storage, src.permute(order).view_of_storage, owner, False, name)
     else:
-        raise unsupported(instruction, f"{src.dtype} from SBUF on {t.limits.generation}")
+        if src.allocation.space is Space.SBUF:
+            # A pattern cannot walk over partitions inside a row, so these elements go through HBM.
+            passing = new_tensor(t, src.shape, src.dtype, MemoryRegion.private_hbm, "transpose_source")
+            t.dma(passing.view_of_storage, src.view_of_storage, owner, False, name)
+            src = passing
+        handle = t.dma(dst.view_of_storage, src.permute(order).view_of_storage, owner, False, name)
     return NkiInstruction(handle)
 
 

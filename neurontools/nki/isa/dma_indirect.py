@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from neurontools.nki.isa.checks import reject, tensor, unsupported
+from neurontools.nki.isa.checks import reject, tensor
 from neurontools.nki.isa.constants import oob_mode as oob_modes
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.operators import operator_of
@@ -33,6 +33,9 @@ def indirect_copy(
     """Append a copy with an indirect side; a vector of indices is read by GpSimd, which owns that queue."""
     if dst.indirection is not None and src.indirection is not None:
         raise reject(t, instruction, "dst and src", "both indirect", "one side may be")
+    for argument, one in (("dst", dst), ("src", src)):
+        if one.indirection is not None and one.indirection.base is not None:
+            raise reject(t, instruction, argument, f"an indirect view of {one.name}", "this operand cannot be indirect")
     scatter = dst.indirection is not None
     side = dst if scatter else src
     found = side.indirection
@@ -118,7 +121,7 @@ def _modify(
     if len(sources) != 2:
         raise reject(t, instruction, "srcs", f"{len(sources)} tensors", "must be two with indices")
     if not unique:
-        raise unsupported(instruction, "unique_indices=False")
+        raise reject(t, instruction, "unique_indices", unique, "must be True with indices")
     others = [one for one in sources if not _same_place(one, dst)]
     if len(others) != 1:
         raise reject(t, instruction, "srcs", "two other tensors", "one of them must be dst")

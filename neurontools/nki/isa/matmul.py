@@ -6,12 +6,16 @@ from typing import Any
 
 from formats import isa as words
 from formats.dtypes import Dtype
+from neurontools.nki.dtype import float32
+from neurontools.nki.indirection import check_product
 from neurontools.nki.isa.checks import pick_engine, reject, tensor, tile, unsupported
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import matmul_perf_mode
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.moves import tensor_copy
 from neurontools.nki.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
-from neurontools.nki.storage import identity_tile
+from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.storage import identity_tile, new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.trace import Space, View
@@ -90,6 +94,8 @@ def nc_matmul(
     if dst.free_size != width:
         raise reject(t, "nc_matmul", "free size of dst", dst.free_size, f"must be the {width} of moving")
     _matmul_dtypes(t, dst, stationary, moving, is_transpose)
+    if t.indirect:
+        check_product(t, "nc_matmul", tile_position, is_transpose, stationary=stationary, moving=moving)
     if tile_position or tile_size:
         _array_tile(t, left, columns, tile_position, tile_size)
     psum_span(t, "nc_matmul", out)
@@ -224,13 +230,24 @@ def _array_transpose(
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}, or float32")
     psum_span(t, instruction, out)
     if not src.dtype.is_float:
+        if not t.limits.transpose_exact:
+            return _product_transpose(t, dst, data, name)
         # In transpose mode the array moves bits, so integers travel as floats of their width.
-        as_float = {2: Dtype.BFLOAT16, 4: Dtype.FLOAT32}.get(src.dtype.size)
-        if as_float is None or not t.limits.transpose_exact:
-            raise unsupported(instruction, f"{data.dtype} on the Tensor engine of {t.limits.generation}")
+        as_float = {1: Dtype.FLOAT8E5, 2: Dtype.BFLOAT16, 4: Dtype.FLOAT32}[src.dtype.size]
         src, out = src._replace(dtype=as_float), out._replace(dtype=as_float)
     identity = identity_tile(t, src.dtype)
     start = src.partition + (src.allocation.address[0] if src.allocation.address else 0)
     rows = src.partitions
     moving = identity[start : start + rows, start : start + rows].view_of_storage
     return NkiInstruction(t.matmul(out, src, moving, False, out.dtype is src.dtype, name))
+
+
+def _product_transpose(t: Tracer, dst: NkiTensor, data: NkiTensor, name: str | None) -> NkiInstruction:
+    """Transpose narrow integers where the array only multiplies: as float32, which holds them, and back."""
+    if data.itemsize == 4:
+        raise unsupported("nc_transpose", f"{data.dtype} on the Tensor engine of {t.limits.generation}")
+    values = new_tensor(t, data.shape, float32)
+    turned = new_tensor(t, dst.shape, float32, MemoryRegion.psum)
+    tensor_copy(values, data, name=name)
+    nc_transpose(turned, values, engines.tensor, name)
+    return tensor_copy(dst, turned, name=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
+from neurontools.nki.indirection import check_product, operand
 from neurontools.nki.isa.checks import reject, since, tensor, tile
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.matmul import _array_tile, psum_span
@@ -32,7 +33,8 @@ def _data(t: Tracer, instruction: str, argument: str, one: Any, dtypes: tuple[st
 def _scales(t: Tracer, instruction: str, argument: str, one: Any, data: View, columns: int) -> View:
     """Return the partitions that scales span: the first four of each 32, from 0, 4, 8 or 12 on."""
     tensor(t, instruction, argument, one)
-    view: View = one.view_of_storage
+    indirect = one.indirection is not None and one.indirection.base is not None
+    view: View = operand(t, instruction, argument, one) if indirect else one.view_of_storage
     allocation = view.allocation
     if allocation.space is not Space.SBUF:
         raise reject(t, instruction, argument, f"{one.name} in {one.buffer.value}", "must be in SBUF")
@@ -47,6 +49,14 @@ def _scales(t: Tracer, instruction: str, argument: str, one: Any, data: View, co
     if start % _QUADRANT not in _OFFSETS:
         raise reject(t, instruction, argument, f"{one.name} from partition {start}", "must start 0, 4, 8 or 12 into 32")
     return view._replace(partitions=span)
+
+
+def _same_index(t: Tracer, instruction: str, argument: str, data: NkiTensor, scale: NkiTensor) -> None:
+    """Refuse data and scales of which one is indirect, or both with different indices."""
+    found = {None if one.indirection is None else one.indirection.indices.view_of_storage for one in (data, scale)}
+    if len(found) > 1:
+        limit = "must both be indirect with the same index, or neither"
+        raise reject(t, instruction, f"{argument} and {argument}_scale", "indirect in different ways", limit)
 
 
 def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str | None = None) -> NkiInstruction:
@@ -103,6 +113,8 @@ def nc_matmul_mx(
         if tile_size[1] != 128:
             raise reject(t, instruction, "tile_size", tile_size, "column size must be 128")
     psum_span(t, instruction, out)
+    for argument, data, scale in (("stationary", stationary, stationary_scale), ("moving", moving, moving_scale)):
+        _same_index(t, instruction, argument, data, scale)
     operands = {
         "stationary": left,
         "stationary_scale": _scales(t, instruction, "stationary_scale", stationary_scale, left, columns),
@@ -111,4 +123,6 @@ def nc_matmul_mx(
         "dst": out,
     }
     fields: dict[str, object] = {"accumulate": None if accumulate is None else int(bool(accumulate))}
+    if t.indirect:
+        check_product(t, instruction, tile_position)
     return NkiInstruction(t.compute(words.MatMulMx, "PE", operands, fields, name))

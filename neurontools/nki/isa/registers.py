@@ -10,8 +10,8 @@ import operator
 from typing import Any
 
 from neurontools.nki.device_loops import begin, end, while_test
-from neurontools.nki.dtype import int32
-from neurontools.nki.isa.checks import reject, tensor, unsupported
+from neurontools.nki.dtype import int32, uint8, uint16
+from neurontools.nki.isa.checks import reject, tensor
 from neurontools.nki.isa.dma import dma_copy
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import memset, tensor_copy
@@ -69,13 +69,13 @@ def register_move(dst: VirtualRegister, src: Any = None, *, imm: Any = None) -> 
 
 
 def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:
-    """Put the one element of an integer tensor in HBM or SBUF into a register."""
+    """Put the one element of a tensor in HBM or SBUF into a register; of floats the bits."""
     t = tracer()
     return _set(t, "register_load", dst, tensor(t, "register_load", "src", src))
 
 
 def register_store(dst: NkiTensor, src: VirtualRegister) -> NkiInstruction:
-    """Put a register's value into the one element of an integer tensor in HBM or SBUF."""
+    """Put a register's value into the one element of a tensor in HBM or SBUF, of floats as their bits."""
     t = tracer()
     _register(t, "register_store", "src", src)
     return dma_copy(_element(t, "register_store", "dst", dst), src.tile)
@@ -103,10 +103,10 @@ def _set(t: Tracer, instruction: str, register: VirtualRegister, value: Any) -> 
 
 
 def _element(t: Tracer, instruction: str, argument: str, value: Any) -> NkiTensor:
-    """Return an integer tensor of one element, words of 32 bits as int32 so that they move bit for bit."""
+    """Return the bits of a tensor of one element: 32 as int32, fewer as an integer that keeps its sign or has none."""
     one = tensor(t, instruction, argument, value)
     if one.size != 1:
         raise reject(t, instruction, argument, f"of shape {one.shape}", "must have one element")
-    if not one.dtype.is_int:
-        raise unsupported(instruction, f"a register with a {one.dtype}")
-    return one.view(int32) if one.itemsize == int32.itemsize else one
+    if one.itemsize == int32.itemsize:
+        return one.view(int32)
+    return one if one.dtype.is_int else one.view(uint16 if one.itemsize == uint16.itemsize else uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
+from formats.dtypes import Dtype
 from neurontools.nki.isa.checks import (
     alu,
     bitvec_dtypes,
@@ -14,7 +15,6 @@ from neurontools.nki.isa.checks import (
     same_partitions,
     scalar_or_column,
     tile,
-    unsupported,
 )
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
@@ -124,8 +124,6 @@ def tensor_scalar(
             raise reject(t, instruction, "op", "nl.power", "runs in tensor_tensor only")
     if bits:
         bitvec_dtypes(t, instruction, first, dst=dst, data=data)
-        if isinstance(operand0, NkiTensor) or isinstance(operand1, NkiTensor):
-            raise unsupported(instruction, f"nl.{first.name} with an operand from a tile")
     operands = {"src": src, "dst": out}
     fields: dict[str, object] = {
         "op0": first.alu,
@@ -186,10 +184,12 @@ def _immediate(
             raise reject(t, instruction, argument, repr(operand), f"must be None or 0 for nl.{operator.name}")
         fields[f"immediate{index}"] = 0.0
         return
-    found = scalar_or_column(t, instruction, argument, operand, partitions, ("float32",))
+    bits = operator.kind == "bitvec"
+    found = scalar_or_column(t, instruction, argument, operand, partitions, _WIDE_INTEGERS if bits else ("float32",))
     if isinstance(found, View):
-        operands[f"immediate{index}_pointer"] = found
-    elif operator.kind == "bitvec":
+        # The word has one type for its columns; bit operators take the 32 bits as they are.
+        operands[f"immediate{index}_pointer"] = found._replace(dtype=Dtype.FLOAT32)
+    elif bits:
         if not isinstance(found, int):
             raise reject(t, instruction, argument, found, f"nl.{operator.name} takes an integer")
         fields[f"immediate{index}"] = int(found)

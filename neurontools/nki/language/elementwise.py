@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import pi
 from typing import Any
 
 from formats import isa as words
@@ -49,11 +50,21 @@ def unary(op: Operator, x: Any, dtype: Any = None) -> NkiTensor:
             return cast(t, unary(op, x), kind)
         mask = -1 if x.dtype.startswith("int") else (1 << 8 * x.dtype.itemsize) - 1
         tensor_scalar(result, x, OPERATORS["bitwise_xor"], mask)
+    elif op.name == "sin":
+        activation(result, op, _reduced(t, x))
     elif op.function is not None:
         activation(result, op, x)
     else:
         tensor_scalar(result, x, op, None)
     return result
+
+
+def _reduced(t: Tracer, x: NkiTensor) -> NkiTensor:
+    """Return angles moved to -pi to pi, where alone the Scalar engine has a sine. Source: nki.api.shared."""
+    turned = new_tensor(t, x.shape, float32)
+    tensor_scalar(turned, x, OPERATORS["add"], pi, op1=OPERATORS["mod"], operand1=2 * pi)
+    tensor_scalar(turned, turned, OPERATORS["subtract"], pi)
+    return turned
 
 
 # 32-bit integers are exact on GpSimd only, so these are built from its two-tile operations.

@@ -52,6 +52,10 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("MATMUL_MX", {"dst": flat(S, 32)}, "dst", "is not in PSUM"),
     ("MATMUL_MX", {"stationary_scale": flat(S, 63)}, "stationary_scale", "stationary 64, stationary_scale 63"),
     ("ACTIVATE2", {"src": flat(S, 9)}, "dst", "src 9, dst 8"),
+    ("INDIRECT_READ", {"channels": 48}, "group", "48 partitions in groups of 32"),
+    ("INDIRECT_READ", {"dst": flat(S, 65)}, "indices", "64 in a group, not 65"),
+    ("INDIRECT_WRITE", {"src": flat(S, 17)}, "indices", "16 in a group, not 17"),
+    ("INDIRECT_WRITE", {"predicate": flat(S, 9)}, "predicate", "src 8, predicate 9"),
     ("REGISTER_LOAD", {"src": flat(S, 2)}, "src", "2 elements, not 1"),
     ("REGISTER_LOAD", {"channels": 2}, "channels", "2 partitions, not 1"),
 ]

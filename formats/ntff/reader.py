@@ -1,0 +1,184 @@
+"""Open an NTFF: header, metadata, instruction buffers, trace records. Source: formats.md 6.1 (inferred)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError, NotFoundError, UnsupportedError
+from formats.isa import Stream, decode_stream
+from formats.neff import ENGINES
+from formats.ntff import records
+from formats.ntff.metadata import CoreCapture, Metadata, Place, Section, parse_metadata
+from formats.ntff.pcmap import PcMap
+from formats.ntff.records import ClockChange, DmaPacket, Executed, RawRecord, SignalChange
+from formats.targets import TARGETS, Target
+
+__all__ = ["Buffer", "Ntff", "open_ntff"]
+
+_HEADER = 128
+_VERSIONS = (4, 6)
+_TRACE_VERSION = 6
+_INSTRUCTION_RING = 14      # rings on which engines fetch their words and tables; none is a program's own
+
+
+class Buffer(NamedTuple):
+    """The words that one engine had loaded, decoded when asked for; `map` leads back to the compiler's."""
+
+    core: int
+    engine: str
+    address: int
+    data: bytes
+    map: PcMap
+    words: Stream
+
+    def compiler_pc(self, pc: int) -> int | None:
+        """Return the compiler's pc of a loaded word; None for one that the runtime inserted."""
+        return self.map.compiler_pc(pc)
+
+
+class Ntff:
+    """A profile capture: `.version`, `.metadata`, `.cores`, `.sections`, and the records of each core.
+
+    Times are picoseconds of the device's clock. Every method raises FormatError where the file is cut off or damaged,
+    NotFoundError for a core or an engine that it does not have.
+    """
+
+    def __init__(self, data: bytes, path: str | None = None) -> None:
+        self.path, self._data = path, data
+        where = self.where = path or "capture"
+        if len(data) < _HEADER:
+            raise FormatError("too short for a profile capture", path=where, expected=f"{_HEADER} bytes", got=len(data))
+        self.version = data[0]
+        if self.version not in _VERSIONS:
+            raise FormatError("not a profile capture of a known version", path=where, offset=0, field="version",
+                              expected=" or ".join(map(str, _VERSIONS)), got=self.version)
+        length = int.from_bytes(data[1:8], "little")
+        if length > len(data) - _HEADER:
+            raise FormatError("metadata is cut off", path=where, offset=1, field="metadata length",
+                              expected=f"at most {len(data) - _HEADER}", got=length)
+        self._area = _HEADER + length
+        self.metadata: Metadata = parse_metadata(data[_HEADER:self._area], where)
+
+    def __repr__(self) -> str:
+        return f"<Ntff {self.where}: version {self.version}, {len(self.cores)} cores>"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the NEFF that ran."""
+        return self.metadata.name
+
+    @property
+    def uuid(self) -> str:
+        """Return the uuid of the NEFF that ran, as hexadecimal digits."""
+        return self.metadata.uuid
+
+    @property
+    def cores(self) -> tuple[CoreCapture, ...]:
+        """Return the physical cores that were captured."""
+        return self.metadata.cores
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Return the sections of trace records, empty ones among them."""
+        return self.metadata.sections
+
+    @cached_property
+    def target(self) -> Target:
+        """Return the chip, by the instance type; trn2 where a version 6 capture does not name one."""
+        chip = self.metadata.instance_type.partition(".")[0].lower()
+        for target in TARGETS:
+            if chip.startswith(target.name):
+                return target
+        return next(t for t in TARGETS if t.generation == ("gen2" if self.version < _TRACE_VERSION else "gen3"))
+
+    def core(self, number: int) -> CoreCapture:
+        """Return a captured core by its number on the device."""
+        for each in self.cores:
+            if each.core == number:
+                return each
+        have = ", ".join(str(each.core) for each in self.cores) or "none"
+        raise NotFoundError(f"{self.where}: no core {number}; there are {have}")
+
+    def buffer(self, core: int, engine: str) -> Buffer:
+        """Return the words that an engine had loaded."""
+        capture = self.core(core)
+        place = capture.places.get(engine)
+        if place is None:
+            have = ", ".join(capture.places) or "none"
+            raise NotFoundError(f"{self.where}: no instruction buffer of {engine!r}; there are {have}")
+        data = self._bytes(place)
+        words = decode_stream(data[:len(data) // 64 * 64], self.target.generation, "neuron", f"{self.where} {engine}")
+        return Buffer(core, engine, place.address, data, capture.maps.get(engine, PcMap(engine, ())), words)
+
+    def buffers(self, core: int) -> tuple[Buffer, ...]:
+        """Return the buffers of a core, in the order PE, Activation, Pool, DVE, SP."""
+        places = self.core(core).places
+        return tuple(self.buffer(core, engine) for engine in ENGINES if engine in places)
+
+    def _bytes(self, place: Place) -> bytes:
+        if place.data is not None:
+            return place.data
+        return self._part(place.offset, place.nbytes, f"instruction buffer of {place.engine}")
+
+    def _part(self, offset: int, nbytes: int, what: str) -> bytes:
+        have = len(self._data) - self._area
+        if offset + nbytes > have:
+            raise FormatError(f"{what} is cut off", path=self.where, offset=self._area + offset,
+                              expected=f"{nbytes} bytes", got=max(0, have - offset))
+        return self._data[self._area + offset:self._area + offset + nbytes]
+
+    # --- trace records -----------------------------------------------------------------------------------------------
+
+    def raw(self, section: Section) -> tuple[RawRecord, ...]:
+        """Return the records of a section as they stand."""
+        return tuple(records.raw_records(self._part(section.offset, section.nbytes, f"{section.kind} records")))
+
+    def _of(self, kind: str, core: int) -> Iterable[tuple[Section, tuple[RawRecord, ...]]]:
+        self.core(core)
+        if self.version != _TRACE_VERSION:
+            raise UnsupportedError(f"{self.where}: trace records of version {self.version} are not established; "
+                                   "they can be had raw")
+        for section in self.sections:
+            if section.kind == kind and section.core == core and section.nbytes:
+                yield section, self.raw(section)
+
+    def executed(self, core: int) -> tuple[Executed, ...]:
+        """Return every execution of a word of a core, in the order of their begin."""
+        places = {name: (place.address, place.nbytes) for name, place in self.core(core).places.items()}
+        found = [each for _, rows in self._of("trace", core) for each in records.executed(rows, core, places)]
+        return tuple(sorted(found, key=lambda each: each.start_ps))
+
+    def signals(self, core: int) -> tuple[SignalChange, ...]:
+        """Return every change of a semaphore or an event of a core."""
+        return tuple(each for _, rows in self._of("notify", core) for each in records.signal_changes(rows, core))
+
+    def packets(self, core: int) -> tuple[DmaPacket, ...]:
+        """Return every packet that the core's DMA engines moved."""
+        found = [each for section, rows in self._of("trace_dma", core)
+                 for each in records.dma_packets(rows, core, section.instance)]
+        return tuple(sorted(found, key=lambda each: (each.start_ps, each.engine)))
+
+    def clock_changes(self, core: int) -> tuple[ClockChange, ...]:
+        """Return the changes of the Tensor engine's clock."""
+        return tuple(each for _, rows in self._of("throttle", core) for each in records.clock_changes(rows, core))
+
+    def queue_name(self, core: int, engine: int, ring: int) -> str:
+        """Return the name of the queue that has a ring of a DMA engine."""
+        for each in self.core(core).rings:
+            if (each.engine, each.ring) == (engine, ring):
+                return each.queue
+        return "instruction fetch" if ring == _INSTRUCTION_RING else f"ring {ring}"
+
+
+def open_ntff(path: str | os.PathLike[str] | bytes) -> Ntff:
+    """Open a profile capture by path, or from its bytes. Raises FormatError for what is none, or cannot be read."""
+    if isinstance(path, bytes):
+        return Ntff(path)
+    try:
+        return Ntff(Path(path).read_bytes(), str(path))
+    except OSError as error:
+        raise FormatError(f"cannot be read ({(error.strerror or str(error)).lower()})", path=str(path)) from None

@@ -1,0 +1,119 @@
+"""`neurontools profile run`: time by engine and line, the critical path, advice, and exports for other viewers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neurontools.commands.lazy import command_app
+from neurontools.commands.options import Json, Quiet, TargetName
+from neurontools.files import need_place
+from neurontools.output import report
+
+
+def run(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="FORMAT", help="text, json, perfetto, chrome, csv or parquet (a folder)."),
+    ] = "text",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the profile there.", show_default=False),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="OTHER",
+            help="Compare with another program, or with a profile saved as JSON, line by line.",
+            show_default=False,
+        ),
+    ] = None,
+    what_if: Annotated[
+        str | None,
+        typer.Option(
+            "--what-if",
+            metavar="CHANGE",
+            help="Run the schedule again under other costs, such as dma=2x,pe_clock=2.8 or kernel.py:12=0.",
+            show_default=False,
+        ),
+    ] = None,
+    advice: Annotated[
+        bool, typer.Option("--advice/--no-advice", help="Look for what would save time; runs the schedule again.")
+    ] = True,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=1, help="Lines and links that the text shows.")
+    ] = 10,
+    launch: Annotated[
+        int, typer.Option("--launch", metavar="N", min=1, help="Which launch of a script, from 1.")
+    ] = 1,
+    target: TargetName = None,
+    lnc: Annotated[
+        int | None,
+        typer.Option(
+            "--lnc",
+            metavar="N",
+            min=1,
+            max=2,
+            help="Physical cores per logical core, for kernels launched without [n].",
+            show_default=False,
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs", metavar="FILE", help="Inputs of a NEFF by name (.npz); zeros without.", show_default=False
+        ),
+    ] = None,
+    nki: Annotated[
+        str,
+        typer.Option(
+            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
+        ),
+    ] = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Show where the time goes, and what would save some of it.
+
+    The program runs on the emulator, whose times are a model: `is_simulation` is set wherever the format has a place
+    for it.  The text has what every engine did and waited for, DMA and roofline, the critical path, which takes exactly
+    as long as the run, the source lines by their part of it, and advice: each with the time that the schedule takes
+    less when it is run again without the flaw.
+
+    --what-if takes dma, dma_latency, dma_bandwidth, hbm, semaphore, an engine (pe, vector, scalar, gpsimd, sync), an
+    opcode or FILE:LINE, each =Nx for N times as fast or =0 for no time at all, and the clocks pe_clock, vector_clock,
+    scalar_clock and gpsimd_clock, as Nx or in GHz.
+    """
+    from neurontools.profile import profiling
+    from neurontools.profile.program import Request
+
+    if nki not in ("auto", "neurontools", "installed"):
+        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    if form not in profiling.FORMATS:
+        raise typer.BadParameter(f"{form!r} is none of {', '.join(profiling.FORMATS)}", param_hint="--format")
+    if form in ("perfetto", "parquet") and output is None:
+        raise typer.BadParameter(f"{form} is not text: say where with --output FILE", param_hint="--format")
+    json = json or (form == "json" and output is None)
+    with report(
+        "profile run", json, quiet=quiet, file=file, arguments=arguments or None, format=form, output=output,
+        against=against, what_if=what_if, launch=launch, target=target, lnc=lnc, inputs=inputs,
+    ) as out:  # fmt: skip
+        from neurontools.uninterrupted import import_numpy
+
+        import_numpy()
+        if output is not None and not (form in ("csv", "parquet") and output.is_dir()):
+            need_place(output)
+        program = Request(file, arguments or [], target, lnc, inputs, nki, launch, json)
+        profiling.profile(profiling.Wanted(program, form, output, against, what_if, advice, top), out)
+
+
+app = command_app(run)

@@ -1,0 +1,1 @@
+"""What is understood of many NEFFs: every file judged on its own, in several processes, and the sums."""

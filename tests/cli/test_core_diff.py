@@ -1,0 +1,45 @@
+"""`neurontools core diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.check import checked_json
+from tests.cli.conftest import Cli
+from tests.cli.dumps import dump, refuses_bad_dumps
+
+
+def test_the_same(cli: Cli, root: Path, tmp_path: Path) -> None:
+    one, two = (dump(root, "deadlock", tmp_path / name) for name in ("a.core", "b.core"))
+    ended = cli("core", "diff", one, two, "--json")
+    result = checked_json(ended, "core diff")
+    assert ended.status == 0 and result["same"] and result["compared"] > 60_000 and result["only_one"] == 0
+    assert cli("core", "diff", one, two).out.startswith("the same: 0 differences")
+
+
+def test_another_moment(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -> None:
+    early = dump(root, "deadlock", tmp_path / "a.core", steps=6)
+    ended = cli("core", "diff", hang_core, early, "--json")
+    result = checked_json(ended, "core diff")
+    found = {d["where"]: (d["one"], d["two"]) for d in result["differences"]}
+    assert ended.status == 1 and found["dump outcome"] == ("hang", "running") and found["nc0 S[8]"] == (16, 0)
+    assert found["nc0 qIn pending"] == (0, 1) and "nc0 DVE pc" in found
+    assert "nc0 S[8]" in cli("core", "diff", hang_core, early).out
+
+
+def test_other_bytes(cli: Cli, root: Path, tmp_path: Path) -> None:
+    one, two = (
+        dump(root, "double", tmp_path / f"{x}.core", x=x) for x in (1.0, 2.0)
+    )
+    ended = cli("core", "diff", one, two, "--json")
+    result = checked_json(ended, "core diff")
+    assert ended.status == 1 and result["differences"] == []
+    assert {m["space"] for m in result["memory"]} == {"HBM", "SBUF"}
+    inputs = next(m for m in result["memory"] if m["space"] == "HBM")
+    assert inputs["name"] == "x" and inputs["different"] > 0
+    assert cli("core", "diff", one, two, "--error-exitcode", "7").status == 7
+
+
+def test_bad_files(cli: Cli, tmp_path: Path, hang_core: Path) -> None:
+    refuses_bad_dumps(cli, "core diff", tmp_path, hang_core)
+    assert cli("core", "diff", hang_core, tmp_path / "none.core").status == 4

@@ -1,0 +1,51 @@
+"""`neurontools core verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from formats.core import open_core
+from tests.cli.check import checked_json
+from tests.cli.conftest import Cli
+from tests.cli.dumps import dump, neff_of, refuses_bad_dumps
+
+
+def test_the_words_are_those_of_the_neff(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -> None:
+    neff = tmp_path / "deadlock.neff"
+    neff.write_bytes(neff_of(root, "deadlock"))
+    for core in (hang_core, dump(root, "deadlock", tmp_path / "full.core")):
+        result = checked_json(cli("core", "verify", core, "--neff", neff, "--json"), "core verify")
+        assert result["ok"] and result["problems"] == [] and sum(e["compared"] for e in result["engines"]) == 11
+    assert cli("core", "verify", hang_core).out == "deadlock.core: 14 notes, 389 segments: whole\n"
+
+
+def test_one_flipped_bit_of_a_word(cli: Cli, root: Path, tmp_path: Path) -> None:
+    neff, path = tmp_path / "deadlock.neff", dump(root, "deadlock", tmp_path / "x.core")
+    neff.write_bytes(neff_of(root, "deadlock"))
+    segment = next(s for s in open_core(str(path)).segments if s.engine == "DVE")
+    data = bytearray(path.read_bytes())
+    data[segment.offset + 2 * 64 + 17] ^= 4
+    path.write_bytes(data)
+    ended = cli("core", "verify", path, "--neff", neff, "--json")
+    result = checked_json(ended, "core verify")
+    assert ended.status == 1 and result["problems"] == ["nc0 DVE: 1 of 3 words differ, the first at pc 2"]
+    assert cli("core", "verify", path, "--neff", neff, "--error-exitcode", "9").status == 9
+    assert cli("core", "verify", path).status == 0
+
+
+def test_another_neff(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -> None:
+    neff = tmp_path / "other.neff"
+    neff.write_bytes(neff_of(root, "race"))
+    ended = cli("core", "verify", hang_core, "--neff", neff)
+    assert ended.status == 1 and "uuid in the dump is" in ended.out
+
+
+def test_a_cut_dump_is_not_whole(cli: Cli, root: Path, tmp_path: Path) -> None:
+    path = dump(root, "deadlock", tmp_path / "x.core")
+    path.write_bytes(path.read_bytes()[:-100])
+    ended = cli("core", "verify", path)
+    assert ended.status == 1 and "segments are cut off or missing" in ended.out
+
+
+def test_bad_files(cli: Cli, tmp_path: Path) -> None:
+    refuses_bad_dumps(cli, "core verify", tmp_path)

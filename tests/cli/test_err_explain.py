@@ -1,0 +1,80 @@
+"""`neurontools err explain`: codes, names, lines, logs, and what is none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.check import checked_json
+from tests.cli.conftest import Cli
+from tests.nrt.logs import OOB, STATUS, infodump
+
+
+@pytest.mark.parametrize("words", [["1006"], ["NRT_EXEC_OOB"], ["nrt_exec_oob"], ["NRT_OOB"]])
+def test_a_status(cli: Cli, words: list[str]) -> None:
+    ended = cli("err", "explain", *words)
+    assert ended.status == 0 and ended.err == ""
+    lines = ended.out.splitlines()
+    assert lines[0] == "NRT_EXEC_OOB (1006)"
+    heads = (
+        "  means     An indirect copy",
+        "  cause     An index",
+        "  next      `neuron-dump why FILE`",
+        "  counter   status/oob (sysfs)",
+        "  dump      neuron-dump why FILE",
+        "  source    AWS Neuron",
+    )
+    for head in heads:
+        assert any(line.startswith(head) for line in lines), head
+    result = checked_json(cli("err", "explain", *words, "--json"), "err explain")
+    assert result["kind"] == "code" and result["errors"][0]["code"] == 1006
+
+
+def test_a_line_gives_its_message_and_its_values(cli: Cli) -> None:
+    result = checked_json(cli("err", "explain", OOB, "--json"), "err explain")
+    assert result["kind"] == "line" and result["line"]["module"] == "TDRV"
+    assert result["errors"][0]["name"] == "oob-instruction" and result["errors"][0]["values"]["instruction"] == "11"
+    assert cli("err", "explain", *STATUS.split()).out.startswith("NRT_EXEC_OOB (1006)")  # unquoted, too
+
+
+def test_a_log_gives_the_first_error_first(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "nrt.log"
+    log.write_text("\n".join([STATUS, OOB, *infodump()]))
+    ended = cli("err", "explain", log)
+    assert ended.status == 0
+    assert "first: line 2, process 4444: " in ended.out and "nrt_infodump at line 3" in ended.out
+    result = checked_json(cli("err", "explain", log, "--json"), "err explain")
+    assert result["kind"] == "log" and result["errors"][0]["name"] == "oob-instruction"
+    assert result["log"] == {
+        "lines": 2 + len(infodump()), "recognised": 2 + len(infodump()), "processes": [4444],
+        "first_error": "2025-09-19T18:57:20.782962+00:00",
+    }  # fmt: skip
+    assert result["infodumps"][0]["fields"]["instance_id"] == "i-0b514eadc4fec7de6"
+
+
+def test_other_files(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(bytes(range(256)) * 4000)
+    (tmp_path / "empty").write_bytes(b"")
+    for name in ("noise", "empty"):
+        ended = cli("err", "explain", tmp_path / name)
+        assert ended.status == 0 and "no error that is known" in ended.out
+    missing = cli("err", "explain", tmp_path / "gone.log")
+    assert missing.status == 4 and "gone.log: no such file" in missing.error_line
+
+
+def test_what_is_not_known(cli: Cli) -> None:
+    ended = cli("err", "explain", "NRT_EXEC_OOBB")
+    assert ended.status == 4 and "did you mean NRT_EXEC_OOB" in ended.error_line
+    assert cli("err", "explain", "all", "is", "well").status == 4
+    assert cli("err", "explain", "4711").status == 4
+    failed = cli("err", "explain", "4711", "--json")
+    assert failed.json["error"]["kind"] == "not-found"
+    checked_json(failed, "err explain")
+    assert cli("err", "explain").status == 2
+
+
+def test_compiler_and_kernel_errors(cli: Cli) -> None:
+    assert cli("err", "explain", "[NCC_EVRF036] something").out.startswith("NCC_EVRF036\n")
+    line = "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-1 nc-id=3 action=TERMINATE_INSTANCE"
+    assert "Replace the instance" in cli("err", "explain", line).out
