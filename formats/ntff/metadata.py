@@ -113,7 +113,8 @@ class _Message:
         value = self.fields.get(field, [b""])[-1]
         if isinstance(value, int):
             raise self.fail(field, "text", value)
-        return value.decode("utf-8", "replace")
+        text = value.decode("utf-8", "replace")
+        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
     def messages(self, field: int) -> Iterator[_Message]:
         for value in self.fields.get(field, ()):

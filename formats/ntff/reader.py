@@ -169,7 +169,7 @@ class Ntff:
     def queue_name(self, core: int, engine: int, ring: int) -> str:
         """Return the name of the queue that has a ring of a DMA engine."""
         for each in self.core(core).rings:
-            if (each.engine, each.ring) == (engine, ring):
+            if each.queue and (each.engine, each.ring) == (engine, ring):
                 return each.queue
         return "instruction fetch" if ring == _INSTRUCTION_RING else f"ring {ring}"
 
