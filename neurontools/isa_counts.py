@@ -72,7 +72,7 @@ def counts(folders: list[Path]) -> dict[str, Any]:
     """Return what is known of how many words: per class the words, and per field those that set it and its values."""
     words: Counter[tuple[type[Instruction], bytes]] = Counter()
     texts: Counter[tuple[str, str]] = Counter()
-    loaded: Counter[str] = Counter()
+    loaded: Counter[tuple[type[Instruction], bytes]] = Counter()
     files = []
     for path in sorted(path for folder in folders for path in folder.rglob("*.neff")):
         neff = open_neff(path)
@@ -88,7 +88,7 @@ def counts(folders: list[Path]) -> dict[str, Any]:
             opened = _open_capture(capture)
             for core in opened.cores:
                 for buffer in opened.buffers(core.core):
-                    loaded.update(word.name for word in buffer.words)
+                    loaded.update((type(word), word.raw) for word in buffer.words)
         files.append({"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "name": path.name,
                       "target": neff.target.name, "compiler": neff.info.tool_version if neff.info else None,
                       "words": total})  # fmt: skip
@@ -97,9 +97,7 @@ def counts(folders: list[Path]) -> dict[str, Any]:
         "`python -m neurontools.isa_counts FOLDER...`",
         "files": files,
         "classes": {
-            cls.NAME: row
-            for cls in isa.CLASSES
-            if (row := _class(cls, words, texts, loaded))["words"] or row["loaded"]
+            cls.NAME: row for cls in isa.CLASSES if (row := _class(cls, words, texts, loaded))["words"] or row["loaded"]
         },
         "unknown": sum(number for (cls, _), number in words.items() if cls is isa.Unknown),
     }
@@ -107,19 +105,20 @@ def counts(folders: list[Path]) -> dict[str, Any]:
 
 def _class(
     cls: type[Instruction], words: Counter[tuple[type[Instruction], bytes]], texts: Counter[tuple[str, str]],
-    loaded: Counter[str],
+    loaded: Counter[tuple[type[Instruction], bytes]],
 ) -> dict[str, Any]:  # fmt: skip
     mine = [(raw, number) for (kind, raw), number in words.items() if kind is cls]
+    theirs = [(raw, number) for (kind, raw), number in loaded.items() if kind is cls]
     fields = {}
     for name, field in cls.FIELDS.items():
         values: Counter[int] = Counter()
-        for raw, number in mine:
+        for raw, number in mine or theirs:  # words that only the loader writes are counted in captures
             values[field.peek(raw)] += number
         usual = field.peek(cls.defaults())
         fields[name] = {"set": sum(values.values()) - values[usual], "values": len(values - Counter({usual: 0}))}
-    return {"words": sum(number for _, number in mine), "loaded": loaded[cls.NAME],
+    return {"words": sum(number for _, number in mine), "loaded": sum(number for _, number in theirs),
             "text": texts["compiler", cls.NAME], "loaded_text": texts["loaded", cls.NAME],
-            "fields": fields if mine else {}}  # fmt: skip
+            "fields": fields if mine or theirs else {}}  # fmt: skip
 
 
 def load() -> dict[str, Any]:

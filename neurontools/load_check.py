@@ -171,10 +171,11 @@ def _content(neff: Neff, machine: Machine) -> Iterator[Check]:
     try:
         problems = neff.verify()
         target = neff.target
-        _ = neff.subgraphs  # read now, so that damage is told here
+        for graph in neff.subgraphs:
+            _ = graph.definition  # read now, so that damage is told here
     except NeuronError as error:
         # Nothing behind a broken archive can be looked at.
-        yield Check("archive", "fail", S.NRT_INVALID, str(error), "documented", "public header nrt_status.h")
+        yield Check("content", "fail", S.NRT_INVALID, str(error), "documented", "public header nrt_status.h")
         return
     fits = target.generation == machine.target.generation
     yield _verdict(

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from formats.isa import Instruction
     from formats.neff.reader import Neff
 
@@ -86,18 +84,22 @@ class Coverage:
             _note(self.unnamed, code, word, place)
 
 
-def coverage(neff: Neff, progress: Callable[[int], None] | None = None) -> Coverage:
-    """Return how much of every stream of a file is understood; `progress` gets the number of words now and then.
+def coverage(neff: Neff, most: int | None = None) -> Coverage:
+    """Return how much of every stream of a file is understood.
 
-    Raises FormatError where a stream is missing or no whole number of words.
+    With `most` only about so many words are looked at, evenly over all streams. Raises FormatError where a stream is
+    missing or no whole number of words.
     """
     found = Coverage()
     seen: dict[tuple[str, str, bytes], _Judged] = {}
     generation = neff.target.generation
+    total = sum(len(stream) for graph in neff.subgraphs for stream in graph.streams.values())
+    every = 1 if most is None else max(1, -(-total // most))
     for graph in neff.subgraphs:
         functions = frozenset(function.func_id for function in graph.activation_functions)
         for engine, stream in graph.streams.items():
-            for pc, word in enumerate(stream):
+            for pc in range(0, len(stream), every):
+                word = stream[pc]
                 key = engine, graph.dialect, word.raw
                 judged = seen.get(key)
                 if judged is None:
@@ -105,8 +107,6 @@ def coverage(neff: Neff, progress: Callable[[int], None] | None = None) -> Cover
                         seen.clear()
                     judged = seen[key] = _judge(word, generation, graph.dialect, engine, functions)
                 found._add(word, judged, f"{graph.name}/{engine} {pc}")
-                if progress is not None and not found.words % 1000:
-                    progress(found.words)
     return found
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "ENGINES",
     "info",
     "info_lines",
+    "percent",
     "pick_subgraph",
     "queue_lines",
     "queues",
@@ -22,6 +23,8 @@ __all__ = [
     "variables",
 ]
 
+# Of a file of an unknown compiler so many words are encoded again, which takes about a second.
+_LOOKED_AT = 5000
 ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
@@ -65,22 +68,26 @@ def info(neff: Neff) -> dict[str, Any]:
 def checked(neff: Neff) -> dict[str, Any]:
     """Return whether the decoder was checked against the file's compiler; if not, how much of this file it explains.
 
-    `how` is checked, own (this toolkit wrote the file), or unchecked; only then are words counted.
+    `how` is checked, own (this toolkit wrote the file), or unchecked; only then are words looked
+    at, about 5,000 at most.
     """
     from formats.neff.compilers import checked_compiler, is_own
 
+    row: dict[str, Any] = {"how": "unchecked", "files": None, "cite": None, "words": None, "reencoded": None,
+                           "sampled": False}  # fmt: skip
     known = checked_compiler(neff)
     if known is not None:
-        return {"how": "checked", "files": known.files, "cite": known.cite, "words": None, "reencoded": None}
+        return {**row, "how": "checked", "files": known.files, "cite": known.cite}
     if neff.info is not None and is_own(neff.info.tool_version):
-        return {"how": "own", "files": None, "cite": None, "words": None, "reencoded": None}
+        return {**row, "how": "own"}
     from formats.neff.coverage import coverage
 
     try:
-        found = coverage(neff)
+        found = coverage(neff, _LOOKED_AT)
+        total = sum(len(stream) for graph in neff.subgraphs for stream in graph.streams.values())
     except FormatError:  # a stream that cannot be read; what else the file says is still of use
-        return {"how": "unchecked", "files": None, "cite": None, "words": None, "reencoded": None}
-    return {"how": "unchecked", "files": None, "cite": None, "words": found.words, "reencoded": found.reencoded}
+        return row
+    return {**row, "words": found.words, "reencoded": found.reencoded, "sampled": found.words < total}
 
 
 def checked_text(data: dict[str, Any]) -> str:
@@ -92,8 +99,14 @@ def checked_text(data: dict[str, Any]) -> str:
     words, same = data["words"], data["reencoded"]
     if words is None:
         return "not against this version; its words cannot be read"
-    share = f"{same:,} of {count(words, 'word')} ({100 * same / words:.2f} %)" if words else "no words"
-    return f"not against this version; {share} re-encode exactly"
+    share = f"{same:,} of {count(words, 'word')} ({percent(same, words)})" if words else "no words"
+    return f"not against this version; {share}{' looked at' if data['sampled'] else ''} re-encode exactly"
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share with two digits, rounded down: nothing is called 100 % that is not."""
+    hundredths = 10000 * part // whole
+    return f"{hundredths // 100}.{hundredths % 100:02d} %"
 
 
 def info_lines(name: str, data: dict[str, Any]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from neurontools.render.neff import percent
 from neurontools.render.table import count, table
 
 __all__ = ["survey_lines"]
@@ -22,8 +24,11 @@ def survey_lines(result: dict[str, Any], shown: int) -> list[str]:
     files, total = result["files"], result["summary"]
     executing = bool(total["executed"])
     heads = ["file", "target", "LNC", "compiler", "words", "decoded", "re-encoded", "consistent", "errors"]
-    rows = [_row(record, executing) for record in files]
-    lines = table([*heads, "executed"] if executing else heads, rows)
+    common = _common_folder([record["path"] for record in files])
+    prefix = f"{common}/" if common else ""
+    rows = [_row(record, prefix, executing) for record in files]
+    lines = [f"below {common}:"] if prefix else []
+    lines += table([*heads, "executed"] if executing else heads, rows)
     broken = [record for record in files if record["error"] is not None]
     for record in broken:
         text, path = record["error"], record["path"]
@@ -42,18 +47,25 @@ def survey_lines(result: dict[str, Any], shown: int) -> list[str]:
     return lines
 
 
-def _row(record: dict[str, Any], executing: bool) -> list[Any]:
+def _common_folder(paths: list[str]) -> str:
+    """Return the folder that all files are below, or "" where there is none, or only one file."""
+    if len(paths) < 2 or len({os.path.isabs(path) for path in paths}) > 1:
+        return ""
+    return os.path.commonpath([os.path.dirname(path) for path in paths])
+
+
+def _row(record: dict[str, Any], prefix: str, executing: bool) -> list[Any]:
     words = record["words"] or {}
     counts = [words.get(name) for name in ("words", "decoded", "reencoded", "consistent")]
     errors = record["problem_count"] if record["words"] else None
-    row = [record["path"], record["target"], record["lnc"], record["compiler"], *counts, errors]
+    row = [record["path"].removeprefix(prefix), record["target"], record["lnc"], record["compiler"], *counts, errors]
     return [*row, (record["executed"] or {}).get("how")] if executing else row
 
 
 def _totals(total: dict[str, Any]) -> list[str]:
     words = total["words"]
     shares = ", ".join(
-        f"{name} {100 * total[key] / words:.2f} %"
+        f"{name} {percent(total[key], words)}"
         for name, key in (("decoded", "decoded"), ("re-encoded", "reencoded"), ("consistent", "consistent"))
         if words
     )
@@ -63,7 +75,7 @@ def _totals(total: dict[str, Any]) -> list[str]:
     ]
     for row in total["compilers"]:
         mark = _MARKS[row["checked"]]
-        same = f", {100 * row['reencoded'] / row['words']:.2f} % re-encoded" if row["words"] else ""
+        same = f", {percent(row['reencoded'], row['words'])} re-encoded" if row["words"] else ""
         lines.append(
             f"  {row['compiler']} for {row['target']} ({mark}): {count(row['files'], 'file')}, "
             f"{count(row['words'], 'word')}{same}"

@@ -48,9 +48,10 @@ def _number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def where(neff: Neff, place: Place, subgraphs: list[int]) -> dict[str, Any]:
+def where(neff: Neff, place: Place, subgraphs: list[int], texts: int | None = None) -> dict[str, Any]:
     """Return the instructions of a place with their chains, in the order of the streams.
 
+    Only the first `texts` of an engine get their operands' text, all where it is None: text takes as long as the rest.
     Raises NotFoundError that says which files and lines there are.
     """
     if place.engine is not None:
@@ -63,24 +64,40 @@ def where(neff: Neff, place: Place, subgraphs: list[int]) -> dict[str, Any]:
     for number in subgraphs:
         graph = neff.subgraphs[number]
         for engine in ENGINES:
-            rows += _engine_rows(graph, engine, place, lines)
+            rows += _engine_rows(graph, engine, place, lines, texts)
     if not rows:
         raise NotFoundError(_nothing(neff, place, lines))
     return {"instructions": rows}
 
 
-def _engine_rows(graph: Subgraph, engine: str, place: Place, lines: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
-    if graph.debug(engine) is None:
+def _engine_rows(
+    graph: Subgraph, engine: str, place: Place, lines: dict[tuple[str, int], int], texts: int | None
+) -> list[dict[str, Any]]:
+    asm = graph.debug(engine)
+    if asm is None:
         return []
-    stream, rows = graph.streams[engine], []
+    stream = graph.streams[engine]
+    rows: list[dict[str, Any]] = []
+    chains: dict[Any, tuple[tuple[str, int] | None, list[dict[str, Any]]]] = {}
     for pc, offset in enumerate(stream.offsets):
-        source = graph.source_of(engine, offset // 64)
-        if source is None or source.file is None or source.line is None:
+        slot = offset // 64
+        if slot >= len(asm):
+            break
+        entry = asm[slot]
+        # Words of one compiler instruction come from the same entries: a product is many words.
+        key = entry.id, entry.name, entry.parents, tuple(entry.attributes.items())
+        known = chains.get(key)
+        if known is None:
+            steps = graph.chain_of(engine, slot)
+            source = next(((step.file, step.line) for step in steps if step.file and step.line is not None), None)
+            known = chains[key] = source, steps_data(steps)
+        source, chain = known
+        if source is None:
             continue
-        key = source.file, source.line
-        lines[key] = lines.get(key, 0) + 1
-        if (place.line is None or place.line == source.line) and (place.file is None or _same(place.file, source.file)):
-            rows.append(_row(graph, engine, pc, stream[pc], graph.chain_of(engine, offset // 64)))
+        file, line = source
+        lines[file, line] = lines.get((file, line), 0) + 1
+        if (place.line is None or place.line == line) and (place.file is None or _same(place.file, file)):
+            rows.append(_row(graph, engine, pc, stream[pc], chain, texts is None or len(rows) < texts))
     return rows
 
 
@@ -89,17 +106,19 @@ def _instruction(graph: Subgraph, place: Place) -> dict[str, Any]:
     stream = graph.streams[engine]
     if pc >= len(stream):
         raise NotFoundError(f"{graph.name}/{engine} has {count(len(stream), 'instruction')}, numbered from 0; no {pc}")
-    return _row(graph, engine, pc, stream[pc], graph.chain_of(engine, stream.offsets[pc] // 64))
+    return _row(graph, engine, pc, stream[pc], steps_data(graph.chain_of(engine, stream.offsets[pc] // 64)))
 
 
-def _row(graph: Subgraph, engine: str, pc: int, word: Any, chain: tuple[DebugStep, ...]) -> dict[str, Any]:
+def _row(
+    graph: Subgraph, engine: str, pc: int, word: Any, chain: list[dict[str, Any]], text: bool = True
+) -> dict[str, Any]:
     return {
         "subgraph": graph.name,
         "engine": engine,
         "pc": pc,
         "name": word.name,
-        "operands": word.operands,
-        "chain": steps_data(chain),
+        "operands": word.operands if text else "",
+        "chain": chain,
     }
 
 

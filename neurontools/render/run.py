@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from formats.debug_stream import is_printed
 from neurontools.render.table import bytes_text, count, duration, table
 
 if TYPE_CHECKING:
     from formats.neff import Neff
     from neurontools.run_options import Launch
 
-__all__ = ["launch", "launch_line", "named_outputs", "notices", "result", "result_lines", "trouble_lines"]
+__all__ = ["launch", "launch_line", "named_outputs", "notices", "printed", "printed_lines", "result", "result_lines",
+           "trouble_lines"]  # fmt: skip
+
+_ELEMENTS = 64  # of a printed tensor, in JSON
 
 
 def named_outputs(run: Any) -> dict[str, Any]:
-    """Return the output arrays by name."""
-    return dict(run.outputs)
+    """Return the output arrays by name, without those that only carry what the program prints."""
+    return {name: array for name, array in run.outputs.items() if not is_printed(name)}
 
 
 def result(run: Any) -> dict[str, Any]:
@@ -27,11 +31,35 @@ def result(run: Any) -> dict[str, Any]:
         "fault": None if run.fault is None else fault(run.fault),
         "hang": None if run.hang is None else hang(run.hang),
         "stats": stats(run.stats),
+        "prints": [printed(item) for item in run.prints],
     }
+
+
+def printed(item: Any) -> dict[str, Any]:
+    """Return one event of the debug stream as plain data, with at most the first elements of its values."""
+    import numpy as np
+
+    summary = array_summary(item.prefix, item.values)
+    first = np.asarray(item.values).reshape(-1)[:_ELEMENTS].astype(np.float64)
+    return {
+        "number": item.number,
+        "time_ps": item.time_ps,
+        "core": item.core,
+        "prefix": item.prefix,
+        "values": [float(value) if np.isfinite(value) else str(value) for value in first],
+        **{key: value for key, value in summary.items() if key not in ("name", "bytes")},
+    }
+
+
+def printed_lines(item: Any) -> Iterator[str]:
+    """Return one event of the debug stream for people: when, where, and the values behind their prefix."""
+    yield f"{duration(item.time_ps)} nc{item.core}: {item.prefix} {item.values}"
 
 
 def result_lines(title: str, run: Any) -> Iterator[str]:
     """Return a run's result for people."""
+    for item in run.prints:
+        yield from printed_lines(item)
     yield f"{title}: {verdict(run)}"
     if run.fault is not None or run.hang is not None:
         yield from trouble_lines(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from neurontools.render.run import printed_lines
 from neurontools.render.table import bytes_text, count, duration, table
 
 __all__ = ["TABLES"]
@@ -133,6 +134,11 @@ def _findings(rows: Any) -> Iterator[str]:
         yield from finding_lines(row)
 
 
+def _prints(rows: Any) -> Iterator[str]:
+    for row in rows:
+        yield from printed_lines(row)
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "EngineRow": _engines,
     "QueueRow": _queues,
@@ -143,4 +149,5 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "RegisterRow": _registers,
     "DmaRow": _transfers,
     "Finding": _findings,
+    "Printed": _prints,
 }

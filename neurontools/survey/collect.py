@@ -22,25 +22,26 @@ _COUNTS = ("words", "decoded", "reencoded", "consistent")
 
 
 def find_files(places: Iterable[Path]) -> list[str]:
-    """Return the files named, and all that end in .neff below the folders named, each once and sorted.
+    """Return the files named, and all that end in .neff below the folders named, sorted by folder, each file once.
 
     Raises NotFoundError where a place does not exist or nothing is found.
     """
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for place in places:
         if place.is_dir():
             for folder, folders, names in os.walk(place):
                 folders.sort()
                 for name in sorted(names):
                     if name.endswith(".neff"):
-                        found[os.path.join(folder, name)] = None
+                        path = os.path.join(folder, name)
+                        found.setdefault(os.path.realpath(path), path)
         elif place.exists():
-            found[str(place)] = None
+            found.setdefault(os.path.realpath(place), str(place))
         else:
             raise NotFoundError(f"{place}: no such file or folder")
     if not found:
         raise NotFoundError(f"no file ends in .neff below {', '.join(map(str, places))}")
-    return list(found)
+    return list(found.values())
 
 
 def survey(paths: list[str], options: Options, jobs: int = 1, ready: Ready | None = None) -> list[dict[str, Any]]:

@@ -15,6 +15,12 @@ LAZY: dict[str, Entry] = {
     "features": Entry("neurontools.commands.neff.features", "List what a NEFF asks of the runtime."),
     "stats": Entry("neurontools.commands.neff.stats", "Count instructions, waits, transfers and bytes."),
     "diff": Entry("neurontools.commands.neff.diff", "Compare two NEFFs."),
+    "where": Entry(
+        "neurontools.commands.neff.where", "Find the instructions of a source line, and where they come from."
+    ),
+    "acts": Entry("neurontools.commands.neff.acts", "Show the activation functions of a NEFF and how exact they are."),
+    "load-check": Entry("neurontools.commands.neff.load_check", "Predict whether the Neuron runtime loads a NEFF."),
+    "survey": Entry("neurontools.commands.neff.survey", "Report how much of many NEFFs is understood."),
     "verify": Entry("neurontools.commands.neff.verify", "Check that a NEFF is whole and consistent."),
     "unpack": Entry("neurontools.commands.neff.unpack", "Take a NEFF apart into a folder."),
     "pack": Entry("neurontools.commands.neff.pack", "Put an unpacked folder together into a NEFF."),

@@ -43,7 +43,7 @@ def where(
     with report("neff where", json, file=file, place=place, subgraph=subgraph) as out:
         neff = open_neff_file(file)
         numbers = list(range(len(neff.subgraphs))) if subgraph is None else [pick_subgraph(neff, subgraph).index]
-        result = found(neff, parse_place(place), numbers)
+        result = found(neff, parse_place(place), numbers, None if json or not shown else shown)
         out.result = result
         out.lines = lambda: where_lines(result, shown or len(result["instructions"]))
 

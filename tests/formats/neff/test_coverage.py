@@ -10,7 +10,7 @@ from formats.neff.compilers import CHECKED_COMPILERS, checked_compiler, is_own
 from formats.neff.coverage import coverage
 from tests.formats.neff.support import changed, fixture
 
-NOP = isa.BY_NAME["NOP"]() if hasattr(isa, "BY_NAME") else isa.decode(b"\xa4\x10" + bytes(62))
+NOP = isa.decode(isa.assemble("NOP cycle=0", "gen2"), "gen2", "neuron")
 
 
 def with_stream(words: list[bytes]) -> bytes:
@@ -73,3 +73,9 @@ def test_compilers_are_checked_by_version_and_target(tmp_path: Path) -> None:
     assert checked_compiler(open_neff(fixture())) is None
     assert is_own("neurontools") and is_own("neurontools 0.1") and not is_own("2.23") and not is_own(None)
     assert checked_compiler(open_neff(changed(info_DOT_json=None))) is None
+
+
+def test_a_sample_is_even_over_the_streams() -> None:
+    whole = open_neff(with_stream([NOP.raw] * 1000))
+    found = coverage(whole, 100)
+    assert 90 <= found.words <= 110 and found.complete and found.names["NOP"] >= 80
