@@ -2,10 +2,14 @@
 
 A first touch of fresh memory costs more than everything else that loading a program does: the host gives page by page.
 A finished run gives its memories back, and the next one fills them anew.
+
+Large ones are mappings of their own, not `numpy.empty`, which asks for pages of 2 MiB: a program touches a few bytes in
+each of 128 partitions, and would be given, and wait for, all of the memory.
 """
 
 from __future__ import annotations
 
+import mmap
 import threading
 
 import numpy as np
@@ -25,16 +29,25 @@ _kept = 0
 def take(nbytes: int) -> Bytes:
     """Return a flat array of bytes with any contents."""
     found = _waiting(nbytes)
-    return np.empty(nbytes, np.uint8) if found is None else found
+    return _mapped(nbytes) if found is None else found
 
 
 def blank(nbytes: int) -> Bytes:
     """Return a flat array of zeros; the host gives fresh ones page by page, when they are written."""
     found = _waiting(nbytes)
     if found is None:
-        return np.zeros(nbytes, np.uint8)
+        return _mapped(nbytes)
     found.fill(0)
     return found
+
+
+def _mapped(nbytes: int) -> Bytes:
+    """Return zeros that take no memory before they are written."""
+    if nbytes < _WORTH_KEEPING:
+        return np.zeros(nbytes, np.uint8)
+    if hasattr(mmap, "MAP_PRIVATE"):
+        return np.frombuffer(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    return np.frombuffer(mmap.mmap(-1, nbytes), np.uint8)
 
 
 def _waiting(nbytes: int) -> Bytes | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
@@ -45,7 +46,8 @@ class Result:
     """What came of an execution.
 
     `outputs` maps names to arrays (what the file did not write is NaN or all ones), `outputs_by_core` the same per
-    physical core. At most one of `fault` and `hang` is set; `time_ps` is emulated time.
+    physical core. At most one of `fault` and `hang` is set; `time_ps` is emulated time; `prints` is what the program
+    printed, in order.
     """
 
     outputs: dict[str, Array]
@@ -56,6 +58,7 @@ class Result:
     warnings: tuple[Any, ...] = ()
     time_ps: int = 0
     stats: Stats = Stats()
+    prints: tuple[Printed, ...] = ()
 
     @property
     def status(self) -> NrtStatus:
@@ -91,11 +94,11 @@ def run(
     types. `act` is "exact" (library functions) or "table" (the file's own, where it has them). `seed` shakes the
     schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
     `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the
-    device a few times a second; `observers` see every event, are told of the loaded device (`attach`) and of the end
-    (`finish`) where they want to know, and what they keep in `findings` is returned; `max_steps` and `limit_ps` end
-    what does not end by itself, `hang_timeout_ps` what has an engine waiting longer than that. Faults and hangs are
-    values of the result; raises InputError for wrong inputs and unknown checks, LoadError, UnsupportedError or
-    FormatError where the file cannot be loaded.
+    device a few times a second; `observers` see every event (`on_event`), are told of the loaded device (`attach`) and
+    of the end (`finish`) where they want to know, and what they keep in `findings` is returned; `max_steps` and
+    `limit_ps` end what does not end by itself, `hang_timeout_ps` what has an engine waiting longer than that. Faults
+    and hangs are values of the result; raises InputError for wrong inputs and unknown checks, LoadError,
+    UnsupportedError or FormatError where the file cannot be loaded.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     cores = len(opened.subgraphs)
@@ -109,12 +112,15 @@ def run(
     arrays = check_inputs(opened, inputs or {})
     device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps,
                     hang_timeout_ps=hang_timeout_ps, act=act)
-    device.observers.extend(watching)
+    device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
     device.load(opened)
     device.set_inputs(arrays)
     for observer in watching:
         if hasattr(observer, "attach"):
             observer.attach(device)
+    stream = DebugStream.of(device)
+    if stream is not None:
+        device.observers.append(stream)
     started = perf_counter()
     if progress is None:
         device.run()
@@ -125,7 +131,7 @@ def run(
         if hasattr(observer, "finish"):
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
-    result = _result(device, seconds, findings)
+    result = _result(device, seconds, findings, () if stream is None else stream.records())
     if not observers:
         # Nobody else has seen the device: its memories serve the next run.
         device.release()
@@ -173,7 +179,7 @@ def _run_with(device: Device, progress: Progress) -> None:
     progress(device)
 
 
-def _result(device: Device, seconds: float, findings: tuple[Any, ...]) -> Result:
+def _result(device: Device, seconds: float, findings: tuple[Any, ...], prints: tuple[Printed, ...]) -> Result:
     outputs = device.outputs()
     by_core: tuple[dict[str, Array], ...] = ()
     if device.model is not None:
@@ -190,4 +196,5 @@ def _result(device: Device, seconds: float, findings: tuple[Any, ...]) -> Result
         seconds=seconds,
         words=words,
     )
-    return Result(outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats)
+    return Result(outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats,
+                  prints)

@@ -30,6 +30,8 @@ __all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
 
 _EVENT, _EQ, _GT = int(WaitMode.EVENT_SET), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
 _EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
+_WRITE = int(isa.UpdateMode.SEM_WRITE_IMM)
+_SIGNALS = 4096     # signals of an actor kept for hints, so that long loops do not fill memory
 
 Clock = tuple[int, ...]
 Key = tuple[int, str, int]      # core, "semaphore" or "event", number
@@ -101,7 +103,9 @@ class Clocks:
         self.listeners: list[Any] = []
         self.raised: list[Callable[[Raise], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
-        self.signals: list[list[tuple[int, Key, int]]] = []
+        # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
+        self.signals: list[deque[tuple[int, Key, int]]] = []
+        self.last_signals: list[dict[Key, int]] = []
         self.names: list[tuple[int, str]] = []
 
     def attach(self, device: Device) -> None:
@@ -115,7 +119,8 @@ class Clocks:
         self.nothing: Clock = (0,) * width
         self.known: list[Clock] = [self.nothing] * width
         self.count = [0] * width
-        self.signals = [[] for _ in range(width)]
+        self.signals = [deque(maxlen=_SIGNALS) for _ in range(width)]
+        self.last_signals = [{} for _ in range(width)]
         self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
         self._histories: dict[Key, _History] = {}
         self._events: dict[Key, Clock] = {}
@@ -270,6 +275,7 @@ class Clocks:
                 self._raise(change, release)
             if new > old:
                 self.signals[unit.actor].append((unit.number, key, new))
+                self.last_signals[unit.actor][key] = new
             for function in self.raised:
                 function(change)
 
@@ -291,6 +297,11 @@ class Clocks:
                 if (exact or shared) and waiter != actor and release[waiter] < wait.number and change.old >= need:
                     for tell in self.unordered:
                         tell(wait, change.key, need, exact, change)
+        if _writes(unit.word, change.key[2]):
+            # A value that is written, not added: whoever raised it before, what counts begins here.
+            history.values, history.clocks, history.raisers = [new], [clock], set()
+            history.waits.clear()
+            return
         history.raisers.add(actor)
         history.values.append(new)
         history.clocks.append(clock)
@@ -328,6 +339,14 @@ class Clocks:
             if self._flights[actor]:
                 clocks.append(_join(self.known[actor], self._flights[actor][0].release))
         return tuple(map(min, *clocks)) if len(clocks) > 1 else clocks[0] if clocks else self.everything()
+
+
+def _writes(word: Any, number: int) -> bool:
+    """Tell whether a word sets a semaphore to a number."""
+    if not isinstance(word, isa.EventSemaphore):
+        return False
+    raw = word.raw
+    return (raw[6] == _WRITE and raw[7] == number) or (raw[34] == _WRITE and raw[35] == number)
 
 
 def _join(first: Clock, second: Clock) -> Clock:

@@ -193,9 +193,10 @@ class Synccheck:
                     self._add("event-left", "warning", f"E[{number}] of nc{core.index} is still set at the end: "
                               "nothing consumed it", self._site(setter, "set"), key=(core.index, "event", number),
                               hint="wait for it, or do not set it: the next execution starts with it set")
-        for actor, signals in enumerate(self.clocks.signals):
-            last = {key: (number, value) for number, key, value in signals if key[1] == "semaphore"}
-            for key, (_, value) in last.items():
+        for actor, last in enumerate(self.clocks.last_signals):
+            for key, value in last.items():
+                if key[1] != "semaphore":
+                    continue
                 need = self._needs.get(key)
                 if need is not None and value == self.device.cores[key[0]].semaphores[key[2]] > need:
                     engine = self.clocks.names[actor][1]

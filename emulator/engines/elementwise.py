@@ -145,19 +145,21 @@ def _scalar_operand(word: isa.Instruction, port: Any, name: str, ndim: int, sign
 
 def _scalar_bits(word: isa.TensorScalar, port: Any, ops: list[tuple[AluOp, str, bool]], src: Array, dst: Array) -> Step:
     """Return the bit-pattern form; a pointer operand holds 32 integer bits."""
-    width = 8 * src.dtype.itemsize
     narrow = src.dtype.itemsize == dst.dtype.itemsize
     operands: list[tuple[Any, Step | None]] = []
-    for op, name, _ in ops:
+    for op, name, reverse in ops:
         pointer = port.pointer(f"{name}_pointer")
+        counts = op in _SHIFTS and not reverse
         if pointer is not None:
-            narrow = narrow and width == 32
-            operands.append((pointer.view(np.uint32).reshape((-1,) + (1,) * (dst.ndim - 1), copy=False), None))
+            column = pointer.view(np.uint32).reshape((-1,) + (1,) * (dst.ndim - 1), copy=False)
+            # A count keeps its meaning where the operand becomes as narrow as the elements.
+            limited = scratch(column.shape, np.uint32) if counts else column
+            operands.append((limited, partial(np.minimum, column, 64, out=limited) if counts else None))
         elif op in alu.UNARY:
             operands.append((0, None))
         else:
             value = immediate_integer(word, name, signed=True)
-            operands.append((min(value & 0xFFFFFFFF, 64) if op in _SHIFTS else value, None))
+            operands.append((min(value & 0xFFFFFFFF, 64) if counts else value, None))
     if narrow:
         values, load = raw_input(word, src, dst.shape, "src")
         out: Array = raw_view(dst)
@@ -174,7 +176,8 @@ def _scalar_bits(word: isa.TensorScalar, port: Any, ops: list[tuple[AluOp, str, 
         if isinstance(operand, int):
             operand = unsigned(operand & mask)
         elif operand.dtype != out.dtype:
-            operand, refresh = bind_once(operand, out.dtype)
+            operand, convert = bind_once(operand, out.dtype)
+            refresh = chain(refresh, convert)
         target = out if number == len(ops) - 1 else middle
         steps += [refresh, _apply(op, alu.bitwise(op), values, operand, target, reverse)]
         values = target

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
@@ -69,6 +70,7 @@ class Session(Breaking):
     """
 
     post_mortem = False
+    _debug_stream: DebugStream | None = None
 
     def __init__(
         self,
@@ -130,10 +132,14 @@ class Session(Breaking):
         self._journal = Journal(self.device, self._journal_bytes) if self._journal_bytes > 0 else None
         if self._journal is not None:
             self.device.observers.append(self._journal)
+        self._debug_stream = DebugStream.of(self.device)
+        if self._debug_stream is not None:
+            self.device.observers.append(self._debug_stream)
 
     def restart(self) -> State:
         """Begin again: a fresh device, the same inputs; breakpoints and marks stay."""
-        others = [observer for observer in self.device.observers if observer is not self._journal]
+        own = (self._journal, self._debug_stream)
+        others = [observer for observer in self.device.observers if observer not in own]
         self._start()
         self.device.observers += others
         return self.state()
@@ -204,6 +210,10 @@ class Session(Breaking):
     def warnings(self) -> tuple[Notice, ...]:
         """Return what was odd so far and did not stop the run, such as reads of bytes never written."""
         return tuple(self.device.warnings)
+
+    def prints(self) -> tuple[Printed, ...]:
+        """Return what the program has printed up to where the session stands."""
+        return () if self._debug_stream is None else self._debug_stream.records(self.events)
 
     def info_engines(self) -> tuple[EngineRow, ...]:
         """Return every engine: where it stands and what it waits for."""

@@ -162,6 +162,30 @@ def test_extra_files_of_the_wrong_kind_are_refused() -> None:
         Device("trn2", cores=1).load(pair)
 
 
+def test_a_transfer_reads_the_address_out_of_a_pointer_and_the_scratchpad_in_between() -> None:
+    """A pointer variable holds the device address of the variable that it refers to (formats.md 3.5)."""
+
+    def extra(subgraph) -> None:
+        target = subgraph.variable("work", "virtual", 4096, backing_offset=8192)
+        subgraph.variable("pointer", "pointer", 8, referenced_var_id=target)
+
+    def move(source: str, target: str):
+        return _block(source=source, target=target, source_sizes=(8,), source_steps=(1,), target_sizes=(8,),
+                      target_steps=(1,), target_offset=0, source_dtype="uint8", target_dtype="uint8")  # fmt: skip
+
+    neff = gen2(
+        {1: (8, [move("pointer", "work")]), 2: (9, [move("work", "y")])},
+        [trigger(1), trigger(2, **wait(8)), isa.Nop(**wait(9))],
+        inputs=TENSOR, outputs={"y": ("uint64", (1,))}, extra=extra,
+    )  # fmt: skip
+    device, model = _load(neff)
+    device.run()
+    assert device.fault is None and device.hang is None
+    work = model.cores[0].placement.by_name["work"]
+    assert device.outputs()["y"].tolist() == [work.address]
+    assert work.address == model.cores[0].placement.scratchpad + 8192
+
+
 def test_extended_dialect_only_when_declared() -> None:
     words = {"SP": [isa.CoreBarrier(semaphore=3)]}
     _, plain = _load(gen3(words))
