@@ -275,12 +275,17 @@ class MatmulOp:
 
 
 class BarrierOp:
-    """Hold one point that every program id must reach before any goes on."""
+    """Hold one point that every program id must reach before `engine` goes on; `data` is a tile they meet about."""
 
-    __slots__ = ("source",)
+    __slots__ = ("data", "engine", "name", "source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(
+        self, source: Source, engine: str = "Pool", data: View | None = None, name: str | None = None
+    ) -> None:
         self.source = source
+        self.engine = engine
+        self.data = data
+        self.name = name
 
     def __repr__(self) -> str:
         return f"<BarrierOp at {self.source[0]}:{self.source[1]}>"
@@ -349,6 +354,8 @@ def views_of(op: Op) -> tuple[View, ...]:
         return *op.srcs, op.dst
     if isinstance(op, LoopOp):
         return (op.condition,)
+    if isinstance(op, BarrierOp) and op.data is not None:
+        return (op.data,)
     return ()
 
 

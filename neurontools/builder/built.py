@@ -12,9 +12,11 @@ from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
-from neurontools.builder.program import Peer, Program, hbm_used
+from neurontools.builder.meetings import Peer
+from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
+from neurontools.builder.trace_facts import hbm_used
 from neurontools.builder.variables import Variables, shared_names
 from neurontools.collection import without_collection
 from neurontools.trace import SendRecvOp, Space, Trace, View

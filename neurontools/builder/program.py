@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.isa import (
     ActTableLoad,
-    CoreBarrier,
     DmaIndirect,
     IndirectWrite,
     Memset,
     PseudoDmaTrigger,
     RegisterLoad,
-    SendReceive,
 )
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.areas import Area, Shape, shape_of
-from neurontools.builder.chip import CORE_BARRIER, INDIRECT, RECEIVED, SENT, Chip, QueueFacts
-from neurontools.builder.dims import common, split
-from neurontools.builder.encode import Encoder, Place, limit_of, pad, refuse
+from neurontools.builder.chip import INDIRECT, Chip, QueueFacts
+from neurontools.builder.encode import Encoder, refuse
 from neurontools.builder.hazards import Memory, Needs, Region
 from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
+from neurontools.builder.meetings import Meetings, Peer
 from neurontools.builder.streams import ENGINE, Streams
 from neurontools.builder.tiles import Tiles, loops_of
+from neurontools.builder.trace_facts import functions_of, hbm_written, loop_edges
 from neurontools.builder.transfers import TransferEncoder
 from neurontools.builder.variables import Variables
 from neurontools.trace import (
@@ -41,7 +39,6 @@ from neurontools.trace import (
     LoopEndOp,
     LoopOp,
     MatmulOp,
-    Op,
     SendRecvOp,
     Source,
     Space,
@@ -50,40 +47,7 @@ from neurontools.trace import (
     views_of,
 )
 
-__all__ = ["Peer", "Program", "functions_of", "hbm_used"]
-
-_EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
-
-
-def functions_of(trace: Trace) -> list[str]:
-    """Return the function of every activation, in program order."""
-    return [str(op.fields["function"]) for op in trace.ops if isinstance(op, ComputeOp) and "function" in op.fields]
-
-
-def loop_edges(trace: Trace) -> frozenset[int]:
-    """Return the numbers of the first activation in each loop and of the first behind it, in program order."""
-    edges, count = set(), 0
-    for op in trace.ops:
-        if isinstance(op, ComputeOp):
-            count += "function" in op.fields
-        elif isinstance(op, LoopOp | LoopEndOp):
-            edges.add(count)
-    return frozenset(edges)
-
-
-def hbm_used(trace: Trace) -> frozenset[int]:
-    """Return the ids of the HBM allocations that any operation touches."""
-    return frozenset(
-        view.allocation.id for op in trace.ops for view in views_of(op) if view.allocation.space is Space.HBM
-    )
-
-
-class Peer(NamedTuple):
-    """What a core has to know of the other: where its tiles stand, and where exchanged ones land, in order."""
-
-    places: dict[int, Place]
-    landings: list[View]
-
+__all__ = ["Program"]
 
 class Program:
     """Emit a trace into the streams of one core."""
@@ -98,7 +62,7 @@ class Program:
         peer: Peer,
     ) -> None:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
-        self.peer, self.places = peer, tiles.places
+        self.places = tiles.places
         self.streams = Streams(chip)
         self.activation: ActivationPlan = plan_activation(functions_of(trace), loop_edges(trace))
         self.transfers = self.transfer_bytes = 0
@@ -112,23 +76,23 @@ class Program:
         self._group_regions: dict[int, Region] = {}
         self._psum = PsumLife()
         self._loaded: tuple[Any, ...] | None = None
-        self._activations = self._exchanges = self._barriers = 0
-        self._written = frozenset(view.allocation.id for op in trace.ops for view in _written(op))
-        self._sent = self._received = -1
+        self._activations = 0
+        self._written = hbm_written(trace)
         self._turn = False
         self._loops: list[Loop] = []
         self._number = 0
         self._scalar_idle = bool(chip.direct) and not any(
             isinstance(op, ComputeOp) and op.engine == "Activation" for op in trace.ops
         )
+        meetings = Meetings(trace, self.streams, peer, self._engine_places, self._written, self._access)
         emitters: dict[type[Any], Callable[[Any, str], None]] = {
             ComputeOp: self._compute,
             MatmulOp: self._matmul,
             DmaOp: self._dma,
             IndirectDmaOp: self._indirect,
             DmaComputeOp: self._combine,
-            BarrierOp: self._barrier,
-            SendRecvOp: self._exchange,
+            BarrierOp: meetings.barrier,
+            SendRecvOp: meetings.exchange,
             LoopOp: self._loop,
             LoopEndOp: self._loop_end,
         }
@@ -413,67 +377,6 @@ class Program:
         close_loop(self.streams, self._loops.pop())
         self._loaded = None
 
-    def _barrier(self, op: BarrierOp, name: str) -> None:
-        """Meet the other core: everything done to shared memory before it stays before, everything after it after."""
-        actor = ENGINE["Pool"]
-        unit = self.streams.knowledge.count(actor)
-        needs = Needs()
-        for allocation in self.trace.allocations:
-            if allocation.space is Space.HBM and allocation.kind != "private" and allocation.id in self._written:
-                whole = View(allocation, Dtype.UINT8, 0, 1, 0, ((1, allocation.nbytes),))
-                self._access(whole, True, actor, unit, needs)
-        self._meet(op, name, needs)
 
-    def _meet(self, op: BarrierOp | SendRecvOp, name: str, needs: Needs) -> None:
-        word = bytearray(CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw)
-        self._barriers += 1
-        unit = self.streams.knowledge.count(ENGINE["Pool"])
-        self.streams.add("Pool", word, name, op.source, needs).unit = unit
-        self.streams.knowledge.unit(ENGINE["Pool"])
-
-    def _exchange(self, op: SendRecvOp, name: str) -> None:
-        """Send a tile and take one: meet first, so that both landing places are free, then each side sends."""
-        if self._sent < 0:
-            self._sent, self._received = self.streams.counter(SENT), self.streams.counter(RECEIVED)
-        landing = self.peer.landings[self._exchanges]
-        self._exchanges += 1
-        if (landing.partitions, landing.dtype, landing.elements) != (op.src.partitions, op.src.dtype, op.src.elements):
-            raise refuse(
-                op,
-                f"sends {op.src.partitions} partitions and {op.src.elements} elements of {op.src.dtype.spelling}, "
-                f"the other core takes {landing.partitions} and {landing.elements} of {landing.dtype.spelling}",
-            )
-        pool = ENGINE["Pool"]
-        needs = Needs()
-        self._access(op.dst, True, pool, self.streams.knowledge.count(pool), needs)
-        self._meet(op, f"{name}-meet", needs)
-        there = self.peer.places[landing.allocation.id]
-        shared = common([op.src.dims, landing.dims])
-        pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
-        if len(pieces) != 1:
-            raise refuse(op, "has patterns that one word cannot hold")
-        here = self._engine_places[op.src.allocation.id]
-        word = SendReceive(
-            channels=op.src.partitions,
-            dtype=op.src.dtype,
-            semaphore=SENT,
-            peer_semaphore=RECEIVED,
-            src=pad(here.of(op.src), pieces[0].dims[0], _EXCHANGE.dims, 1),
-            peer_pattern=pad(there.of(landing), pieces[0].dims[1], _EXCHANGE.dims, 1),
-        )
-        needs = Needs()
-        self._access(op.src, False, self._sent, self.streams.knowledge.count(self._sent), needs)
-        self.streams.add("Pool", bytearray(word.raw), name, op.source, needs, self._sent)
-        self.streams.knowledge.unit(pool, self._sent)
-        # What arrives is known by its semaphore alone.
-        self._access(op.dst, True, self._received, self.streams.knowledge.count(self._received), Needs())
-        self.streams.knowledge.arrival(self._received)
-
-
-def _written(op: Op) -> tuple[View, ...]:
-    return (op.dst,) if isinstance(op, _COPIES) else ()
-
-
-_COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
 _SEMAPHORE = 13
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset

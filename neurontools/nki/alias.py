@@ -14,6 +14,7 @@ __all__ = ["install", "uninstall"]
 
 ALIAS = "nki"
 REAL = "neurontools.nki"
+PACKAGES = {ALIAS: REAL, "neuronxcc": "neurontools.neuronxcc"}
 
 
 class _AliasLoader(Loader):
@@ -40,12 +41,13 @@ class AliasFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a module that stands for ours, or None when we have none of that name."""
-        if fullname != ALIAS and not fullname.startswith(ALIAS + "."):
+        package, _, rest = fullname.partition(".")
+        if package not in PACKAGES:
             return None
-        real = REAL + fullname[len(ALIAS) :]
+        real = f"{PACKAGES[package]}.{rest}" if rest else PACKAGES[package]
         if real not in sys.modules and importlib.util.find_spec(real) is None:
             return None
-        return ModuleSpec(fullname, _AliasLoader(real), is_package=fullname == ALIAS)
+        return ModuleSpec(fullname, _AliasLoader(real), is_package=fullname in PACKAGES)
 
 
 _FINDER = AliasFinder()

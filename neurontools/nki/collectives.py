@@ -233,10 +233,9 @@ def collective_permute_implicit_current_processing_rank_id(
     return VirtualRegister(0)
 
 
-def rank_id(name: str | None = None) -> int:
-    """Return the rank of this launch: 0, the only one."""
-    tracer()
-    return 0
+def rank_id(name: str | None = None) -> VirtualRegister:
+    """Return a register with the rank of this launch: 0, the only one."""
+    return VirtualRegister(0)
 
 
 def all_gather_v(

@@ -1,7 +1,8 @@
-"""Tensor indirection of gen4: operands whose columns lie where a tile of indices says (`NkiTensor.indirect`).
+"""Operands of engines whose addresses depend on data: columns at a tile of indices, dynamic selects of tiles in SBUF.
 
-On the device an operand carries its indices itself, in words whose encoding is not public. Here columns are gathered
-into a tile of their own before the instruction, on its engine, and scattered from one behind it.
+On the device an operand carries its indices itself, in words whose encoding is not public. Here the columns of tensor
+indirection (gen4, `NkiTensor.indirect`) are gathered into a tile of their own before the instruction, on its engine,
+and scattered from one behind it; what a dynamic select picks of a tile in SBUF comes and goes by DMA.
 Source: `NkiTensor.indirect` of the nki.language pages, "Tensor indirection" of the nki.isa pages.
 """
 
@@ -51,6 +52,14 @@ RULES = {
 }
 
 
+class SelectedResult(NamedTuple):
+    """A result at a number of the device: the view, and the tile that stands for it until DMA carries it there."""
+
+    instruction: str
+    target: NkiTensor
+    tile: NkiTensor
+
+
 class IndirectOperand(NamedTuple):
     """An operand of the instruction that is being noted: its tile, its indices, and the columns that stand for it."""
 
@@ -66,7 +75,9 @@ def _problem(t: Tracer, instruction: str, argument: str, value: object, limit: s
 
 
 def operand(t: Tracer, instruction: str, argument: str, value: NkiTensor) -> View:
-    """Return the view of a tile for the columns of an indirect operand; whoever notes the instruction moves them."""
+    """Return the view of a tile that stands for an indirect operand; whoever notes the instruction moves the data."""
+    if value.indirection is not None and value.indirection.base is None:
+        return _selected(t, instruction, argument, value)
     rule = RULES.get(instruction)
     if rule is None or (argument != "dst" and argument not in rule.inputs):
         raise _problem(t, instruction, argument, f"an indirect view of {value.name}", "this operand cannot be indirect")
@@ -92,6 +103,35 @@ def operand(t: Tracer, instruction: str, argument: str, value: NkiTensor) -> Vie
     return columns
 
 
+# Instructions that leave parts of what they write as it is.
+_KEEPING = ("tensor_copy_predicated", "nc_stream_shuffle")
+
+
+def _selected(t: Tracer, instruction: str, argument: str, value: NkiTensor) -> View:
+    """Return the view of a tile for a dynamic select in SBUF; an input is there already, a result is yet to go."""
+    from neurontools.nki.isa.constants import oob_mode  # packages that take this module
+    from neurontools.nki.isa.dma_indirect import indirect_copy
+    from neurontools.nki.storage import new_tensor
+
+    scalar = value.indirection is not None and value.indirection.kind == "scalar"
+    if value.allocation.space is not Space.SBUF or not scalar or instruction == "sendrecv":
+        return value.view_of_storage if value.on_chip else value.base_view
+    copy = new_tensor(t, value.shape, value.dtype, name=f"{value.name}_selected")
+    if argument != "dst" or instruction in _KEEPING:
+        indirect_copy(t, instruction, copy, value, "SP", oob_mode.error, None)
+    if argument == "dst":
+        t.indirect.append(SelectedResult(instruction, value, copy))
+    return copy.view_of_storage
+
+
+def _store_selected(t: Tracer, results: list[SelectedResult], name: str | None) -> None:
+    from neurontools.nki.isa.constants import oob_mode  # packages that take this module
+    from neurontools.nki.isa.dma_indirect import indirect_copy
+
+    for one in results:
+        indirect_copy(t, one.instruction, one.target, one.tile, "SP", oob_mode.error, name and f"{name}-dst")
+
+
 def _start(view: View) -> int:
     return view.partition + (view.allocation.address[0] if view.allocation.address else 0)
 
@@ -106,7 +146,8 @@ def _same_start(t: Tracer, instruction: str, name: str, view: View, other: str, 
 
 def _take(t: Tracer) -> tuple[list[IndirectOperand], IndirectOperand | None]:
     """Return the indirect inputs and the indirect result of the instruction that is being noted."""
-    found, t.indirect = t.indirect, []
+    found = [one for one in t.indirect if isinstance(one, IndirectOperand)]
+    t.indirect.clear()
     results = [one for one in found if one.argument == "dst"]
     return [one for one in found if one.argument != "dst"], results[0] if results else None
 
@@ -155,6 +196,12 @@ def compute(
     name: str | None,
 ) -> ComputeOp:
     """Append an instruction with indirect operands; return its operation."""
+    selected = [one for one in t.indirect if isinstance(one, SelectedResult)]
+    if selected:
+        t.indirect[:] = [one for one in t.indirect if isinstance(one, IndirectOperand)]
+        op = t.compute(instruction, engine, operands, fields, name)
+        _store_selected(t, selected, name)
+        return op
     inputs, result = _take(t)
     leading = next(name for name in ("predicate", "stationary", "src0", "src") if name in operands)
     _check(t, engine, inputs, result, operands[leading])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from formats.targets import Target, resolve_target
 from neurontools.dump.wanted import dump_observers
+from neurontools.nki import cache
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure
+from neurontools.nki.cache_key import key_of
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
@@ -188,43 +190,79 @@ def launch(
     if options is not None and lnc is None:
         lnc = options.lnc
     arguments = Arguments(_function_of(kernel)[0], args, kwargs)
-    programs = _trace(kernel, arguments, lnc, target)
     name = _name(kernel)
-    neff = _build(programs, name)
+    ready = _prepare(kernel, arguments, lnc, target)
+    neff = ready.neff
     from emulator import runtime  # after tracing and building, whose errors need no emulator
 
-    first = programs[0]
     values = {
-        allocation.name: np.ascontiguousarray(one.array).reshape(allocation.shape)
-        for allocation, one in zip(first.trace.inputs, arguments.inputs, strict=True)
+        tensor: _bytes_of_truth(np.ascontiguousarray(one.array)).reshape(shape)
+        for (tensor, shape), one in zip(ready.inputs, arguments.inputs, strict=True)
     }
     if launch_hook is not None:
         launch_hook(name, neff, values)
     dumpers = dump_observers(name, None if options is None else options.dump_dir)
+    recorders = [] if options is None or options.recorder is None else [options.recorder(name, neff, values)]
     if options is None:
         result = runtime.run(neff, values, timing=False, observers=dumpers)
     else:
         result = runtime.run(neff, values, seed=options.seed, timing=options.timing, checks=options.checks,
-                             hang_timeout_ps=options.hang_timeout_ps, observers=dumpers)
+                             hang_timeout_ps=options.hang_timeout_ps, observers=[*dumpers, *recorders])
         options.note(name, neff, result, next((dumper.directory for dumper in dumpers), None))
     for dumper in dumpers:
         dumper.tell()
+    for printed in result.prints:
+        print(printed.prefix, printed.values)
     for problem in (result.fault, result.hang):
         if problem is not None:
             raise KernelFaultError(f"{name}: {' '.join(str(problem).split())}", result)
-    _copy_back(first, arguments, result.outputs)
-    for one in programs:
-        _look(one, result.outputs)
-    return map_structure(first.results, lambda value, path: _convert(value, result.outputs, arguments.framework))
+    _copy_back(ready, arguments, result.outputs)
+    _look(ready.looks, result.outputs)
+    return map_structure(ready.results, lambda value, path: _convert(value, result.outputs, arguments.framework))
+
+
+def _bytes_of_truth(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return truth values as the bytes that tensors of them hold, any other array as it is."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> cache.Prepared:
+    """Return the launch built before from the same kernel, kinds of arguments and surroundings, or build it."""
+    function, grid, wanted = _function_of(kernel)
+    chosen = resolve_target(target) if target is not None else default_target(wanted)
+    surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel))
+    key = key_of(function, arguments, surroundings)
+    found = cache.find(key)
+    if found is not None:
+        return found
+    programs = _trace(kernel, arguments, lnc, chosen)
+    first = programs[0]
+    outputs = {one.id for one in first.trace.outputs}
+    ready = cache.Prepared(
+        _build(programs, _name(kernel)),
+        tuple((one.name, one.shape) for one in first.trace.inputs),
+        tuple(place for place, one in enumerate(first.trace.inputs) if one.id in outputs),
+        cache.returned(first.results, NkiTensor),
+        tuple(_look_of(one, observation) for one in programs for observation in one.observations),
+    )
+    # A body that changes what it reads, a list outside it say, must run each time.
+    if key is not None and key_of(function, arguments, surroundings) == key:
+        cache.keep(key, ready)
+    return ready
+
+
+def _look_of(program: Traced, one: Observation) -> cache.Look:
+    row = program.trace.program_id if one.allocation.shape != one.shape else None
+    return cache.Look(one.kind, one.allocation.name, one.allocation.shape, row, one.source, one.text)
 
 
 def _convert(value: Any, outputs: dict[str, np.ndarray[Any, Any]], framework: str) -> Any:
-    if not isinstance(value, NkiTensor):
+    if not isinstance(value, cache.Returned):
         return value
-    return from_numpy(read_view(value, outputs[value.allocation.name]), framework)
+    return from_numpy(read_view(value, outputs[value.name]), framework)
 
 
-def read_view(tensor: NkiTensor, output: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def read_view(tensor: NkiTensor | cache.Returned, output: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the elements that an HBM view selects of its allocation's bytes, as a new array."""
     kind = tensor.dtype.numpy
     flat = np.ascontiguousarray(output).reshape(-1).view(np.uint8).view(kind)
@@ -234,13 +272,13 @@ def read_view(tensor: NkiTensor, output: np.ndarray[Any, Any]) -> np.ndarray[Any
     return strided.copy()
 
 
-def _copy_back(program: Traced, arguments: Arguments, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
+def _copy_back(ready: cache.Prepared, arguments: Arguments, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
     """Update the caller's arrays that the kernel wrote; JAX arrays cannot be, and stay as they are."""
-    written = {one.id for one in program.trace.outputs}
-    for allocation, one in zip(program.trace.inputs, arguments.inputs, strict=True):
-        if allocation.id not in written or arguments.framework == "jax":
+    for place in ready.written:
+        one = arguments.inputs[place]
+        if arguments.framework == "jax":
             continue
-        values = np.asarray(outputs[allocation.name]).reshape(one.array.shape)
+        values = np.asarray(outputs[ready.inputs[place][0]]).reshape(one.array.shape)
         if arguments.framework == "torch":
             one.original.copy_(from_numpy(np.ascontiguousarray(values), "torch"))
         elif one.original.flags.writeable:
@@ -249,15 +287,14 @@ def _copy_back(program: Traced, arguments: Arguments, outputs: dict[str, np.ndar
             raise NkiValidationError(f"argument {one.name}: the kernel writes it, but the array is read-only")
 
 
-def _look(program: Traced, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
-    """Check assertions and print what the kernel asked to print."""
-    for one in program.observations:
-        values = np.asarray(outputs[one.allocation.name]).reshape(one.allocation.shape)
-        if one.allocation.shape != one.shape:
-            values = values[program.trace.program_id]
+def _look(looks: Iterable[cache.Look], outputs: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Check assertions."""
+    for one in looks:
+        values = np.asarray(outputs[one.name]).reshape(one.shape)
+        if one.row is not None:
+            values = values[one.row]
         if one.kind == "print":
-            print(one.text, values)
-            continue
+            continue  # the debug stream has told it when it happened
         zeros = int(values.size - np.count_nonzero(values))
         if zeros:
             file, line = one.source

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neurontools.nki.device_loops import OpenLoop
-    from neurontools.nki.indirection import IndirectOperand
+    from neurontools.nki.indirection import IndirectOperand, SelectedResult
 
 __all__ = ["Tracer", "current", "default_target", "is_tracing", "kernel_line", "tracer", "tracing"]
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+# Both generations of the front end: the old one lies beside this one.
+_PACKAGE = (_FOLDER + os.sep, os.path.join(os.path.dirname(_FOLDER), "neuronxcc") + os.sep)
 _local = threading.local()
 
 DEFAULT_TARGET = "trn3"
@@ -125,7 +127,8 @@ class Tracer:
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
-        self.indirect: list[IndirectOperand] = []  # operands of the next instruction with columns to gather or scatter
+        # Operands of the instruction that is being noted whose data are moved before or behind it.
+        self.indirect: list[IndirectOperand | SelectedResult] = []
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
         self.loop_edges: list[int] = []  # numbers of the operations that begin and end loops
         self.ordered = 0  # how many nl.no_reorder() blocks are open

@@ -62,7 +62,7 @@ class ViewMethods:
 
     def _integer(self, value: Any, axis: int) -> int:
         if isinstance(value, ViewMethods):
-            raise unsupported(f"{self.name}: indexing dimension {axis} with a tensor (dynamic select)")
+            raise complain(f"{self.name}: index of dimension {axis} is a tensor; select({axis}, index) takes one")
         try:
             return operator.index(value)
         except TypeError:
@@ -265,7 +265,7 @@ class ViewMethods:
         if self._indirection is not None:
             raise complain(f"{self.name}: the view is indirect already")
         if not isinstance(index, ViewMethods):
-            raise unsupported(f"{self.name}: an index in a {type(index).__name__}")
+            raise complain(f"{self.name}: an index is {index!r}, must be an NKI tensor or a register")
         if index.buffer is not MemoryRegion.sbuf or not index.dtype.is_int:
             raise complain(f"{self.name}: indices are integers in SBUF, not {index.dtype} in {index.buffer.value}")
 

@@ -11,6 +11,8 @@ import pytest
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from formats.targets import resolve_target
+from neurontools.nki.tracer import Tracer, tracing
 from tests.nki.direct import TARGETS, run, tile
 from tests.nki.support import trace_body
 
@@ -74,3 +76,52 @@ def test_reciprocal_takes_no_bias_before_gen3() -> None:
     trace_body(body, "trn2")
     with pytest.raises(nki.NkiValidationError, match=r"bias is .*no bias before gen3, on trn1 .*test_docum"):
         trace_body(body, "trn1")
+
+
+def rows_by_index(rows: int = 128, index: tuple[int, int] = (128, 1), kind: Any = nl.uint32, dtype: Any = nl.bfloat16,
+                  width: int = 128, **more: Any) -> None:  # fmt: skip
+    source = nl.ndarray((256, width), dtype, nl.shared_hbm)
+    view = source.ap([[width, rows], [1, width]], vector_offset=nl.ndarray(index, kind))
+    nisa.dma_transpose(nl.ndarray((width, rows), dtype), view, axes=(1, 0), **more)
+
+
+def halves(**more: Any) -> None:
+    kind = nl.float8_e5m2
+    out, left, right = nl.ndarray((32, 16), nl.float32, nl.psum), nl.ndarray((32, 2, 32), kind), nl.ndarray(
+        (32, 2, 16), kind)  # fmt: skip
+    nisa.nc_matmul(out, left, right, perf_mode=nisa.matmul_perf_mode.double_row, **more)
+
+
+# Sentences of the nki.isa pages: what breaks them, and the limit that the message names.
+SENTENCES: list[tuple[Any, str]] = [
+    (lambda: rows_by_index(dtype=nl.float32), "src is of float32, types of 2 bytes"),
+    (lambda: rows_by_index(kind=nl.int32), "indices is of int32, must be uint32"),
+    (lambda: rows_by_index(rows=120), "src.shape[0] is 120, must be a multiple of 16"),
+    (lambda: rows_by_index(rows=32, index=(40, 1)), "partitions of the indices is 40, must be a multiple of 16"),
+    (lambda: rows_by_index(index=(64, 2)), "partitions of the indices is 64, must be 128 in more than one column"),
+    (lambda: rows_by_index(dge_mode=nisa.dge_mode.hwdge), "dge_mode is dge_mode.hwdge, must be unknown or swdge"),
+    (lambda: nisa.dma_transpose(nl.ndarray((16, 32), nl.bfloat16), nl.ndarray((32, 16), nl.bfloat16, nl.shared_hbm),
+                                oob_mode=nisa.oob_mode.skip), "oob_mode is oob_mode.skip, goes with indices only"),
+    (lambda: halves(tile_position=(0, 0), tile_size=(128, 32)), "double_row cannot be combined with column tiling"),
+    (lambda: nisa.dma_compute(nl.ndarray((4, 4), nl.float32), [nl.ndarray((4, 4), nl.float32)] * 17, nl.add),
+     "srcs is 17 tensors, must be 2 to 16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+@pytest.mark.parametrize(("call", "message"), SENTENCES, ids=[message for _, message in SENTENCES])
+def test_what_the_pages_rule_out_is_refused(call: Any, message: str, target: str) -> None:
+    with pytest.raises(nki.NkiValidationError) as error:
+        trace_body(call, target)
+    assert message in str(error.value) and f"on {target} (gen" in str(error.value)
+    assert "test_documented_functions.py:" in str(error.value)
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_what_the_pages_allow_is_taken(target: str) -> None:
+    t = Tracer(resolve_target(target))
+    with tracing(t):
+        rows_by_index(dge_mode=nisa.dge_mode.swdge)
+        rows_by_index(rows=256, index=(128, 2))
+        halves(tile_position=(64, 0), tile_size=(64, 128))
+    assert len(t.ops) == 4

@@ -163,7 +163,7 @@ def test_a_dynamic_select_starts_where_the_number_says(target: str, dim: int) ->
 def test_a_transpose_counts_indices_down_the_partitions(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
     data = RNG.standard_normal((300, 48)).astype(ml_dtypes.bfloat16)
-    indices = RNG.integers(0, 300, (128, columns)).astype(np.int32)
+    indices = RNG.integers(0, 300, (128, columns)).astype(np.uint32)
     np.testing.assert_array_equal(turned(data, indices), data[indices.T.flatten()].T)
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import neurontools.nki.language as nl
 from neurontools.nki import NkiValidationError
-from neurontools.nki.errors import UnsupportedError
 from neurontools.nki.strides import infer_shape, reshape_strides
 from tests.nki.support import elements, trace_body
 
@@ -253,16 +252,17 @@ def test_partition_steps_have_no_view() -> None:
 
 
 @pytest.mark.parametrize(
-    "act",
+    ("act", "message"),
     [
-        lambda t, i: t[i],
+        (lambda t, i: t[i], r"tensor: index of dimension 0 is a tensor; select\(0, index\)"),
+        (lambda t, i: t.indirect(i), "tensor: indirect needs gen4"),
     ],
 )
-def test_dynamic_addresses_are_refused_by_name(act: Any) -> None:
+def test_dynamic_addresses_are_refused_by_name(act: Any, message: str) -> None:
     def body() -> None:
         tensor = nl.ndarray((8, 4), nl.float32, nl.shared_hbm)
         index = nl.ndarray((8, 1), nl.int32, nl.sbuf)
-        with pytest.raises(UnsupportedError, match="not supported yet"):
+        with pytest.raises(NkiValidationError, match=message):
             act(tensor, index)
 
     trace_body(body)

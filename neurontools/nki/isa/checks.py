@@ -77,9 +77,8 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
         raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
     view: View | None = value._view
     if view is None:
-        found = value.indirection
-        columns = found is not None and found.base is not None
-        view = operand(tracer, instruction, argument, value) if columns else value.view_of_storage
+        indirect = value.indirection is not None
+        view = operand(tracer, instruction, argument, value) if indirect else value.view_of_storage
     allocation = view.allocation
     space = allocation.space
     if space is _HBM:

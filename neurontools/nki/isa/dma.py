@@ -148,7 +148,10 @@ def dma_transpose(
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
     check_priority(t, instruction, priority)
     if src.indirection is not None:
+        _gather_form(t, src, dge_mode)
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
+    if oob_mode is oob_modes.skip:
+        raise reject(t, instruction, "oob_mode", oob_mode, "goes with indices only")
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)
     elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
@@ -168,6 +171,29 @@ def dma_transpose(
             src = passing
         handle = t.dma(dst.view_of_storage, src.permute(order).view_of_storage, owner, False, name)
     return NkiInstruction(handle)
+
+
+def _gather_form(t: Tracer, src: NkiTensor, dge_mode: Any) -> None:
+    """Check the limits of a transpose by a vector of indices. Source: the dma_transpose docstring."""
+    instruction = "dma_transpose"
+    found = src.indirection
+    if found is None or found.kind != "vector":
+        return
+    if dge_mode not in (dge_modes.unknown, dge_modes.swdge, dge_modes.none, dge_modes.none.value):
+        raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown or swdge with indices")
+    if src.dtype.itemsize != 2:
+        raise reject(t, instruction, "src", f"of {src.dtype}", "types of 2 bytes are transposed by index")
+    if src.ndim == 4 and 1 not in src.shape[1:3]:
+        raise reject(t, instruction, "src.shape", src.shape, "shape[1] or shape[2] must be 1 with indices")
+    if src.shape[0] % 16:
+        raise reject(t, instruction, "src.shape[0]", src.shape[0], "must be a multiple of 16 with indices")
+    indices = found.indices
+    rows, columns = indices.shape[0], indices.size // indices.shape[0]
+    if indices.dtype != "uint32":
+        raise reject(t, instruction, "indices", f"of {indices.dtype}", "must be uint32")
+    if rows % 16 or (columns > 1 and rows != 128):
+        limit = "a multiple of 16" if columns == 1 else "128 in more than one column"
+        raise reject(t, instruction, "partitions of the indices", rows, f"must be {limit}")
 
 
 def _hardware_form(t: Tracer, src: NkiTensor) -> None:

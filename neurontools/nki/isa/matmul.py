@@ -23,6 +23,7 @@ from neurontools.trace import Space, View
 __all__ = ["nc_matmul", "nc_transpose"]
 
 _FULL_WIDTH = ("float32", "tfloat32")
+TILE_COLUMNS = 128  # of the whole array
 
 
 def psum_span(t: Tracer, instruction: str, view: View) -> None:
@@ -98,6 +99,8 @@ def nc_matmul(
         check_product(t, "nc_matmul", tile_position, is_transpose, stationary=stationary, moving=moving)
     if tile_position or tile_size:
         _array_tile(t, left, columns, tile_position, tile_size)
+        if halves and tuple(tile_size)[1] != TILE_COLUMNS:
+            raise reject(t, "nc_matmul", "tile_size", tile_size, "double_row cannot be combined with column tiling")
     psum_span(t, "nc_matmul", out)
     keep = None if accumulate is None else bool(accumulate)
     if halves:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.nki.isa.checks import reject, same_free, same_partitions, tensor, tile
+from formats.isa import ENGINES
+from neurontools.nki.isa.checks import pick_engine, reject, same_free, same_partitions, tensor, tile
 from neurontools.nki.isa.constants import dma_engine as dma_engines
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import nc_version
@@ -40,15 +41,20 @@ def _pair(t: Tracer, instruction: str) -> None:
 
 
 def core_barrier(data: NkiTensor, cores: Any, engine: Any = engines.gpsimd, name: str | None = None) -> NkiInstruction:
-    """Wait until both cores have come here; `data` is the shared HBM tensor they meet about."""
+    """Wait on an engine until both cores have come here; `data` is the shared tensor they meet about.
+
+    Everything done to shared HBM before the barrier, by whatever engine, stays before it. AWS's kernels also meet about
+    a tile in SBUF, which counts as used by the barrier.
+    """
     t = tracer()
     _pair(t, "core_barrier")
     tensor(t, "core_barrier", "data", data)
-    if data.allocation.space is not Space.HBM or data.allocation.kind == "private":
+    about = tile(t, "core_barrier", "data", data, psum=False) if data.allocation.space is Space.SBUF else None
+    if about is None and (data.allocation.space is not Space.HBM or data.allocation.kind == "private"):
         raise reject(t, "core_barrier", "data", f"{data.name} in {data.buffer.value}", "must be in shared HBM")
     if tuple(cores) != (0, 1):
         raise reject(t, "core_barrier", "cores", cores, "must be (0, 1)")
-    op = BarrierOp(kernel_line())
+    op = BarrierOp(kernel_line(), pick_engine(t, "core_barrier", engine, "Pool", ENGINES), about, name)
     t.ops.append(op)
     return NkiInstruction(op)
 

@@ -7,6 +7,7 @@ import linecache
 import re
 from types import FrameType
 
+from formats.debug_stream import tensor_name
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa.dma import dma_copy
 from neurontools.nki.language.movement import in_sbuf
@@ -44,12 +45,25 @@ def is_assertion(frame: FrameType) -> bool:
     return _ASSERT_LINE.match(line) is not None
 
 
+def is_field(frame: FrameType) -> bool:
+    """Tell whether what the frame tests is an attribute, as in `if params.bias:`; the bytecode says so."""
+    before = None
+    for one in dis.get_instructions(frame.f_code):
+        if one.offset >= frame.f_lasti:
+            break
+        if one.opname not in _SKIP:
+            before = one
+    return before is not None and before.opname == "LOAD_ATTR"
+
+
 def observe(kind: str, value: NkiTensor, text: str) -> None:
-    """Copy a tensor to a hidden output, one part per program, that the launch looks at after the run."""
+    """Copy a tensor to a hidden output, one part per program: the debug stream's, or one that the launch looks at."""
     t = tracer()
     programs = t.trace.num_programs
     shape = value.shape if programs == 1 else (programs, *value.shape)
-    copy = new_tensor(t, shape, value.dtype, MemoryRegion.shared_hbm, f"{kind}_{len(t.observations)}", kind="output")
+    number = len(t.observations)
+    name = tensor_name(number, text) if kind == "print" else f"{kind}_{number}"
+    copy = new_tensor(t, shape, value.dtype, MemoryRegion.shared_hbm, name, kind="output")
     dma_copy(copy if programs == 1 else copy[t.trace.program_id], in_sbuf(t, value))
     t.observations.append(Observation(kind, copy.allocation, value.shape, kernel_line(), text))
 
@@ -58,12 +72,15 @@ def truth(value: NkiTensor) -> bool:
     """Return True in `assert value`, which then holds or fails after the run; elsewhere the truth is unknown.
 
     A tensor in HBM is there, hence true: no engine computes in HBM, so what kernels ask by `if bias:` is whether the
-    argument was given, as with `if bias is not None:`.
+    argument was given, as with `if bias is not None:`.  So is a field with a tensor in it, `if params.bias:`.
     """
     frame = kernel_frame()
-    if current() is not None and frame is not None and is_assertion(frame):
-        observe("assert", value, f"assertion on {value.name}")
-        return True
+    if current() is not None and frame is not None:
+        if is_assertion(frame):
+            observe("assert", value, f"assertion on {value.name}")
+            return True
+        if is_field(frame):
+            return True
     if is_hbm(value.buffer):
         return True
     file, line = kernel_line()
@@ -74,7 +91,7 @@ def truth(value: NkiTensor) -> bool:
 
 
 def device_print(print_prefix: str, tensor: NkiTensor) -> None:
-    """Print a tensor after the run, behind a prefix."""
+    """Print a tensor behind a prefix when the device is here, as an event of the debug stream."""
     t = tracer()
     if not isinstance(tensor, NkiTensor):
         raise t.error(f"nl.device_print: tensor is {tensor!r}, must be an NKI tensor")

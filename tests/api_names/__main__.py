@@ -1,0 +1,5 @@
+"""Write docs/nki-support.md."""
+
+from tests.api_names.support import main
+
+main()

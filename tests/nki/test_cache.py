@@ -1,0 +1,321 @@
+"""A second launch skips tracing, and every ingredient that could change the file makes it trace again."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools.nki as nki
+import neurontools.nki.language as nl
+from neurontools.nki import cache
+from neurontools.nki import launch as launching
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+SOURCE = """
+FACTOR = 2.0
+TABLE = [1.0, 2.0]
+
+class Config:
+    def __init__(self, scale):
+        self.scale = scale
+    def factor(self):
+        return self.scale
+
+CONFIG = Config(1.0)
+
+def helper(tile):
+    return nl.multiply(tile, FACTOR)
+
+def kernel(x, scale=1.0, config=CONFIG):
+    out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+    nl.store(out, nl.multiply(helper(nl.load(x)), scale * TABLE[0] * config.factor()))
+    return out
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("NEURONTOOLS_LAUNCH_CACHE", raising=False)
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows by one with each launch that traces."""
+    done: list[str] = []
+    real = launching._trace
+
+    def counting(kernel: Any, *rest: Any) -> Any:
+        done.append(launching._name(kernel))
+        return real(kernel, *rest)
+
+    monkeypatch.setattr(launching, "_trace", counting)
+    monkeypatch.setattr(sys, "gettrace", lambda: None)  # coverage counts as a debugger
+    return done
+
+
+def module(source: str = SOURCE, name: str = "cached_kernels") -> Any:
+    made = types.ModuleType(name)
+    made.__dict__["nl"] = nl
+    made.__dict__["np"] = np
+    exec(compile(source, f"<{name}>", "exec"), made.__dict__)
+    return made
+
+
+def run(space: Any, *args: Any, **kwargs: Any) -> Any:
+    return nki.simulate(space.kernel)(*(args or (A,)), **kwargs)
+
+
+def test_a_second_launch_skips_tracing_and_computes_on_the_new_values(traces: list[str]) -> None:
+    space = module()
+    np.testing.assert_array_equal(run(space), 2 * A)
+    np.testing.assert_array_equal(run(space, A + 1), 2 * (A + 1))
+    np.testing.assert_array_equal(run(module(), A + 2), 2 * (A + 2))  # the same source once more
+    assert traces == ["kernel"] and cache.statistics() == (2, 1)
+
+
+def changed(**values: Any) -> Callable[[Any], dict[str, Any]]:
+    def change(space: Any) -> dict[str, Any]:
+        space.__dict__.update(values)
+        return {}
+
+    return change
+
+
+def replaced(old: str, new: str) -> Callable[[Any], dict[str, Any]]:
+    def change(space: Any) -> dict[str, Any]:
+        assert old in SOURCE
+        space.__dict__.update(vars(module(SOURCE.replace(old, new))))
+        return {}
+
+    return change
+
+
+def in_place(space: Any) -> dict[str, Any]:
+    space.TABLE[0] = 3.0
+    return {}
+
+
+def attribute(space: Any) -> dict[str, Any]:
+    space.CONFIG.scale = 3.0
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("change", "factor"),
+    [
+        (changed(FACTOR=3.0), 3.0),
+        (changed(FACTOR=2), 2.0),
+        (in_place, 6.0),
+        (attribute, 6.0),
+        (replaced("nl.multiply(tile, FACTOR)", "nl.add(tile, tile)"), 2.0),
+        (replaced("scale * TABLE[0]", "scale * TABLE[1]"), 4.0),
+        (replaced("return self.scale", "return self.scale + 1"), 4.0),
+        (replaced("scale=1.0", "scale=5.0"), 10.0),
+        (replaced("\ndef helper", "\n\ndef helper"), 2.0),  # lines stand in the debug information
+        (lambda space: {"scale": 4.0}, 8.0),
+        (lambda space: {"config": space.Config(2.0)}, 4.0),
+    ],
+)
+def test_each_part_of_the_source_and_each_value(traces: list[str], change: Any, factor: float) -> None:
+    space = module()
+    run(space)
+    keywords = change(space)
+    np.testing.assert_array_equal(run(space, **keywords), factor * A)
+    assert len(traces) == 2
+    np.testing.assert_array_equal(run(space, **keywords), factor * A)
+    assert len(traces) == 2
+
+
+@pytest.mark.parametrize(
+    "other", [A[:2], A.astype(np.int32), A.astype(np.float16), A.reshape(4, 3), A.reshape(3, 4, 1)]
+)
+def test_shapes_and_types_of_arrays(traces: list[str], other: Any) -> None:
+    space = module()
+    run(space)
+    run(space, other)
+    assert len(traces) == 2
+
+
+def test_scalars_differ_by_type_and_by_bits(traces: list[str]) -> None:
+    space = module()
+    values = [1, 1.0, True, -0.0, 0.0]
+    for value in values:
+        run(space, A, value)
+    assert len(traces) == len(values)
+
+
+def test_the_same_array_twice_is_another_kind_of_argument(traces: list[str]) -> None:
+    @nki.jit
+    def kernel(x: Any, y: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nl.store(out, nl.add(nl.load(x), nl.load(y)))
+        return out
+
+    np.testing.assert_array_equal(kernel(A, A), 2 * A)
+    np.testing.assert_array_equal(kernel(A, A.copy()), 2 * A)
+    assert len(traces) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2"),
+        ("NKI_NC_VERSION", "gen2"),
+        ("NKI_PRECISE_FP", "0"),
+        ("NKI_SIMULATOR", "1"),
+    ],
+)
+def test_switches_of_the_environment(traces: list[str], monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    space = module()
+    run(space)
+    monkeypatch.setenv(name, value)
+    run(space)
+    assert len(traces) == 2
+
+
+def test_target_and_cores(traces: list[str]) -> None:
+    space = module(
+        "def kernel(x):\n    out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)\n    row = nl.program_id(0)\n"
+        "    nl.store(out[row : row + 1], nl.load(x[row : row + 1]))\n    return out\n"
+    )
+    run(space)
+    nki.jit(space.kernel, platform_target="trn2")(A)
+    nki.simulate(space.kernel)[2](A)
+    launching.launch(space.kernel, (A,), {}, target="gen3")  # the trn2 of before
+    assert len(traces) == 3
+
+
+def test_closures_and_helpers_of_other_modules(traces: list[str]) -> None:
+    helpers = module("FACTOR = 2.0\ndef scaled(tile):\n    return nl.multiply(tile, FACTOR)\n", "helpers_of_a_test")
+
+    def made(number: float) -> Any:
+        def kernel(x: Any) -> Any:
+            out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+            nl.store(out, nl.multiply(helpers.scaled(nl.load(x)), number))
+            return out
+
+        return nki.jit(kernel)
+
+    np.testing.assert_array_equal(made(1.0)(A), 2 * A)
+    np.testing.assert_array_equal(made(2.0)(A), 4 * A)
+    space = module("import helpers_of_a_test as helpers\n" + SOURCE.replace("helper(nl", "helpers.scaled(nl")) if (
+        sys.modules.setdefault("helpers_of_a_test", helpers)) else None
+    try:
+        run(space)
+        run(space)
+        assert len(traces) == 3
+        helpers.FACTOR = 5.0
+        np.testing.assert_array_equal(run(space), 5 * A)
+        assert len(traces) == 4
+    finally:
+        del sys.modules["helpers_of_a_test"]
+
+
+@dataclasses.dataclass
+class Options(nl.NKIObject):
+    scale: float = 1.0
+
+
+def test_configuration_objects(traces: list[str]) -> None:
+    @nki.jit
+    def kernel(x: Any, options: Options) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nl.store(out, nl.multiply(nl.load(x), options.scale))
+        return out
+
+    for scale, count in ((1.0, 1), (1.0, 1), (3.0, 2)):
+        np.testing.assert_array_equal(kernel(A, Options(scale)), scale * A)
+        assert len(traces) == count
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print('tracing')",
+        "np.random.rand()",
+        "globals()",
+        "open('/dev/null').close()",
+        "seen.append(1)",
+        "import time",
+        "global count; count = 1",
+        "next(iterator)",
+    ],
+)
+def test_code_that_looks_or_works_outside_is_traced_each_time(traces: list[str], line: str) -> None:
+    source = f"seen = []\ncount = 0\niterator = iter(range(100))\ndef kernel(x):\n    {line}\n    return x\n"
+    space = module(source)
+    run(space)
+    run(space)
+    assert len(traces) == 2
+
+
+def test_results_that_others_could_change_are_not_shared(traces: list[str]) -> None:
+    @nki.jit
+    def kernel(x: Any) -> Any:
+        return [x, {"a": 1}]
+
+    first, second = kernel(A), kernel(A)
+    assert len(traces) == 2 and first[1] is not second[1]
+
+
+def test_assertions_and_inputs_written_in_place_come_from_the_cache_too(
+    traces: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (
+        "def kernel(x, y):\n    tile = nl.load(x)\n    assert nl.less(tile, 100.0)\n    nl.device_print('tile', tile)\n"
+        "    nl.store(y, tile)\n    return y, None, 3\n"
+    )
+    space = module(source)
+    for values in (A, A + 1):
+        y = np.zeros_like(A)
+        back, nothing, three = run(space, values, y)
+        np.testing.assert_array_equal(y, values)
+        np.testing.assert_array_equal(back, values)
+        assert (nothing, three) == (None, 3) and "tile [[" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match=r"<cached_kernels>:3: .* 12 of 12 elements are zero"):
+        run(space, A + 100, np.zeros_like(A))
+    assert len(traces) == 1
+
+
+def test_the_folder_serves_another_process_and_damage_is_a_miss(
+    traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", str(tmp_path / "launches"))
+    space = module(SOURCE.replace("    return out", "    return out[1:, ::2], (None, 'text', out)"))
+    want = run(space)
+    cache.clear()
+    got = run(space)
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[1][:2] == (None, "text") and len(traces) == 1
+    (file,) = (tmp_path / "launches").iterdir()
+    whole = file.read_bytes()
+    for broken in (b"", whole[:50], whole[:-1], whole[:-1] + b"!", b"{}\n", b"[]\n" + whole):
+        cache.clear()
+        file.write_bytes(broken)
+        np.testing.assert_array_equal(run(space)[0], want[0])
+    assert len(traces) == 7 and file.read_bytes() == whole
+
+
+def test_the_cache_can_be_turned_off_and_stays_small(traces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    space = module()
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")
+    run(space)
+    run(space)
+    assert len(traces) == 2
+    monkeypatch.delenv("NEURONTOOLS_LAUNCH_CACHE")
+    held = cache.LaunchCache()
+    for number in range(200):
+        held.keep(str(number), cache.Prepared(bytes(4 << 20), (), (), None, ()))
+    assert held.find("199") is not None and held.find("0") is None
+    assert [held.find(str(number)) is None for number in range(200)].count(False) == 64
