@@ -1,0 +1,93 @@
+"""`jit` and the ways to run a kernel of the first generation."""
+
+from __future__ import annotations
+
+import functools
+from itertools import product
+from typing import Any
+
+from neurontools.neuronxcc.nki import spmd
+from neurontools.neuronxcc.nki.tile import Tile, unwrap
+from neurontools.nki import language as nl
+from neurontools.nki.arguments import map_structure
+from neurontools.nki.kernel import Kernel as PresentKernel
+from neurontools.nki.launch import launch
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import is_tracing
+
+__all__ = ["Kernel", "baremetal", "benchmark", "jit", "profile", "simulate_kernel"]
+
+
+class Kernel(PresentKernel):
+    """A kernel of the first generation; `kernel[4, 2]` runs eight programs, one after another on one core."""
+
+    def __getitem__(self, grid: Any) -> Kernel:
+        """Return the kernel with a launch grid."""
+        checked = super().__getitem__(grid)
+        return Kernel(self.function, checked.grid, **self.options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernel and return its results."""
+        if is_tracing():
+            return self.function(*args, **kwargs)
+        body = PresentKernel(_body(self.function, self.grid), (), **self.options)
+        return launch(body, args, kwargs)
+
+
+def _body(function: Any, grid: tuple[int, ...]) -> Any:
+    """Return the function as the present generation runs it: plain tensors in and out, all programs in turn."""
+
+    @functools.wraps(function)
+    def body(*args: Any, **kwargs: Any) -> Any:
+        def wrap(value: Any, path: str) -> Any:
+            return Tile(value) if isinstance(value, NkiTensor) else value
+
+        positional = [map_structure(one, wrap) for one in args]
+        keywords = {name: map_structure(one, wrap) for name, one in kwargs.items()}
+        results = None
+        with spmd.running(spmd.Programs(grid)) as programs:
+            for number, place in enumerate(product(*map(range, grid))):
+                programs.begin(place, number)
+                results = function(*positional, **keywords)
+        return map_structure(results, lambda value, path: _returned(value))
+
+    return body
+
+
+def _returned(value: Any) -> Any:
+    """Return a result as the launch takes it; simulation gave back tiles on chip too, so they go to HBM."""
+    tensor = unwrap(value)
+    if not isinstance(tensor, NkiTensor) or not tensor.on_chip:
+        return tensor
+    result = nl.ndarray(tensor.shape, tensor.dtype, nl.shared_hbm)
+    nl.store(result, tensor)
+    return result
+
+
+def jit(func: Any = None, mode: str = "auto", **kwargs: Any) -> Any:
+    """Make a function a kernel: @nki.jit, @nki.jit(mode="simulation"); every mode runs on this toolkit's emulator."""
+    if func is None:
+        return lambda function: jit(function, mode, **kwargs)
+    if isinstance(func, PresentKernel):
+        return Kernel(func.function, func.grid, **(func.options | kwargs))
+    return Kernel(func, **kwargs)
+
+
+def baremetal(kernel: Any = None, **unused: Any) -> Any:
+    """Run a kernel on the emulator, where the first generation ran it on a device without a framework."""
+    return jit(kernel)
+
+
+def benchmark(kernel: Any = None, **unused: Any) -> Any:
+    """Run a kernel once on the emulator; `neurontools profile` tells its time."""
+    return jit(kernel)
+
+
+def profile(kernel: Any = None, **unused: Any) -> Any:
+    """Run a kernel once on the emulator; `neurontools profile` shows its engines."""
+    return jit(kernel)
+
+
+def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a kernel, or a plain function as one, on the emulator; arrays that it writes are updated in place."""
+    return jit(kernel)(*args, **kwargs) if not isinstance(kernel, Kernel) else kernel(*args, **kwargs)

@@ -1,0 +1,302 @@
+"""`nl` of the first generation: the same operations over tiles, with `mask=`, `dtype=` and index expressions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from neurontools.neuronxcc.nki import spmd
+from neurontools.neuronxcc.nki.affine import arange, mgrid, refuse_unknown, unsupported
+from neurontools.neuronxcc.nki.tile import Product, Tile, apply, boxed, copy_into, masked_box, materialize, unwrap
+from neurontools.nki import isa
+from neurontools.nki import language as nl
+from neurontools.nki.dtype import DType, dtype_of, promote
+from neurontools.nki.operators import Operator
+from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.tensor import NkiTensor
+from neurontools.trace import Space
+
+affine_range, sequential_range, static_range = nl.affine_range, nl.sequential_range, nl.static_range
+ds, nc, tile_size = nl.ds, nl.nc, nl.tile_size
+sbuf, psum, hbm, shared_hbm, private_hbm = nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm, nl.private_hbm
+program_id, num_programs, program_ndim = spmd.program_id, spmd.num_programs, spmd.program_ndim
+float32, bfloat16, float16, tfloat32 = nl.float32, nl.bfloat16, nl.float16, nl.tfloat32
+int8, int16, int32, uint8, uint16, uint32 = nl.int8, nl.int16, nl.int32, nl.uint8, nl.uint16, nl.uint32
+float8_e4m3, float8_e5m2, bool_ = nl.float8_e4m3, nl.float8_e5m2, nl.bool_
+fp32 = np.finfo(np.float32)
+spmd_dim = nl.spmd_dim
+
+
+class par_dim(int):
+    """Mark the partition dimension of a shape."""
+
+
+def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
+    """Allocate a tensor; `par_dim` marks the partition dimension, and those before it count blocks of tiles."""
+    region = nl.sbuf if buffer is None else buffer
+    if callable(region):        # allocators place tiles by hand; here the builder does
+        region = getattr(region, "region", nl.sbuf)
+    extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if region is MemoryRegion.shared_hbm:
+        again = spmd.shared(tuple(map(int, extents)), dtype_of(dtype), name)
+        if again is not None:
+            return Tile(again)
+    marked = next((place for place, one in enumerate(extents) if isinstance(one, par_dim)), 0)
+    plain = tuple(int(one) for one in extents)
+    if region.space is Space.HBM or not marked:
+        return Tile(nl.ndarray(plain, dtype, region, name))
+    order = (marked, *(place for place in range(len(plain)) if place != marked))
+    storage = nl.ndarray(tuple(plain[place] for place in order), dtype, region, name)
+    strides = [0] * len(plain)
+    for place, stride in zip(order, storage.strides, strict=True):
+        strides[place] = stride
+    return Tile(storage._make(plain, tuple(strides), 0))
+
+
+def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
+    """Allocate a tensor and fill it with a number."""
+    tile = ndarray(shape, dtype, buffer, name)
+    for block in _blocks(tile.tensor):
+        if block.space is Space.HBM:
+            nl.store(block, nl.full(block.shape, fill_value, block.dtype))
+        else:
+            isa.memset(block, fill_value)
+    return tile
+
+
+def _blocks(tensor: NkiTensor) -> list[NkiTensor]:
+    """Return the parts of a tensor that begin with the partition dimension."""
+    if not tensor.on_chip or tensor.strides[0] == tensor._row or tensor.ndim == 1:
+        return [tensor]
+    rest, strides = tensor.shape[1:], tensor.strides[1:]
+    return [block for place in range(tensor.shape[0])
+            for block in _blocks(tensor._make(rest, strides, tensor.offset + place * tensor.strides[0]))]
+
+
+def zeros(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
+    """Allocate a tensor of zeros."""
+    return full(shape, 0, dtype, buffer, name)
+
+
+def ones(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
+    """Allocate a tensor of ones."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def zeros_like(x: Tile, dtype: Any = None, buffer: Any = None, name: str = "") -> Tile:
+    """Allocate a tensor of zeros shaped like another."""
+    return zeros(x.shape, dtype or x.dtype, buffer or x.buffer, name)
+
+
+def empty_like(x: Tile, dtype: Any = None, buffer: Any = None, name: str = "") -> Tile:
+    """Allocate a tensor shaped like another."""
+    return ndarray(x.shape, dtype or x.dtype, buffer or x.buffer, name)
+
+
+def rand(shape: Any, dtype: Any = nl.float32, **unused: Any) -> Tile:
+    """Return a tile of random numbers."""
+    return Tile(nl.rand(tuple(map(int, shape)), dtype))
+
+
+def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
+    """Copy a part of an HBM tensor into a new SBUF tile."""
+    tensor = src.tensor
+    if len(tensor.shape) == 1 and not tensor.on_chip:
+        tensor = tensor.reshape((1, *tensor.shape))
+    if tensor._indirection is not None:
+        shape = tensor.shape
+        return materialize(shape, dtype or tensor.dtype, mask, lambda dst: isa.dma_copy(dst, tensor))
+    return materialize(tensor.shape, dtype or tensor.dtype, mask, isa.dma_copy, Tile(tensor))
+
+
+def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
+    """Copy a tile, or a number, into a part of an HBM tensor."""
+    if isinstance(value, Tile) and dst.tensor._indirection is not None:
+        isa.dma_copy(dst.tensor, value.tensor)
+        return
+    if isinstance(value, Tile) and value.tensor.on_chip and len(value.shape) > len(dst.shape):
+        value = Tile(value.tensor.reshape(dst.shape)) if value.shape[0] != 1 else value[0]
+    copy_into(dst, value, mask)
+
+
+def load_transpose2d(src: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """Load a 2-D tensor transposed."""
+    if mask is not None:
+        raise unsupported("load_transpose2d with a mask")
+    return Tile(nl.load_transpose2d(src.tensor, dtype=dtype))
+
+
+def copy(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
+    """Return a copy of a tile."""
+    return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, src)
+
+
+static_cast = copy
+
+
+def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> Product:
+    """Return x @ y, or x.T @ y for an x that is transposed already."""
+    if mask is not None:
+        raise unsupported("matmul with a mask")
+    left = x if transpose_x else transpose(x)
+    stationary, moving = _in_sbuf(left), _in_sbuf(y)
+    return Product((stationary.shape[1], moving.shape[1]), lambda dst: _multiply(dst, stationary, moving))
+
+
+def _multiply(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor) -> None:
+    isa.nc_matmul(dst, stationary, moving)
+
+
+def _in_sbuf(x: Tile) -> NkiTensor:
+    tensor = x.tensor
+    if tensor.space is Space.SBUF:
+        return tensor
+    return nl.load(tensor) if tensor.space is Space.HBM else nl.copy(tensor)
+
+
+def transpose(x: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
+    """Return a 2-D tile transposed."""
+    if mask is not None:
+        raise unsupported("transpose with a mask")
+    return Tile(nl.transpose(_in_sbuf(x), dtype=dtype))
+
+
+def broadcast_to(src: Tile, *, shape: Any, **unused: Any) -> Tile:
+    """Return a tile with dimensions of one element repeated."""
+    return src.broadcast_to(shape)
+
+
+def expand_dims(data: Tile, axis: int) -> Tile:
+    """Return a tile with one more dimension of one element."""
+    return data.expand_dims(axis)
+
+
+def where(condition: Tile, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """Return x where the condition holds, else y."""
+    return apply(nl.where, mask, condition, x, y, dtype=dtype)
+
+
+def _reduction(name: str) -> Callable[..., Tile]:
+    function = getattr(nl, name)
+
+    def reduce(
+        x: Tile, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **unused: Any
+    ) -> Tile:
+        axes = tuple(axis) if isinstance(axis, (list, tuple, range)) else (axis,)
+        source = x.tensor if x.tensor.space is not Space.HBM else nl.load(x.tensor)
+        box = masked_box(mask, source.shape)
+        extra = {"keepdims": keepdims} if "keepdims" in inspect.signature(function).parameters else {}
+        result = function(boxed(Tile(source), box, source.shape), axis=list(axes), dtype=dtype, **extra)
+        if box is None or box[0] == (0, source.shape[0]):
+            return Tile(result)
+        full = nl.ndarray((source.shape[0], *result.shape[1:]), result.dtype, nl.sbuf)
+        isa.tensor_copy(full[box[0][0] : box[0][1]], result)
+        return Tile(full)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"Return the {name} over free axes."
+    return reduce
+
+
+sum, prod_, max, min, mean, var, all = (
+    _reduction(name) for name in ("sum", "prod", "max", "min", "mean", "var", "all")
+)
+
+
+def softmax(x: Tile, axis: Any = -1, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
+    """Return the softmax over the free axes."""
+    return apply(lambda one: nl.softmax(one, axis, dtype=dtype), mask, x)
+
+
+def rms_norm(x: Tile, w: Tile, axis: Any, n: int, epsilon: float = 1e-6, *, dtype: Any = None, mask: Any = None,
+             **unused: Any) -> Tile:  # fmt: skip
+    """Return x over its root mean square, times w."""
+    return apply(lambda one: nl.rms_norm(one, unwrap(w), axis, n, epsilon, dtype=dtype), mask, x)
+
+
+def dropout(x: Tile, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """Return x with elements zeroed at random."""
+    return apply(lambda one: nl.dropout(one, unwrap(rate), dtype=dtype), mask, x)
+
+
+def gather_flattened(data: Tile, indices: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """Return the elements of each partition whose flat places `indices` gives."""
+    return Tile(nl.gather_flattened(data.tensor, indices.tensor, dtype=dtype))
+
+
+def shared_constant(constant: Any, dtype: Any = None) -> Tile:
+    """Return an HBM tensor of known values."""
+    values = np.asarray(constant)
+    return Tile(nl.shared_constant(values if dtype is None else values.astype(dtype_of(dtype).numpy)))
+
+
+def shared_identity_matrix(n: int, dtype: Any = nl.uint8, **unused: Any) -> Tile:
+    """Return an identity matrix."""
+    return Tile(nl.shared_identity_matrix(n, dtype))
+
+
+def loop_reduce(x: Tile, op: Any, loop_indices: Any, **unused: Any) -> Tile:
+    """Refuse a reduction over the turns of a loop: loops of this package have run by the time it could begin."""
+    raise unsupported("loop_reduce")
+
+
+def all_reduce(x: Tile, op: Any, program_axes: Any, **unused: Any) -> Tile:
+    """Refuse a reduction over programs."""
+    raise unsupported("all_reduce over programs")
+
+
+def device_print(prefix: str, x: Tile, **unused: Any) -> None:
+    """Print a tile after the run."""
+    nl.device_print(prefix, x.tensor)
+
+
+class Function(Operator):
+    """An operator that is a token of ISA calls and, called with tiles, gives a new one."""
+
+    __slots__ = ("plain",)
+
+    def __init__(self, plain: Operator) -> None:
+        self.plain = plain
+        self.name, self.alu, self.function = plain.name, plain.alu, plain.function
+        self.kind, self.since = plain.kind, plain.since
+
+    def __call__(self, *operands: Any, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
+        """Return a new SBUF tile of the results."""
+        kinds = [one for one in operands if isinstance(one, Tile)]
+        if dtype is None and self.kind in ("comparison", "logical") and kinds:
+            dtype = kinds[0].dtype if len(kinds) == 1 else promote(*[one.dtype for one in kinds])
+        shape = np.broadcast_shapes(*[one.shape for one in kinds])
+        wide = [_wide(one, shape) for one in operands]
+        return apply(self.plain, mask, *wide, dtype=dtype)  # type: ignore[arg-type]
+
+
+def _wide(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an operand with as many dimensions as the result has."""
+    if isinstance(value, Tile) and len(value.shape) < len(shape):
+        tensor = value.tensor
+        missing = len(shape) - len(tensor.shape)
+        if tensor.on_chip:
+            dims = (tensor.shape[0], *[1] * missing, *tensor.shape[1:])
+            return Tile(tensor._make(dims, (tensor.strides[0], *[0] * missing, *tensor.strides[1:]), tensor.offset))
+    return value
+
+
+_FUNCTIONS = {name: Function(one) for name in dir(nl) if isinstance(one := getattr(nl, name), Operator)}
+globals().update({name: one for name, one in _FUNCTIONS.items() if name != "copy"})
+prod = prod_  # noqa: F811
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("gelu_apprx_tanh", "float8_e4m3fn"):
+        return getattr(nl, name)
+    raise AttributeError(f"neuronxcc.nki.language has no {name!r} in this toolkit")
+
+
+refuse_unknown(globals())
+__all__ = [  # noqa: PLE0604
+    *_FUNCTIONS, "DType", "Tile", "arange", "mgrid", "par_dim",
+]  # fmt: skip
