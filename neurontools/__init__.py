@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Core,
         Instruction,
         Neff,
+        Ntff,
         Result,
         Session,
         assemble,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         open_core,
         open_core_session,
         open_neff,
+        open_ntff,
         run,
     )
 
@@ -31,6 +33,7 @@ __all__ = [
     "Core",
     "Instruction",
     "Neff",
+    "Ntff",
     "Result",
     "Session",
     "__version__",
@@ -41,6 +44,7 @@ __all__ = [
     "open_core",
     "open_core_session",
     "open_neff",
+    "open_ntff",
     "run",
 ]
 

@@ -10,6 +10,7 @@ from formats import isa
 from formats.core import Core, open_core
 from formats.isa import Instruction
 from formats.neff import Neff, open_neff
+from formats.ntff import Ntff, open_ntff
 from formats.targets import Target
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "Core",
     "Instruction",
     "Neff",
+    "Ntff",
     "Result",
     "Session",
     "assemble",
@@ -30,6 +32,7 @@ __all__ = [
     "open_core",
     "open_core_session",
     "open_neff",
+    "open_ntff",
     "run",
 ]
 
@@ -70,15 +73,17 @@ def run(
     seed: int | None = None,
     checks: Sequence[str] = (),
     timing: bool = True,
+    act: str = "exact",
 ) -> Result:
     """Run a NEFF on the emulator and return outputs, fault, findings, device time and counts.
 
-    `inputs` are arrays by tensor name.  `seed` permutes equal times and jitters latencies.  A fault or a hang is a
-    value of the result, not an exception; FormatError and NotFoundError tell of a bad file or bad inputs.
+    `inputs` are arrays by tensor name.  `act` is "exact", or "table" for the file's own activation tables.  `seed`
+    permutes equal times and jitters latencies.  A fault or a hang is a value of the result, not an exception;
+    FormatError and NotFoundError tell of a bad file or bad inputs.
     """
     from emulator import runtime
 
-    return runtime.run(neff, dict(inputs or {}), seed=seed, checks=checks, timing=timing)
+    return runtime.run(neff, dict(inputs or {}), seed=seed, checks=checks, timing=timing, act=act)
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,7 @@ LAZY: dict[str, Entry] = {
     "disasm": Entry("neurontools.commands.disasm", "List the instructions of a NEFF or of a raw instruction stream."),
     "asm": Entry("neurontools.commands.asm", "Assemble a .s file into a NEFF or into raw instruction words."),
     "core": Entry("neurontools.commands.core", "Look into a core dump, say what went wrong, compare, take apart."),
+    "ntff": Entry("neurontools.commands.ntff", "Look into a profile capture (NTFF), and compare it with the emulator."),
     "err": Entry("neurontools.commands.err", "Explain the errors of the Neuron runtime, driver and compiler."),
 }
 

@@ -208,6 +208,7 @@ TOPICS: dict[str, Callable[[Session, str], Any]] = {
     "breakpoints": _plain("breakpoints", lambda session: session.info_breakpoints()),
     "findings": _plain("findings", lambda session: session.findings()),
     "warnings": _plain("warnings", lambda session: session.warnings()),
+    "prints": _plain("prints", lambda session: session.prints()),
     "map": maps.map_topic,
     "values": maps.values_topic,
     "variables": maps.variables_topic,

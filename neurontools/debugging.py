@@ -11,6 +11,7 @@ import typer
 
 from formats.errors import NotFoundError
 from neurontools.files import need_file, read_text
+from neurontools.recording import is_recording
 from neurontools.script import run_script
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def open_session(wanted: Request) -> Session:
     """
     if _is_elf(wanted.file):
         return _open_core(wanted)
+    if is_recording(wanted.file):
+        return _open_recording(wanted)
     if wanted.file.suffix == ".py":
         if wanted.inputs is not None:
             raise typer.BadParameter("a script makes its own inputs; --inputs is for a NEFF", param_hint="--inputs")
@@ -96,6 +99,21 @@ def _is_elf(file: Path) -> bool:
             return stream.read(4) == b"\x7fELF"
     except OSError:
         return False
+
+
+def _open_recording(wanted: Request) -> Session:
+    """Return a session at the end of a recorded run."""
+    given = {"--inputs": wanted.inputs, "--target": wanted.target, "--lnc": wanted.lnc, "--seed": wanted.seed,
+             "ARGS": wanted.arguments or None}  # fmt: skip
+    for hint, value in given.items():
+        if value is not None:
+            raise typer.BadParameter("a recording brings its own", param_hint=hint)
+    from neurontools.recording import open_recording, replay
+
+    session = replay(open_recording(wanted.file), wanted.journal * 1_000_000)
+    if wanted.checks:
+        session.enable_checks(*wanted.checks)
+    return session
 
 
 def _open_core(wanted: Request) -> Session:

@@ -55,6 +55,7 @@ class Repl:
         self.last = ""
         self.ended = False
         self._paging = False
+        self._prints = 0  # of the program's prints, how many have been shown
         self._lines: Iterator[str] = iter(())  # what follows the line that is carried out
         self._hook: deque[str] = deque()  # what is left of the commands of the breakpoint that stopped last
 
@@ -124,12 +125,22 @@ class Repl:
         if self.as_json:
             self._document(text, ExitStatus.OK, result={"command": name, "value": plain(result)})
             return
-        lines = list(text_of(result))
+        lines = [*self._printed(), *text_of(result)]
         if not lines and name in ("info", "delete", "enable", "disable"):
             lines = ["none"]
         if not (self._paging and page(lines)):
             for line in lines:
                 print(line)
+
+    def _printed(self) -> Iterator[str]:
+        """Yield what the program has printed since it was last looked at."""
+        from neurontools.render.run import printed_lines
+
+        prints = self.session.prints()
+        new = prints[self._prints :]
+        self._prints = len(prints)
+        for item in new:
+            yield from printed_lines(item)
 
     def _failed(self, text: str, error: NeuronError) -> ExitStatus:
         from emulator.session import UsageError

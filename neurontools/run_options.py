@@ -26,7 +26,7 @@ class RunOptions:
 
     `lnc` is used for kernels launched without `kernel[n]`; `checks` and `hang_timeout_ps` are those of
     `emulator.runtime.run`; `dump_dir` is where failures are dumped; `on_launch` is called after each run, before faults
-    are raised.
+    are raised; `recorder` is called before each run with kernel, file and inputs, and returns an observer of it.
     """
 
     seed: int | None = None
@@ -36,6 +36,7 @@ class RunOptions:
     hang_timeout_ps: int | None = None
     dump_dir: Path | None = None
     on_launch: Callable[[Launch], None] | None = None
+    recorder: Callable[[str, bytes, dict[str, Any]], Any] | None = None
     launches: list[Launch] = field(default_factory=list)
 
     def note(self, kernel: str, neff: bytes, result: Any, dump: str | None = None) -> None:

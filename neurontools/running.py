@@ -42,6 +42,7 @@ class Request(NamedTuple):
     dump_dir: Path | None = None
     inputs_from: Path | None = None
     act: str = "exact"
+    record: Path | None = None
 
 
 def run_file(wanted: Request, out: Report) -> None:
@@ -70,8 +71,11 @@ def run_file(wanted: Request, out: Report) -> None:
     from emulator import runtime
 
     dumpers = dump_observers(neff.header.name or file.name, wanted.dump_dir)
+    watchers: list[Any] = [*dumpers]
+    if wanted.record is not None:
+        watchers.append(_recorder(wanted, wanted.record, neff.header.name or file.name, neff, values))
     with progress(file.name) as tick:
-        result = runtime.run(neff, values, seed=wanted.seed, timing=wanted.timing, progress=tick, observers=dumpers,
+        result = runtime.run(neff, values, seed=wanted.seed, timing=wanted.timing, progress=tick, observers=watchers,
                              hang_timeout_ps=wanted.hang_timeout_ps, act=wanted.act)
     if wanted.save_neff is not None:
         with write_whole(wanted.save_neff) as beside:
@@ -87,6 +91,15 @@ def run_file(wanted: Request, out: Report) -> None:
         *(f"dump: {dumper.directory}" for dumper in dumpers if dumper.directory is not None),
     ]
     out.status = outcome(result)
+
+
+def _recorder(wanted: Request, path: Path, name: str, neff: Any, values: dict[str, Any]) -> Any:
+    """Return the observer that records one run."""
+    from neurontools.recording import RecordingObserver
+
+    options = {"seed": wanted.seed, "timing": wanted.timing, "hang_timeout_ps": wanted.hang_timeout_ps,
+               "act": wanted.act}  # fmt: skip
+    return RecordingObserver(path, name, neff, values, options, (str(wanted.file.resolve().parent),))
 
 
 def outcome(result: Any) -> ExitStatus:
@@ -113,6 +126,15 @@ def run_kernels(wanted: Request, out: Report) -> None:
         seed=wanted.seed, timing=wanted.timing, lnc=wanted.lnc, hang_timeout_ps=wanted.hang_timeout_ps,
         dump_dir=wanted.dump_dir,
     )  # fmt: skip
+    if wanted.record is not None:
+        first = wanted.record
+
+        def record(name: str, neff: bytes, values: dict[str, Any]) -> Any:
+            number = len(options.launches) + 1
+            path = first if number == 1 else first.with_stem(f"{first.stem}-{number}")
+            return _recorder(wanted, path, name, neff, values)
+
+        options.recorder = record
     options.on_launch = lambda launch: _keep(launch, len(options.launches), wanted)
     # With --json standard output is one document, so what the script prints goes to the other stream.
     stdout = contextlib.redirect_stdout(sys.stderr) if out.as_json else contextlib.nullcontext()

@@ -13,9 +13,8 @@ def import_numpy() -> None:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        import emulator  # noqa: F401, I001  settles NumPy's threads, which must be done before its import
         import ml_dtypes  # noqa: F401
         import numpy  # noqa: F401
-
-        import emulator  # noqa: F401  settles NumPy's threads, which must be done before its import
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

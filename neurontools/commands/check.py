@@ -8,18 +8,27 @@ from typing import Annotated
 import typer
 
 from neurontools.commands.lazy import command_app
-from neurontools.commands.options import Act, ErrorExitCode, Json, Quiet, TargetName, check_act
+from neurontools.commands.options import (
+    Act,
+    ErrorExitCode,
+    Json,
+    Lnc,
+    Nki,
+    ProgramFile,
+    Quiet,
+    ScriptArguments,
+    Seed,
+    TargetName,
+    check_act,
+    check_nki,
+)
 from neurontools.exits import ExitStatus
 from neurontools.output import report
 
 
 def check(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
-    ] = None,
+    file: ProgramFile,
+    arguments: ScriptArguments = None,
     tool: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,34 +39,14 @@ def check(
         ),
     ] = None,
     target: TargetName = None,
-    lnc: Annotated[
-        int | None,
-        typer.Option(
-            "--lnc",
-            metavar="N",
-            min=1,
-            max=2,
-            help="Physical cores per logical core, for kernels launched without [n].",
-            show_default=False,
-        ),
-    ] = None,
+    lnc: Lnc = None,
     inputs: Annotated[
         Path | None,
         typer.Option("--inputs", metavar="FILE", help="Inputs of a NEFF by name (.npz).", show_default=False),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", metavar="N", min=0, help="Permute equal times and jitter latencies.", show_default=False
-        ),
-    ] = None,
+    seed: Seed = None,
     act: Act = "exact",
-    nki: Annotated[
-        str,
-        typer.Option(
-            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
-        ),
-    ] = "auto",
+    nki: Nki = "auto",
     fail_on: Annotated[
         str,
         typer.Option(
@@ -87,8 +76,7 @@ def check(
     """
     from neurontools import checking
 
-    if nki not in ("auto", "neurontools", "installed"):
-        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    check_nki(nki)
     if form not in checking.FORMATS:
         raise typer.BadParameter(f"{form!r} is none of {', '.join(checking.FORMATS)}", param_hint="--format")
     if fail_on not in (*checking.SEVERITIES, "never"):

@@ -8,18 +8,27 @@ from typing import Annotated
 import typer
 
 from neurontools.commands.lazy import command_app
-from neurontools.commands.options import Act, HangTimeout, TargetName, check_act, picoseconds
+from neurontools.commands.options import (
+    Act,
+    HangTimeout,
+    Lnc,
+    Nki,
+    ProgramFile,
+    ScriptArguments,
+    Seed,
+    TargetName,
+    Timing,
+    check_act,
+    check_nki,
+    picoseconds,
+)
 from neurontools.output import report
 
 
 def debug(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
-    ] = None,
+    file: ProgramFile,
+    arguments: ScriptArguments = None,
     commands: Annotated[
         str | None,
         typer.Option(
@@ -46,36 +55,10 @@ def debug(
         ),
     ] = None,
     target: TargetName = None,
-    lnc: Annotated[
-        int | None,
-        typer.Option(
-            "--lnc",
-            metavar="N",
-            min=1,
-            max=2,
-            help="Physical cores per logical core, for kernels launched without [n].",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            help="Permute equal times and jitter latencies, to shake out races.",
-            show_default=False,
-        ),
-    ] = None,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Model the time of every instruction and transfer.")
-    ] = True,
-    nki: Annotated[
-        str,
-        typer.Option(
-            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
-        ),
-    ] = "auto",
+    lnc: Lnc = None,
+    seed: Seed = None,
+    timing: Timing = True,
+    nki: Nki = "auto",
     journal: Annotated[
         int, typer.Option("--journal", metavar="MB", min=0, help="Megabytes for going back in time; 0 for none.")
     ] = 500,
@@ -104,8 +87,7 @@ def debug(
     Without a terminal, commands come from standard input.  With --commands, --execute or from a pipe the first command
     that fails ends the session with its exit status; the status is 5 when the execution faulted or hung.
     """
-    if nki not in ("auto", "neurontools", "installed"):
-        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    check_nki(nki)
     with report("debug", json, file=file, arguments=arguments or None, target=target, seed=seed, inputs=inputs) as out:
         import sys
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "Act", "ErrorExitCode", "HangTimeout", "Json", "NeffFile", "Quiet", "SubgraphNumber", "TargetName", "check_act",
+    "Act", "ErrorExitCode", "HangTimeout", "Json", "Lnc", "NeffFile", "Nki", "ProgramFile", "Quiet",
+    "ScriptArguments", "Seed", "SubgraphNumber", "TargetName", "Timing", "check_act", "check_nki",
     "complete_target", "picoseconds",
 ]  # fmt: skip
 
@@ -59,6 +60,40 @@ HangTimeout = Annotated[
         show_default=False,
     ),
 ]
+ProgramFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
+]
+ScriptArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
+]
+Lnc = Annotated[
+    int | None,
+    typer.Option(
+        "--lnc",
+        metavar="N",
+        min=1,
+        max=2,
+        help="Physical cores per logical core, for kernels launched without [n].",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Permute equal times and jitter latencies, to shake out races.",
+        show_default=False,
+    ),
+]
+Timing = Annotated[
+    bool, typer.Option("--timing/--no-timing", help="Model the time of every instruction and transfer.")
+]
+Nki = Annotated[
+    str,
+    typer.Option("--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."),
+]
 SubgraphNumber = Annotated[
     int, typer.Option("--subgraph", "-g", metavar="N", min=0, help="Subgraph: with LNC 2, one per physical core.")
 ]
@@ -81,3 +116,9 @@ def check_act(how: str) -> str:
     if how not in ("exact", "table"):
         raise typer.BadParameter(f"{how!r} is none of exact, table", param_hint="--act")
     return how
+
+
+def check_nki(which: str) -> None:
+    """Refuse a name that is none of the packages a script can import."""
+    if which not in ("auto", "neurontools", "installed"):
+        raise typer.BadParameter(f"{which!r} is none of auto, neurontools, installed", param_hint="--nki")

@@ -13,9 +13,16 @@ from neurontools.commands.options import (
     ErrorExitCode,
     HangTimeout,
     Json,
+    Lnc,
+    Nki,
+    ProgramFile,
     Quiet,
+    ScriptArguments,
+    Seed,
     TargetName,
+    Timing,
     check_act,
+    check_nki,
     picoseconds,
 )
 from neurontools.exits import ExitStatus
@@ -24,24 +31,10 @@ from neurontools.output import report
 
 
 def run(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
-    ] = None,
+    file: ProgramFile,
+    arguments: ScriptArguments = None,
     target: TargetName = None,
-    lnc: Annotated[
-        int | None,
-        typer.Option(
-            "--lnc",
-            metavar="N",
-            min=1,
-            max=2,
-            help="Physical cores per logical core, for kernels launched without [n].",
-            show_default=False,
-        ),
-    ] = None,
+    lnc: Lnc = None,
     inputs: Annotated[
         Path | None,
         typer.Option("--inputs", metavar="FILE", help="Inputs of a NEFF by name (.npz).", show_default=False),
@@ -73,25 +66,9 @@ def run(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            help="Permute equal times and jitter latencies, to shake out races.",
-            show_default=False,
-        ),
-    ] = None,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Model the time of every instruction and transfer.")
-    ] = True,
-    nki: Annotated[
-        str,
-        typer.Option(
-            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
-        ),
-    ] = "auto",
+    seed: Seed = None,
+    timing: Timing = True,
+    nki: Nki = "auto",
     act: Act = "exact",
     hang_timeout: HangTimeout = None,
     against: Annotated[
@@ -116,6 +93,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Record the run, for `neurontools debug FILE`; further launches of a script go to FILE-2, FILE-3.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
     error_exitcode: ErrorExitCode = None,
     json: Json = False,
@@ -126,8 +112,7 @@ def run(
     script's own exit status passes through.  A NEFF takes its inputs from --inputs and reports outputs, time and
     faults.  The exit status is 5 when an execution faulted or hung.
     """
-    if nki not in ("auto", "neurontools", "installed"):
-        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    check_nki(nki)
     with report(
         "run",
         json,
@@ -145,12 +130,12 @@ def run(
         from neurontools.uninterrupted import import_numpy
 
         import_numpy()
-        for path in (outputs, save_neff):
+        for path in (outputs, save_neff, record):
             if path is not None:
                 need_place(path)
         wanted = running.Request(
             file, arguments or [], target, lnc, inputs, outputs, save_neff, seed, timing, nki,
-            picoseconds(hang_timeout, "--hang-timeout"), dump_dir, inputs_from, check_act(act),
+            picoseconds(hang_timeout, "--hang-timeout"), dump_dir, inputs_from, check_act(act), record,
         )  # fmt: skip
         if inputs_from is not None and (file.suffix == ".py" or inputs is not None or against is not None):
             raise typer.BadParameter("goes with a NEFF, without --inputs or --against", param_hint="--inputs-from")

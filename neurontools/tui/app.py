@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from time import thread_time
@@ -14,6 +15,7 @@ from textual.events import DescendantFocus, Resize
 from textual.message import Message
 
 from formats.errors import NeuronError
+from neurontools.exits import ExitStatus
 from neurontools.tui import settings
 from neurontools.tui.acting import Acting
 from neurontools.tui.actions import ACTIONS
@@ -35,6 +37,7 @@ __all__ = ["TABS", "DebuggerApp"]
 _REPEATED = ("step", "stepi", "next", "continue", "reverse-step", "reverse-stepi", "reverse-next", "reverse-continue")
 _TAKING = ("prompt", "jump")
 _MOVING = ": command   s step  n next line  c continue  S N C back  ? help  ctrl+p everything"
+_TERMINAL_SECONDS = 2.0  # how often to look whether the terminal is still there
 _STANDING = ": command   f jump to a pane  / search  z zoom  ? help  ctrl+p everything"
 
 
@@ -107,6 +110,13 @@ class DebuggerApp(Acting):
             self.log_pane.note(((text, "warm"),))
         self.worker.start()
         self._collect()
+        if not self.is_headless and os.isatty(0):
+            self.set_interval(_TERMINAL_SECONDS, self._leave_with_the_terminal)
+
+    def _leave_with_the_terminal(self) -> None:
+        """End when the terminal is gone and no signal said so: reading from it would spin for ever."""
+        if not os.isatty(0):
+            self.exit(return_code=int(ExitStatus.INTERRUPTED))
 
     def on_unmount(self) -> None:
         """End the worker, and remember the layout and the history."""

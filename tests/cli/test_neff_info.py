@@ -57,5 +57,6 @@ def test_an_unknown_compiler_is_said_to_be_unchecked(cli: Cli, program_file: Pat
     engines = ("PE", "Activation", "Pool", "DVE", "SP")
     words = sum(len((folder / "sg00" / f"{engine}.bin").read_bytes()) // 64 for engine in engines)
     found = checked_json(cli("neff", "info", changed, "--json"), "neff info")["checked"]
-    assert found == {"how": "unchecked", "files": None, "cite": None, "words": words, "reencoded": words - 1}
-    assert "not against this version; 11 of 12 words (91.67 %) re-encode exactly" in cli("neff", "info", changed).out
+    assert (found["how"], found["words"], found["reencoded"]) == ("unchecked", words, words - 1)
+    assert found["sampled"] is False
+    assert "not against this version; 11 of 12 words (91.66 %) re-encode exactly" in cli("neff", "info", changed).out

@@ -22,7 +22,9 @@ class Terminal:
     def __init__(self, folder: Path, size: tuple[int, int], command: str) -> None:
         self.socket = str(folder / "tmux")
         environment = {**os.environ, "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-        self._environment = {key: value for key, value in environment.items() if key not in ("TMUX", "NO_COLOR")}
+        # What a process before us knew of its own terminal must not decide about this one.
+        gone = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")
+        self._environment = {key: value for key, value in environment.items() if key not in gone}
         self.run("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command)
 
     def run(self, *arguments: str) -> str:

@@ -8,18 +8,14 @@ from typing import Annotated
 import typer
 
 from neurontools.commands.lazy import command_app
-from neurontools.commands.options import Json, Quiet, TargetName
+from neurontools.commands.options import Json, Lnc, Nki, ProgramFile, Quiet, ScriptArguments, TargetName, check_nki
 from neurontools.files import need_place
 from neurontools.output import report
 
 
 def run(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Python script, a NEFF, or a .s program.", show_default=False)
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
-    ] = None,
+    file: ProgramFile,
+    arguments: ScriptArguments = None,
     form: Annotated[
         str,
         typer.Option("--format", metavar="FORMAT", help="text, json, perfetto, chrome, csv or parquet (a folder)."),
@@ -56,29 +52,14 @@ def run(
         int, typer.Option("--launch", metavar="N", min=1, help="Which launch of a script, from 1.")
     ] = 1,
     target: TargetName = None,
-    lnc: Annotated[
-        int | None,
-        typer.Option(
-            "--lnc",
-            metavar="N",
-            min=1,
-            max=2,
-            help="Physical cores per logical core, for kernels launched without [n].",
-            show_default=False,
-        ),
-    ] = None,
+    lnc: Lnc = None,
     inputs: Annotated[
         Path | None,
         typer.Option(
             "--inputs", metavar="FILE", help="Inputs of a NEFF by name (.npz); zeros without.", show_default=False
         ),
     ] = None,
-    nki: Annotated[
-        str,
-        typer.Option(
-            "--nki", metavar="WHICH", help="Which nki package scripts import: auto, neurontools or installed."
-        ),
-    ] = "auto",
+    nki: Nki = "auto",
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -96,8 +77,7 @@ def run(
     from neurontools.profile import profiling
     from neurontools.profile.program import Request
 
-    if nki not in ("auto", "neurontools", "installed"):
-        raise typer.BadParameter(f"{nki!r} is none of auto, neurontools, installed", param_hint="--nki")
+    check_nki(nki)
     if form not in profiling.FORMATS:
         raise typer.BadParameter(f"{form!r} is none of {', '.join(profiling.FORMATS)}", param_hint="--format")
     if form in ("perfetto", "parquet") and output is None:

@@ -1,0 +1,35 @@
+"""The screen ends when its terminal goes away without a signal, instead of reading nothing for ever."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
+
+
+def test_the_screen_ends_with_its_terminal(root: Path, tmp_path: Path) -> None:
+    outer, inner = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "XDG_CONFIG_HOME": str(tmp_path),
+                   "XDG_STATE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "neurontools", "debug", "examples/deadlock.s"],
+        stdin=inner, stdout=inner, stderr=inner, cwd=root, env=environment,
+    )  # fmt: skip
+    os.close(inner)
+    try:
+        seen, end = b"", time.monotonic() + 60
+        while b"ENGINES" not in seen:
+            assert time.monotonic() < end and process.poll() is None, seen[-500:]
+            if select.select([outer], [], [], 0.5)[0]:
+                seen += os.read(outer, 1 << 16)
+        os.close(outer)
+        process.wait(timeout=60)
+    finally:
+        process.kill()
