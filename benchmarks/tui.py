@@ -8,6 +8,7 @@ Informational: nothing here fails. A run takes turns with one without a screen, 
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pty
 import re
@@ -105,6 +106,7 @@ def steps(terminal: Terminal) -> list[float]:
 
 def main() -> None:
     """Measure and print."""
+    gc.set_threshold(200_000, 20, 20)  # as in neurontools/__main__.py: the run alone and the followed one collect alike
     from benchmarks.checks import source
     from neurontools.assemble_neff import to_neff
     from neurontools.assembler import parse_program

@@ -86,7 +86,7 @@ class StatusLine(Static, can_focus=True):
         if text != self.text:
             self.text = text
             role = {"fault": "bold red", "hang": "bold red"}.get(state.outcome, "")
-            self.update(Text(text, style=role, no_wrap=True, overflow="ellipsis"))
+            self.update(Text(text, style=role, no_wrap=True, overflow="ellipsis"), layout=False)  # always one line
 
     def _doing(self, snapshot: Snapshot) -> str:
         state = snapshot.state
