@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 
 import typer
 
+from formats.whole_files import umask, write_whole
 from neurontools.exits import ExitStatus
 
 __all__ = ["Report", "current_report", "envelope", "folder_whole", "note", "report", "write_whole"]
@@ -107,39 +107,6 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def write_whole(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to, and rename it to `path` when all went well.
-
-    A link stays and what it names is replaced; a device or a pipe gets the bytes.  An OSError names `path`.
-    """
-    place = Path(os.path.realpath(path))
-    replaced = place.is_file() or not place.exists()
-    beside: Path | None = None
-    try:
-        if place.is_dir():
-            raise IsADirectoryError(21, "is a folder, not a file", str(path))
-        handle, name = tempfile.mkstemp(
-            prefix=f".{place.name[:32]}.", suffix=place.suffix, dir=place.parent if replaced else None
-        )
-        os.close(handle)
-        beside = Path(name)
-        yield beside
-        if replaced:
-            beside.chmod(0o666 & ~_umask())
-            beside.replace(place)
-        else:
-            with beside.open("rb") as source, place.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
 def folder_whole(path: Path) -> Iterator[Path]:
     """Give a new folder beside `path` to fill, and rename it to `path` when all went well.
 
@@ -150,18 +117,12 @@ def folder_whole(path: Path) -> Iterator[Path]:
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield beside
-        beside.chmod(0o777 & ~_umask())
+        beside.chmod(0o777 & ~umask())
         if path.exists():
             path.rmdir()
         beside.rename(path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _plain(value: object) -> object:

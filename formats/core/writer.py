@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +11,7 @@ from formats.core import elf
 from formats.core.declare import encode, kind_of
 from formats.core.elf import ProgramHeader
 from formats.errors import FormatError
+from formats.whole_files import write_whole
 
 __all__ = ["CoreWriter"]
 
@@ -68,30 +67,14 @@ class CoreWriter:
         Raises FormatError where it cannot be written; then nothing of it is left.
         """
         size = 0
-        beside: str | None = None
-        target = os.path.realpath(self.path)
         try:
-            if os.path.isdir(target):
-                raise IsADirectoryError(21, "is a folder, not a file")
-            handle, beside = tempfile.mkstemp(
-                prefix=f".{os.path.basename(target)[:32]}.", dir=os.path.dirname(target) or "."
-            )
-            with os.fdopen(handle, "wb") as file:
+            with write_whole(self.path, durable=True) as beside, beside.open("wb") as file:
                 for block in self._blocks():
                     file.write(block)
                     size += memoryview(block).nbytes
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(beside, 0o666 & ~_umask())
-            os.replace(beside, target)
-            beside = None
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise FormatError(f"dump cannot be written: {why}", path=self.path) from None
-        finally:
-            if beside is not None:
-                with suppress(OSError):
-                    os.unlink(beside)
         return size
 
     def _blocks(self) -> Iterator[Buffer]:
@@ -129,9 +112,3 @@ class CoreWriter:
                  trace: TracebackType | None) -> None:  # fmt: skip
         if error is None:
             self.close()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

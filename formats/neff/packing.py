@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,11 +21,12 @@ from formats.neff.gzipstream import DeflateParameters, find_parameters, gzip_mem
 from formats.neff.hashing import HASH_VARIANTS, hash_field, matching_variant
 from formats.neff.header import Header
 from formats.neff.tar import BLOCK, member_header, padding, resized_header
+from formats.whole_files import write_beside
 
 if TYPE_CHECKING:
     from formats.neff.reader import Neff
 
-__all__ = ["MANIFEST", "PackResult", "pack", "unpack", "write_beside"]
+__all__ = ["MANIFEST", "PackResult", "pack", "unpack"]
 
 MANIFEST = ".neff/manifest.json"
 _FOLDER, _HEADER, _BLOCKS, _TRAILER, _STREAM, _TAIL, _BEYOND = (
@@ -91,30 +91,6 @@ def pack(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> PackRes
     data, result = _packed(Path(folder))
     write_beside(out, data)
     return result
-
-
-def write_beside(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place and rename it there, so that no half-written file ever has its name.
-
-    A link stays and what it names is replaced; a device or a pipe gets the bytes.
-    """
-    target = Path(os.path.realpath(path))
-    try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a folder refuses this itself
-            return
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            # mkstemp makes private files; a NEFF is an ordinary one.
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, target)
-        finally:
-            # After the rename nothing of that name is left; after an error or Ctrl-C the half-written file goes.
-            Path(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise FormatError(f"cannot be written ({error.strerror or error})", path=os.fspath(path)) from None
 
 
 def _parts(neff: Neff) -> dict[str, bytes]:
@@ -286,9 +262,3 @@ def _create(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as handle:
         handle.write(content)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

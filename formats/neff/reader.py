@@ -77,7 +77,7 @@ class Neff:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file under another name; it appears whole or not at all."""
-        from formats.neff.packing import write_beside
+        from formats.whole_files import write_beside
 
         write_beside(path, self.to_bytes())
 

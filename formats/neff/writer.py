@@ -107,7 +107,7 @@ class NeffWriter:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
-        from formats.neff.packing import write_beside
+        from formats.whole_files import write_beside
 
         write_beside(path, self.to_bytes())
 

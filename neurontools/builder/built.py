@@ -36,7 +36,7 @@ class BuiltNeff:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
-        from formats.neff.packing import write_beside
+        from formats.whole_files import write_beside
 
         write_beside(path, self._data)
 
@@ -58,7 +58,8 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
     names = shared_names(traces)
-    tiles = [place_tiles(trace, chip) for trace in traces]
+    placed = [place_tiles(trace, chip) for trace in traces]
+    traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
     landings = [[op.dst for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces]
     _check_exchanges(traces, landings)
     cores = []

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from formats.whole_files import umask
+
 __all__ = ["discard", "new_stage", "publish", "recover", "visible_files"]
 
 COMMITTED = ".committed-"
@@ -40,7 +42,7 @@ def discard(stage: Path) -> None:
 
 def publish(stage: Path, directory: Path) -> None:
     """Make everything in `stage` appear in `directory` at once."""
-    stage.chmod(0o777 & ~_umask())
+    stage.chmod(0o777 & ~umask())
     for _attempt in range(16):
         try:
             os.rename(stage, directory)
@@ -106,9 +108,3 @@ def _name(committed: Path, directory: Path) -> None:
             os.rename(committed / name, directory / name)
     with suppress(OSError):
         committed.rmdir()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -127,7 +127,7 @@ def _plain(results: Any) -> bool:
 
 def _write(folder: str, key: str, launch: Prepared) -> None:
     """Write a launch to the folder; a folder that cannot be written is none."""
-    from formats.neff.packing import write_beside
+    from formats.whole_files import write_beside
 
     head = {"inputs": launch.inputs, "written": launch.written, "looks": launch.looks,
             "results": _text(launch.results)}  # fmt: skip

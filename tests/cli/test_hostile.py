@@ -16,7 +16,7 @@ import pytest
 
 import neurontools.running
 from formats.errors import FormatError
-from formats.neff.packing import write_beside
+from formats.whole_files import write_beside
 from neurontools.output import write_whole
 from tests.cli.conftest import Cli
 
