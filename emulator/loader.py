@@ -15,6 +15,7 @@ from emulator.dma.rings import Segment, share_out
 from emulator.dma.system import DmaQueue
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
+from emulator.fresh import fill_fresh
 from emulator.placement import DeviceTensor, Placement, place
 from emulator.semaphores import COUNT as SEMAPHORES
 from formats.isa import (
@@ -105,6 +106,8 @@ def load(neff: Neff, device: Device) -> LoadedModel:
         raise LoadError(f"file needs {len(subgraphs)} cores, the device has {len(device.cores)}")
     placements, shared = place(neff, device.hbm)
     addresses = address_map(target.generation)
+    for subgraph, placement in zip(subgraphs, placements, strict=True):
+        fill_fresh(subgraph, placement.by_name, device.cores[subgraph.index].memory, device.hbm)
     cores = [
         _CoreLoader(subgraph, placement, device, addresses, len(subgraphs)).load()
         for subgraph, placement in zip(subgraphs, placements, strict=True)

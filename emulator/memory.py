@@ -29,6 +29,11 @@ def _fresh(nbytes: int) -> Bytes:
     return data
 
 
+def _repeat(into: Bytes, pattern: bytes) -> None:
+    """Fill bytes, whose last dimension lies together, with elements of a pattern."""
+    into.view(f"V{len(pattern)}")[...] = np.void(pattern)
+
+
 def _blank(nbytes: int) -> Plane:
     return blank(nbytes).view(np.bool_)
 
@@ -72,10 +77,23 @@ class ChipMemory:
         self.psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self._extents: dict[ExtentKey, Extent] = {}
         self._dropped: WeakSet[Extent] = WeakSet()      # words may still hold them
+        self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []    # fresh bytes that are not FRESH
 
     def array(self, space: str) -> Bytes:
         """Return the bytes of "SBUF" or "PSUM"."""
         return self.sbuf if space == "SBUF" else self.psum
+
+    def set_fresh(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: bytes) -> None:
+        """Fill a region that nothing has written with elements of a pattern."""
+        self.set_apart.append((space, first, partitions, byte, nbytes, pattern))
+        _repeat(self.array(space)[first:first + partitions, byte:byte + nbytes], pattern)
+
+    def make_fresh(self) -> None:
+        """Bring all bytes back to what they were before anything was written; the planes stay."""
+        self.sbuf.fill(FRESH)
+        self.psum.fill(FRESH)
+        for space, first, partitions, byte, nbytes, pattern in self.set_apart:
+            _repeat(self.array(space)[first:first + partitions, byte:byte + nbytes], pattern)
 
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM"."""
@@ -136,10 +154,11 @@ class Allocation:
     `whole` says that every byte is known to be written; then there is no plane to keep or to scan.
     """
 
-    __slots__ = ("_data", "_written", "address", "name", "nbytes", "whole")
+    __slots__ = ("_data", "_written", "address", "name", "nbytes", "set_apart", "whole")
 
     def __init__(self, address: int, nbytes: int, name: str) -> None:
         self.address, self.nbytes, self.name = address, nbytes, name
+        self.set_apart: list[tuple[int, int, bytes]] = []   # fresh bytes that are not FRESH
         self._data: Bytes | None = None
         self._written: Plane | None = None
         self.whole = False
@@ -153,8 +172,15 @@ class Allocation:
     def data(self) -> Bytes:
         """Return the bytes."""
         if self._data is None:
-            self._data = _fresh(self.nbytes)
+            self._data = self.fresh()
         return self._data
+
+    def fresh(self) -> Bytes:
+        """Return bytes as they are before anything is written, for this allocation or for whoever looks."""
+        data = _fresh(self.nbytes)
+        for offset, nbytes, pattern in self.set_apart:
+            _repeat(data[offset:offset + nbytes], pattern)
+        return data
 
     @property
     def written(self) -> Plane:
@@ -242,6 +268,14 @@ class DeviceMemory:
         array = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
         found = self._need(address, array.size)
         found.write(address - found.address, array.reshape(-1))
+
+    def set_fresh(self, address: int, nbytes: int, pattern: bytes) -> None:
+        """Have bytes hold elements of a pattern until they are written; nothing may have looked at them yet."""
+        if nbytes and pattern != bytes([FRESH]):
+            found = self._need(address, nbytes)
+            part = address - found.address, nbytes, pattern
+            if part not in found.set_apart:
+                found.set_apart.append(part)
 
     def mark_written(self, address: int, nbytes: int) -> None:
         """Note that bytes are written."""

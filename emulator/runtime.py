@@ -45,9 +45,9 @@ class Stats:
 class Result:
     """What came of an execution.
 
-    `outputs` maps names to arrays (what the file did not write is NaN or all ones), `outputs_by_core` the same per
-    physical core. At most one of `fault` and `hang` is set; `time_ps` is emulated time; `prints` is what the program
-    printed, in order.
+    `outputs` maps names to arrays (what the file did not write is NaN, or 4 in integers), `outputs_by_core` the same
+    per physical core. At most one of `fault` and `hang` is set; `time_ps` is emulated time; `prints` is what the
+    program printed, in order.
     """
 
     outputs: dict[str, Array]

@@ -49,10 +49,8 @@ class Dtype(IntEnum):
     FLOAT4E2_X4 = 0x85
     TFLOAT32    = 0x86
 
-    @property
-    def size(self) -> int:
-        """Return the bytes of one element."""
-        return DTYPES[self].size
+    size: int
+    """Bytes of one element; an attribute that each member gets below, since everything asks for it."""
 
     @property
     def spelling(self) -> str:
@@ -113,6 +111,8 @@ DTYPES: dict[Dtype, DtypeInfo] = {
     Dtype.FLOAT4E2_X4:   DtypeInfo("fp4e2_x4", 2, "uint16", False, "ours"),
     Dtype.TFLOAT32:      DtypeInfo("tf32", 4, "float32", True, "ours"),
 }
+for _dtype, _info in DTYPES.items():
+    _dtype.size = _info.size
 
 _BY_SPELLING = {info.spelling: code for code, info in DTYPES.items()}
 _BY_NUMPY = {info.numpy_name: code for code, info in reversed(DTYPES.items())

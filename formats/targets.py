@@ -32,8 +32,11 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
-def resolve_target(text: str | Target) -> Target:
-    """Return the target that a chip name, a generation or an architecture code names; gen2 and sunda give trn1."""
+def resolve_target(text: str | Target, field: str | None = None) -> Target:
+    """Return the target that a chip name, a generation or an architecture code names; gen2 and sunda give trn1.
+
+    An unknown one is a FormatError, which says that `field` holds it.
+    """
     if isinstance(text, Target):
         return text
     wanted = text.strip().lower()
@@ -41,4 +44,4 @@ def resolve_target(text: str | Target) -> Target:
         if wanted in (target.name, target.generation, target.arch_code):
             return target
     names = ", ".join(dict.fromkeys(n for t in TARGETS for n in (t.name, t.generation, t.arch_code)))
-    raise FormatError("unknown target", expected=f"one of {names}", got=repr(text))
+    raise FormatError("unknown target", field=field, expected=f"one of {names}", got=repr(text))

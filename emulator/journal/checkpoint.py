@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.journal.control import Control, Copy
-from emulator.memory import FRESH, Allocation
+from emulator.memory import Allocation
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -80,8 +80,7 @@ def _cut(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def restore(device: Device, control: Control, point: Checkpoint, originals: Originals) -> None:
     """Put a checkpoint back; transfers under way have to be bound again."""
     for core in device.cores:
-        for array in (core.sbuf, core.psum):
-            array.fill(FRESH)
+        core.memory.make_fresh()
         for plane in (core.sbuf_written, core.psum_written):
             plane.fill(False)
     for part in point.blocks:

@@ -87,7 +87,8 @@ class ChipBytes:
             self._written = True
         else:
             self._written = _summary(self._plane)
-        self._data = pool.copy(self._array) if self._written is not False else None
+        # What nothing has written is FRESH, but for regions that the file sets apart.
+        self._data = pool.copy(self._array) if self._written is not False or memory.set_apart else None
         self.nbytes = _size(self._data, self._written)
 
     def release(self, pool: Pool) -> None:
@@ -140,7 +141,7 @@ class DeviceBytes:
         allocation = self._allocation
         if allocation.touched:
             if self._data is None:
-                self._part(allocation.data).fill(FRESH)
+                self._part(allocation.data)[...] = self._part(allocation.fresh()) if allocation.set_apart else FRESH
             else:
                 np.copyto(self._part(allocation.data), self._data)
         if allocation.whole and not self._whole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formats.neff.debuginfo import ENGINE_IDS
-from formats.neff.wire import packed, write_bytes, write_varint
+from formats.neff.wire import packed, varint, write_bytes, write_varint
 
 __all__ = ["DebugEntry", "DebugWriter"]
 
@@ -42,10 +42,16 @@ class DebugWriter:
         tails: dict[tuple[str | None, int | None, str | None], bytes] = {}
         backend, asm = bytearray(), bytearray()
         nothing = write_bytes(3, b"")
+        before: DebugEntry | None = None
+        reference = nothing
         for entry in entries:
             if entry is None:
                 asm += nothing
                 continue
+            if entry is before:
+                asm += reference
+                continue
+            before = entry
             known = numbers.get(entry)
             if known is None:
                 known = numbers[entry] = self._next
@@ -57,7 +63,8 @@ class DebugWriter:
                         strings.setdefault(entry.file, len(strings))
                     tail = tails[place] = _tail([self._origin(entry)], entry, strings)
                 backend += write_bytes(3, _head(known, entry.name) + tail)
-            asm += write_bytes(3, packed(3, [known]))
+            reference = write_bytes(3, write_bytes(3, varint(known)))
+            asm += reference
         number = write_varint(4, ENGINE_IDS[engine])
         self.local[f"debug_info_asm_{engine}.dbg"] = (
             write_bytes(1, "Words of one engine in stream order, written by neurontools.")

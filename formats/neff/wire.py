@@ -75,6 +75,8 @@ def varint(number: int) -> bytes:
     """Return a number of up to 64 bits, seven bits a byte, lowest first."""
     if number < 0x80:
         return _SHORT[number]
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -91,6 +93,8 @@ def write_varint(field: int, number: int) -> bytes:
 def write_bytes(field: int, value: bytes | str) -> bytes:
     """Return a byte string, text or message field."""
     raw = value.encode("utf-8", "backslashreplace") if isinstance(value, str) else value
+    if field < 16 and len(raw) < 0x80:
+        return _SHORT[field << 3 | BYTES] + _SHORT[len(raw)] + raw
     return varint(field << 3 | BYTES) + varint(len(raw)) + raw
 
 

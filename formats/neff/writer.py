@@ -93,13 +93,19 @@ class NeffWriter:
         Raises FormatError when what was put in does not fit together: unresolved variables, inputs without a variable,
         constants of another size than theirs, semaphores of two owners.
         """
-        tar = _tar(self._files())
-        data = tar
-        if self.compression == "gzip":
-            data = gzip_member(_GZIP_HEADER, tar, DeflateParameters(1))
-            data += bytes(-len(data) % _BLOCKING)
-        self._check(self._header(tar, tar).encode() + tar)
-        return self._header(data, tar).encode() + data
+        parts = _tar(self._files())
+        identity = hashlib.sha256()
+        for part in parts:
+            identity.update(part)
+        # Files can be large: there is one copy of the members and one of the whole.
+        whole = b"".join((self._header(parts, identity.digest()).encode(), *parts))
+        parts.clear()
+        self._check(whole)
+        if self.compression == "none":
+            return whole
+        data = gzip_member(_GZIP_HEADER, whole[HEADER_SIZE:], DeflateParameters(1))
+        data += bytes(-len(data) % _BLOCKING)
+        return self._header([data], identity.digest()).encode() + data
 
     def build(self) -> Neff:
         """Return the file opened from memory."""
@@ -111,17 +117,18 @@ class NeffWriter:
 
         write_beside(path, self.to_bytes())
 
-    def _header(self, data: bytes, tar: bytes) -> Header:
+    def _header(self, parts: Sequence[bytes], identity: bytes) -> Header:
+        """Return the header of a file made of these parts; `identity` is the digest of its archive."""
         return Header(
             pkg_version=2,
             header_size=HEADER_SIZE,
-            data_size=len(data),
+            data_size=sum(map(len, parts)),
             neff_version_major=1 if self.target.generation == "gen2" else 2,
             neff_version_minor=0,
             neff_build_version=_WRITER,
             num_tpb=1,
-            hash=hash_field(HASH_VARIANTS[0], [data]),
-            uuid=hashlib.sha256(tar).digest()[:16],
+            hash=hash_field(HASH_VARIANTS[0], parts),
+            uuid=identity[:16],
             name=self.name,
             requested_tpb_count=1,
             tpb_per_node=(1,),
@@ -212,13 +219,14 @@ class NeffWriter:
                 raise FormatError(problem.message, path=problem.where)
 
 
-def _tar(files: dict[str, bytes]) -> bytes:
+def _tar(files: dict[str, bytes]) -> list[bytes]:
+    """Return the archive in parts."""
     parts = [
         part
         for name, content in files.items()
         for part in (member_header(name, len(content)), content, bytes(padding(len(content))))
     ]
-    return b"".join(parts) + bytes(2 * BLOCK)
+    return [*parts, bytes(2 * BLOCK)]
 
 
 def _json(value: dict[str, Any]) -> bytes:

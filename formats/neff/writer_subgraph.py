@@ -269,10 +269,14 @@ class SubgraphWriter:
         """
         self._engine(engine)
         kept: list[DebugEntry | None] = []
+        before: tuple[Any, ...] | None = None
+        made: DebugEntry | None = None
         for entry in entries:
-            if entry is not None and not 1 <= len(entry) <= 4:
-                raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
-            kept.append(None if entry is None else DebugEntry(*entry))
+            if entry is not before:  # the words of one operation share theirs
+                if entry is not None and not 1 <= len(entry) <= 4:
+                    raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
+                before, made = entry, None if entry is None else DebugEntry(*entry)
+            kept.append(made)
         self._debug[engine] = kept
 
     def feature(self, name: str) -> None:

@@ -9,7 +9,7 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError
 from neurontools.trace import Allocation, Source, Space
 
-__all__ = ["Life", "allocate", "groups_of"]
+__all__ = ["Life", "Policy", "Span", "allocate", "groups_of", "tightest"]
 
 _ALIGN_LARGE, _ALIGN_SMALL = 64, 8
 _SHOWN = 24
@@ -24,13 +24,15 @@ class Life(NamedTuple):
     source: Source
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
+    """Bytes `low` to `high` - 1 of every partition."""
+
     low: int
     high: int
 
 
 # Return the first byte for a tile of `size` bytes among the taken spans (ascending), or None.
-Policy = Callable[[int, Sequence[_Span]], "int | None"]
+Policy = Callable[[int, Sequence[Span]], "int | None"]
 
 
 class _NextFit:
@@ -39,7 +41,7 @@ class _NextFit:
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high, self.cursor = low, high, low
 
-    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+    def __call__(self, size: int, taken: Sequence[Span]) -> int | None:
         for start, stop in ((self.cursor, self.high), (self.low, self.high)):
             found = _first_gap(size, taken, start, stop)
             if found is not None:
@@ -54,7 +56,7 @@ class _FirstFit:
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, high
 
-    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+    def __call__(self, size: int, taken: Sequence[Span]) -> int | None:
         return _first_gap(size, taken, self.low, self.high)
 
 
@@ -66,7 +68,7 @@ class _Banks:
         self.next = 0
         self.cursors = [0] * banks
 
-    def __call__(self, size: int, taken: Sequence[_Span]) -> int | None:
+    def __call__(self, size: int, taken: Sequence[Span]) -> int | None:
         need = -(-size // self.bank)
         for turn in range(self.banks):
             number = (self.next + turn) % self.banks if self.turning else turn
@@ -89,7 +91,7 @@ class _Banks:
         return None
 
 
-def _first_gap(size: int, taken: Sequence[_Span], low: int, high: int) -> int | None:
+def _first_gap(size: int, taken: Sequence[Span], low: int, high: int) -> int | None:
     align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
     at = -(-low // align) * align
     for span in taken:
@@ -119,7 +121,7 @@ def allocate(lives: Iterable[Life], chip: Chip) -> dict[int, tuple[int, int]]:
                 break
         else:
             by_size = sorted(mine, key=lambda life: (-life.allocation.partition_bytes, life.first, life.allocation.id))
-            found, stuck = _offline(by_size, _policies(space, chip)[-1])
+            found, stuck = _offline(by_size, tightest(space, chip))
             if stuck is not None:
                 capacity = chip.psum_bytes if space is Space.PSUM else chip.sbuf_end - chip.sbuf_first
                 raise _overflow(failed or stuck, mine, space, capacity)
@@ -135,10 +137,15 @@ def _policies(space: Space, chip: Chip) -> list[Policy]:
     return [_Banks(banks, chip.psum_bank, turning=turning) for turning in (True, False)]
 
 
+def tightest(space: Space, chip: Chip) -> Policy:
+    """Return the way to place tiles that packs tightest; it depends on what is taken alone."""
+    return _policies(space, chip)[-1]
+
+
 def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
     """Place tiles as the program comes to them; return the tile that found no room, if any."""
     fixed = _fixed(lives)
-    live: list[tuple[_Span, int]] = []  # ascending, with the last operation
+    live: list[tuple[Span, int]] = []  # ascending, with the last operation
     places: dict[int, tuple[int, int]] = {}
     for life in sorted(lives, key=lambda one: (one.first, one.allocation.id)):
         allocation = life.allocation
@@ -155,14 +162,14 @@ def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[in
         if at is None:
             return places, life
         places[allocation.id] = (0, at)
-        live.append((_Span(at, at + size), life.last))
+        live.append((Span(at, at + size), life.last))
         live.sort()
     return places, None
 
 
 def _offline(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
     """Place tiles in the given order, each against all whose lives meet its own: slower, packs best."""
-    placed: list[tuple[_Span, int, int]] = list(_fixed(lives))
+    placed: list[tuple[Span, int, int]] = list(_fixed(lives))
     places: dict[int, tuple[int, int]] = {}
     for life in lives:
         allocation = life.allocation
@@ -174,17 +181,17 @@ def _offline(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int
         if at is None:
             return places, life
         places[allocation.id] = (0, at)
-        placed.append((_Span(at, at + size), life.first, life.last))
+        placed.append((Span(at, at + size), life.first, life.last))
     return places, None
 
 
-def _fixed(lives: Sequence[Life]) -> list[tuple[_Span, int, int]]:
+def _fixed(lives: Sequence[Life]) -> list[tuple[Span, int, int]]:
     """Return the bytes that the kernel chose itself, each with the stretch over which any tile holds them."""
-    spans: dict[_Span, tuple[int, int]] = {}
+    spans: dict[Span, tuple[int, int]] = {}
     for life in lives:
         address = life.allocation.address
         if address is not None:
-            span = _Span(address[1], address[1] + max(life.allocation.partition_bytes, 1))
+            span = Span(address[1], address[1] + max(life.allocation.partition_bytes, 1))
             first, last = spans.get(span, (life.first, life.last))
             spans[span] = min(first, life.first), max(last, life.last)
     return [(span, first, last) for span, (first, last) in spans.items()]

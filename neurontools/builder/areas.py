@@ -39,9 +39,19 @@ def shape_of(dims: tuple[tuple[int, int], ...], size: int) -> Shape:
 
 
 class Area:
-    """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1."""
+    """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1.
 
-    __slots__ = ("first", "high", "last", "low", "shape", "step")
+    As an access it also holds who makes it, as which unit, whether it writes, and whether a later one stands for it;
+    `neurontools.builder.hazards` sets those.
+    """
+
+    __slots__ = ("actor", "dead", "first", "high", "last", "low", "shape", "stamp", "step", "unit", "write")
+
+    actor: int
+    unit: int
+    write: bool
+    dead: bool
+    stamp: int
 
     def __init__(self, first: int, last: int, start: int, shape: Shape) -> None:
         """Take the byte of the first element as `start`."""
@@ -49,7 +59,8 @@ class Area:
         self.low = low = start + shape.shift
         self.high = low + shape.reach
         # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.
-        self.step = shape.steps[0][0] if len(shape.steps) == 1 else 0
+        steps = shape.steps
+        self.step = steps[0][0] if len(steps) == 1 else 0
 
     def __repr__(self) -> str:
         return f"<Area partitions {self.first}:{self.last} bytes {self.low}:{self.high} {self.shape}>"

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from formats.isa import ENGINES, EXTENSION_OPCODE, Unknown
-from formats.isa.registry import lookup
+import numpy as np
+
+from formats.isa import EXTENSION_OPCODE
+from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
+from neurontools.builder.fresh import fresh_map
 from neurontools.builder.meetings import Peer
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
-from neurontools.builder.trace_facts import hbm_used
+from neurontools.builder.trace_facts import facts_of
 from neurontools.builder.variables import Variables, shared_names
 from neurontools.collection import without_collection
-from neurontools.trace import SendRecvOp, Space, Trace, View
+from neurontools.trace import Space, Trace, View
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -60,18 +63,23 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
     names = shared_names(traces)
     placed = [place_tiles(trace, chip) for trace in traces]
     traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
-    landings = [[op.dst for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces]
+    facts = [facts_of(trace) for trace in traces]
+    landings = [one.landings for one in facts]
     _check_exchanges(traces, landings)
     cores = []
     extended = False
     for index, trace in enumerate(traces):
         part = writer.subgraph(index)
-        variables = Variables(trace, names[index], part, table=bool(chip.direct), used=hbm_used(trace))
+        used = facts[index].used
+        variables = Variables(trace, names[index], part, table=bool(chip.direct), used=used)
         other = len(traces) - 1 - index
         program = Program(trace, chip, part, variables, tiles[index],
-                          Peer(tiles[other].engine_places(), landings[other]))  # fmt: skip
+                          facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
         cores.append(_core_report(program, variables))
-        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.tile_words))
+        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.accesses.pcs))
+        fresh = fresh_map(trace, tiles[index], names[index], used)
+        if fresh is not None:
+            writer.member(f"{part.name}/fresh.json", fresh)
         extended = _write(program, part, chip) or extended
         del program  # writing needs the room
     first = traces[0]
@@ -95,19 +103,12 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
     """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
     streams = program.streams
     ours = False
-    for engine in ENGINES:
-        slots = streams.slots[engine]
-        part.stream(engine, b"".join([slot.raw for slot in slots]))
-        ours = ours or any(_ours(slot.raw) for slot in slots)
-        part.debug(
-            engine,
-            (
-                (slot.name, *slot.source) if slot.name else None
-                for slot in slots
-                for _ in range(len(slot.raw) // 64)
-            ),
-        )
-        slots.clear()
+    for engine, stream in streams.of.items():
+        ours = ours or _ours(stream.raw)
+        part.stream(engine, stream.raw)
+        part.debug(engine, stream.origins)
+        stream.raw.clear()
+        stream.origins.clear()
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
     lowest = program.tiles.bottom(Space.SBUF)
@@ -130,24 +131,28 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
     return ours
 
 
-def _ours(raw: bytearray) -> bool:
-    """Tell whether a word means something in the extended dialect only."""
-    return raw[0] == EXTENSION_OPCODE or lookup(bytes(raw[:64]), extended=False) is Unknown
+def _ours(stream: bytearray) -> bool:
+    """Tell whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
+    words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
+    for opcode in np.unique(words[:, 0]).tolist():
+        cls = BY_OPCODE[opcode]
+        if opcode == EXTENSION_OPCODE or cls is None:
+            return True
+        mine = words[words[:, 0] == opcode]
+        mask = np.frombuffer(cls.OURS_MASK.to_bytes(64, "little"), np.uint8)
+        if (mine & mask).any() or any((mine[:, offset] >= limit).any() for offset, limit in cls.OURS_CODES):
+            return True
+    return False
 
 
 def _core_report(program: Program, variables: Variables) -> CoreReport:
-    instructions = waits = wait_words = 0
-    for slots in program.streams.slots.values():
-        for slot in slots:
-            if slot.name:
-                instructions += 1
-                waits += (slot.wait is not None) + (slot.second is not None)
-                wait_words += "-wait-" in slot.name or slot.name == "end"
+    streams = program.streams
+    words = {engine: stream.count for engine, stream in streams.of.items()}
     return CoreReport(
-        words={engine: len(program.streams.slots[engine]) for engine in ENGINES},
-        instructions=instructions - wait_words,
-        waits=waits,
-        wait_words=wait_words,
+        words=words,
+        instructions=sum(words.values()) - streams.prelude - streams.wait_words,
+        waits=streams.waits,
+        wait_words=streams.wait_words,
         sbuf_bytes=program.tiles.top(Space.SBUF),
         psum_bytes=program.tiles.top(Space.PSUM),
         hbm_bytes=dict(variables.bytes),

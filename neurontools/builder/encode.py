@@ -20,12 +20,13 @@ from formats.isa import (
 )
 from formats.isa.field import Immediate
 from formats.isa.operand import Pattern, Pointer
+from neurontools.builder.areas import Shape, shape_of
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
-from neurontools.builder.templates import Spot, Template, fill
+from neurontools.builder.templates import Spot, Template
 from neurontools.trace import ComputeOp, View
 
-__all__ = ["Encoder", "Place", "limit_of", "pad", "refuse"]
+__all__ = ["Encoder", "Place", "Plan", "limit_of", "pad", "refuse"]
 
 
 class Place(NamedTuple):
@@ -87,34 +88,50 @@ def pad(address: int, dims: Dims, length: int, filler: int) -> tuple[int, tuple[
     return address, tuple(steps), tuple(counts)
 
 
+class Plan(NamedTuple):
+    """All that operations of one shape share: words, usually one, and per operand its bytes and what is done to it."""
+
+    templates: tuple[Template, ...]
+    shapes: tuple[Shape, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
 class Encoder:
     """Encode the compute operations of one program; operations of one shape share their work."""
 
-    def __init__(self, places: dict[int, Place], functions: dict[str, int]) -> None:
-        self.places, self.functions = places, functions
-        self._known: dict[Any, tuple[Template, ...]] = {}
+    def __init__(self, functions: dict[str, int]) -> None:
+        self.functions = functions
+        self._known: dict[Any, Plan] = {}
 
-    def encode(self, op: ComputeOp) -> list[bytearray]:
-        """Return the words of an operation, usually one; deeper views take several.
+    def encode(self, op: ComputeOp) -> Plan:
+        """Return the words of an operation without addresses; operands are numbered as the operation has them.
 
         Raises BuildError, with the kernel line, for what no word can hold.
         """
-        key = (
-            op.instruction,
-            tuple([(name, _exact(value)) for name, value in op.fields.items()]),
-            tuple([(name, view.dtype, view.partitions, view.dims) for name, view in op.operands.items()]),
-        )
-        templates = self._known.get(key)
-        if templates is None:
-            templates = self._known[key] = tuple(_templates(op, self.functions))
-        places = self.places
-        addresses = {name: places[view.allocation.id].of(view) for name, view in op.operands.items()}
-        return [fill(template, addresses) for template in templates]
+        parts: list[object] = [op.instruction, op.engine]
+        for name, value in op.fields.items():
+            parts += name, _exact(value) if isinstance(value, (float, list)) else value
+        for name, (_, dtype, _, partitions, _, dims) in op.operands.items():
+            parts += name, dtype, partitions, dims
+        key = tuple(parts)
+        plan = self._known.get(key)
+        if plan is None:
+            if op.engine not in op.instruction.ENGINES:
+                raise refuse(op, f"does not run on {op.engine}")
+            roles = [op.instruction.OPERANDS[name].role for name in op.operands if name in op.instruction.OPERANDS]
+            plan = self._known[key] = Plan(
+                tuple(_templates(op, self.functions)),
+                tuple(shape_of(view.dims, view.dtype.size) for view in op.operands.values()),
+                tuple(number for number, role in enumerate(roles) if role != "write"),
+                tuple(number for number, role in enumerate(roles) if role != "read"),
+            )
+        return plan
 
 
-def _exact(value: object) -> object:
+def _exact(value: float | list[object]) -> object:
     """Return something that is equal for equal bits only: 0.0 and -0.0 differ, and so do 1 and 1.0."""
-    return value.hex() if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
+    return value.hex() if isinstance(value, float) else tuple(value)
 
 
 def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
@@ -123,6 +140,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
     values: dict[str, Any] = {}
     patterns: list[tuple[_Operand, View]] = []
     pointers: list[Spot] = []
+    numbers = {name: number for number, name in enumerate(op.operands)}
     for name, view in op.operands.items():
         operand = plan.get(name)
         if operand is None:
@@ -132,7 +150,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
             if elements(view.dims) != 1:
                 raise refuse(op, f"operand {name} has {elements(view.dims)} values per partition, needs one")
             values[name] = 0
-            pointers.append(Spot(operand.offset, name, 0))
+            pointers.append(Spot(operand.offset, numbers[name], 0))
         else:
             patterns.append((operand, view))
     _fields(op, cls, values, functions)
@@ -140,7 +158,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
         spots = list(pointers)
         for (operand, view), offset, dims in zip(patterns, piece.offsets, piece.dims, strict=True):
             values[operand.name] = pad(0, dims, operand.limit.dims, 1)
-            spots.append(Spot(operand.offset, operand.name, offset * view.dtype.size))
+            spots.append(Spot(operand.offset, numbers[operand.name], offset * view.dtype.size))
         if cls is Memset:
             values["count"] = elements(piece.dims[0])
         elif number == 1 and values.get("reduce_command") == ReduceCommand.RESET_REDUCE:

@@ -27,17 +27,6 @@ class Needs:
         self.order: dict[int, int] = {}
 
 
-class _Record:
-    """One access: area, who, as which unit, whether it writes; `dead` once a later access stands for it."""
-
-    __slots__ = ("actor", "area", "dead", "stamp", "unit", "write")
-
-    def __init__(self, area: Area, actor: int, unit: int, write: bool) -> None:
-        self.area, self.actor, self.unit, self.write = area, actor, unit, write
-        self.dead = False
-        self.stamp = 0
-
-
 class _Grid(NamedTuple):
     """Where records of one kind of shape are filed: by their bytes, and by their place inside a step they repeat in.
 
@@ -72,7 +61,7 @@ class _Grid(NamedTuple):
         return {*range(place >> shift, (step - 1 >> shift) + 1), *range((behind - step - 1 >> shift) + 1)}
 
 
-_Cells = dict[tuple[int, int], list[_Record]]
+_Cells = dict[tuple[int, int], list[Area]]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -97,45 +86,55 @@ class Region:
     __slots__ = ("grids", "records")
 
     def __init__(self) -> None:
-        self.records: list[_Record] = []
+        self.records: list[Area] = []
         self.grids: dict[_Grid, _Cells] | None = None
 
     def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        """Add to `needs` what the access must wait for, and remember it for those to come."""
-        found = self.records if self.grids is None else self._near(area.low, area.high, area.shape)
+        """Add to `needs` what the access must wait for, and keep its area for those to come."""
+        low, high, first, last, step, shape = area.low, area.high, area.first, area.last, area.step, area.shape
+        found = self.records if self.grids is None else self._near(low, high, shape)
+        into = needs.order if write else needs.data
+        plain = not shape.steps
         stale = False
-        low, high, first, last, step = area.low, area.high, area.first, area.last, area.step
-        for record in found:
-            if not (write or record.write or record.actor == actor):
+        for other in found:
+            its = other.actor
+            if not (write or other.write or its == actor):
                 continue
-            other = record.area
-            if other.low >= high or low >= other.high or other.first >= last or first >= other.last or record.dead:
+            if other.low >= high or low >= other.high or other.first >= last or first >= other.last or other.dead:
                 continue
             if step and step == other.step:
                 # Columns of one row-major tensor: apart where their places in the row are.
                 distance = (other.low - low) % step
-                if distance >= area.shape.run and step - distance >= other.shape.run:
+                if distance >= shape.run and step - distance >= other.shape.run:
                     continue
-            whole = area.contains(other)
-            if not whole and (area.shape.steps or other.shape.steps) and not overlap(area, other):
+            if plain:
+                whole = low <= other.low and high >= other.high and first <= other.first and last >= other.last
+            else:
+                whole = area.contains(other)
+            if not whole and not (plain and not other.shape.steps) and not overlap(area, other):
                 continue
-            if (write or record.write) and (record.unit != unit or record.actor != actor):
-                into = needs.order if write else needs.data
-                if into.get(record.actor, -1) < record.unit:
-                    into[record.actor] = record.unit
+            if (write or other.write) and (other.unit != unit or its != actor) and into.get(its, -1) < other.unit:
+                into[its] = other.unit
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway.
-            if whole and (write or not record.write):
-                record.dead = stale = True
-        if stale and self.grids is None:
-            self.records = [record for record in self.records if not record.dead]
-        self.adopt((_Record(area, actor, unit, write),))
+            if whole and (write or not other.write):
+                other.dead = stale = True
+        area.actor, area.unit, area.write = actor, unit, write
+        area.dead, area.stamp = False, 0
+        if self.grids is not None:
+            self._file(area, self.grids)
+            return
+        if stale:
+            self.records = [other for other in self.records if not other.dead]
+        self.records.append(area)
+        if len(self.records) > _FLAT:
+            self.adopt(())
 
-    def within(self, low: int, high: int) -> list[_Record]:
+    def within(self, low: int, high: int) -> list[Area]:
         """Return the accesses that touch bytes `low` to `high` - 1."""
         found = self.records if self.grids is None else self._near(low, high, Shape(0, high - low, high - low, ()))
-        return [one for one in found if not one.dead and one.area.low < high and one.area.high > low]
+        return [one for one in found if not one.dead and one.low < high and one.high > low]
 
-    def adopt(self, records: Sequence[_Record]) -> None:
+    def adopt(self, records: Sequence[Area]) -> None:
         """Take over accesses to the same bytes, from regions that had them before."""
         if self.grids is None:
             self.records += records
@@ -146,8 +145,7 @@ class Region:
         for record in records:
             self._file(record, self.grids)
 
-    def _file(self, record: _Record, grids: dict[_Grid, _Cells]) -> None:
-        area = record.area
+    def _file(self, area: Area, grids: dict[_Grid, _Cells]) -> None:
         grid = _grid_of(area.shape)
         cells = grids.get(grid)
         if cells is None:
@@ -155,14 +153,14 @@ class Region:
         for key in grid.cells(area.low, area.high, _repeated(area.shape, grid.step)):
             cell = cells.get(key)
             if cell is None:
-                cells[key] = [record]
+                cells[key] = [area]
             else:
-                cell.append(record)
+                cell.append(area)
 
-    def _near(self, low: int, high: int, shape: Shape) -> list[_Record]:
+    def _near(self, low: int, high: int, shape: Shape) -> list[Area]:
         """Return the records of every cell that the bytes touch, each once."""
         stamp = next(_stamps)
-        found: list[_Record] = []
+        found: list[Area] = []
         for grid, cells in (self.grids or {}).items():
             inside = _repeated(shape, grid.step)
             few = grid.count(low, high, inside) < len(cells)
@@ -201,7 +199,7 @@ class Memory:
             begin -= 1
         end = bisect_left(self._starts, high)
         replaced = self._pieces[begin:end]
-        inherited: list[_Record] = []
+        inherited: list[Area] = []
         owners: list[Region] = []
         for _, _, owner in replaced:
             if owner is not region and owner not in owners:

@@ -26,14 +26,14 @@ _ARRIVED = {engine: 64 + number for number, engine in enumerate(_FOLLOWERS)}
 _RELEASED = {engine: 72 + number for number, engine in enumerate(_FOLLOWERS)}
 
 class Loop:
-    """One open loop: where its test stands on each engine, the branches out of it, and how far everybody was."""
+    """One open loop: bytes of its test and of the branch out of it in each stream, and how far everybody was."""
 
     __slots__ = ("before", "exits", "heads", "name", "source")
 
     def __init__(self, streams: Streams, name: str, source: Source) -> None:
         self.name, self.source = name, source
         self.before = streams.counts()
-        self.heads = {engine: len(slots) for engine, slots in streams.slots.items()}
+        self.heads = {engine: len(stream.raw) for engine, stream in streams.of.items()}
         self.exits: dict[str, int] = {}
 
 
@@ -47,9 +47,8 @@ def leave_unless(streams: Streams, loop: Loop, counting: bool) -> None:
     """Append the branch out of the loop to every engine, for a condition in `REGISTER`."""
     compare = BranchCompare.LE if counting else BranchCompare.EQ
     for engine in ENGINES:
-        loop.exits[engine] = len(streams.slots[engine])
         word = CompareBranch(compare=compare, register=REGISTER, constant=0)
-        streams.plain(engine, bytearray(word.raw), f"{loop.name}-test", loop.source)
+        loop.exits[engine] = streams.plain(engine, word.raw, (f"{loop.name}-test", *loop.source))
 
 
 def close_loop(streams: Streams, loop: Loop) -> None:
@@ -57,25 +56,19 @@ def close_loop(streams: Streams, loop: Loop) -> None:
     changed = streams.raised_since(loop.before)
     _meet(streams, f"{loop.name}-again", loop.source, {index: first for index, (first, _) in changed.items()})
     for engine in ENGINES:
-        slots = streams.slots[engine]
-        back = CompareBranch(compare=BranchCompare.ALWAYS, target=-_distance(streams, engine, loop.heads[engine]))
-        streams.plain(engine, bytearray(back.raw), f"{loop.name}-branch", loop.source)
-        leave = slots[loop.exits[engine]]
-        offset = _distance(streams, engine, loop.exits[engine])
-        leave.raw[_TARGET:_TARGET + 4] = offset.to_bytes(4, "little")
+        raw = streams.of[engine].raw
+        back = CompareBranch(compare=BranchCompare.ALWAYS, target=loop.heads[engine] - len(raw))
+        streams.plain(engine, back.raw, (f"{loop.name}-branch", *loop.source))
+        leave = loop.exits[engine]
+        raw[leave + _TARGET : leave + _TARGET + 4] = (len(raw) - leave).to_bytes(4, "little")
     _meet(streams, f"{loop.name}-leave", loop.source, {index: last for index, (_, last) in changed.items()})
-
-
-def _distance(streams: Streams, engine: str, first: int) -> int:
-    """Return the bytes from a slot of an engine to the end of its stream so far."""
-    return sum(len(slot.raw) for slot in streams.slots[engine][first:])
 
 
 def _meet(streams: Streams, name: str, source: Source, values: dict[int, int]) -> None:
     """Make every engine wait until all are here and all transfers are complete; set semaphores to `values` then."""
     for engine in _FOLLOWERS:
         _word(streams, engine, Nop(update_mode=UpdateMode.EVENT_SET, update_index=_ARRIVED[engine]), name, source)
-    streams.await_transfers(_LEADER, name, source)
+    streams.await_transfers(_LEADER, (name, *source))
     for one, other in zip(_FOLLOWERS[::2], _FOLLOWERS[1::2], strict=True):
         word = EventSemaphore(
             wait_mode=WaitMode.EVENT_SET, wait_index=_ARRIVED[one], wait2_mode=WaitMode.EVENT_SET,
@@ -97,7 +90,7 @@ def _meet(streams: Streams, name: str, source: Source, values: dict[int, int]) -
 
 
 def _word(streams: Streams, engine: str, word: EventSemaphore | Nop, name: str, source: Source) -> None:
-    streams.plain(engine, bytearray(word.raw), name, source)
+    streams.plain(engine, word.raw, (name, *source))
 
 
 _TARGET = CompareBranch.FIELDS["target"].offset

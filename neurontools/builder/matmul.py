@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
+from neurontools.builder.areas import Shape, shape_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
-from neurontools.builder.encode import Place, limit_of, pad, refuse
-from neurontools.builder.templates import Spot, Template, fill
+from neurontools.builder.encode import limit_of, pad, refuse
+from neurontools.builder.templates import Spot, Template
 from neurontools.trace import Allocation, MatmulOp, View
 
 __all__ = ["FIRST", "LAST", "MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
@@ -29,51 +30,45 @@ _BLOCK = 32
 class Passes(NamedTuple):
     """Words of one multiplication: `pairs` of LDWEIGHTS and MATMUL in order, `per_piece` of them for each result.
 
-    With one pass the weights serve the pairs behind them too, and need not be loaded again.
+    With one pass the weights serve the pairs behind them too, and need not be loaded again. `shapes` are those of the
+    bytes of stationary, moving and dst, in this order, which is that of the operands in the words' spots.
     """
 
-    pairs: list[tuple[bytearray, bytearray]]
+    pairs: tuple[tuple[Template, Template], ...]
     per_piece: int
-
-    @property
-    def last(self) -> list[bytearray]:
-        """Return the words that complete the sums: the last pass of each piece."""
-        return [matmul for _, matmul in self.pairs[self.per_piece - 1 :: self.per_piece]]
+    shapes: tuple[Shape, ...]
 
 
 class MatmulEncoder:
     """Encode the multiplications of one program; those of one shape share their work."""
 
-    def __init__(self, chip: Chip, places: dict[int, Place]) -> None:
-        self.chip, self.places = chip, places
-        self._known: dict[Any, tuple[tuple[tuple[Template, Template], ...], int]] = {}
+    def __init__(self, chip: Chip) -> None:
+        self.chip = chip
+        self._known: dict[Any, Passes] = {}
 
     def encode(self, op: MatmulOp, first: bool) -> Passes:
         """Return the words of a multiplication; `first` makes it overwrite PSUM, else it adds.
 
         fp32 takes a LOW and a HIGH pass; a transpose of gen3 moves bits in one. Source: isa.md 7, 11.
         """
-        views = {"stationary": op.stationary, "moving": op.moving, "dst": op.dst}
+        left, right, out = op.stationary, op.moving, op.dst
         key = (
-            first,
-            op.is_transpose,
-            op.accumulate,
-            *[(view.dtype, view.partitions, view.dims) for view in views.values()],
-        )
+            first, op.is_transpose, op.accumulate, left.dtype, left.partitions, left.dims, right.dtype,
+            right.partitions, right.dims, out.dtype, out.partitions, out.dims,
+        )  # fmt: skip
         known = self._known.get(key)
         if known is None:
             pairs, per_piece = _pairs(op, self.chip, first)
-            known = self._known[key] = tuple(pairs), per_piece
-        places = self.places
-        addresses = {name: places[view.allocation.id].of(view) for name, view in views.items()}
-        return Passes([(fill(a, addresses), fill(b, addresses)) for a, b in known[0]], known[1])
+            shapes = tuple(shape_of(view.dims, view.dtype.size) for view in (left, right, out))
+            known = self._known[key] = Passes(tuple(pairs), per_piece, shapes)
+        return known
 
 
 def backwards(view: View) -> tuple[Spot, tuple[int, tuple[int, ...], tuple[int, ...]]]:
     """Return the pattern that streams the stationary columns backwards, as the array wants. Source: isa.md 7, 11."""
     dims = merge(view.dims)
     last = sum(step * (count - 1) for step, count in dims)
-    spot = Spot(LoadWeights.FIELDS["src"].offset, "stationary", last * view.dtype.size)
+    spot = Spot(LoadWeights.FIELDS["src"].offset, 0, last * view.dtype.size)
     columns = elements(dims)
     if len(dims) == 1 and dims[0][0] == 1 and view.dtype.size == 2 and columns > _BLOCK and columns % _BLOCK == 0:
         return spot, (0, (-1, 0, -_BLOCK), (_BLOCK, 1, columns // _BLOCK))
@@ -109,8 +104,8 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
     pairs = []
     for piece in split(shared, [_MOVING, _MOVING]):
         spots = (
-            Spot(_SRC, "moving", piece.offsets[0] * moving.dtype.size),
-            Spot(_DST, "dst", piece.offsets[1] * dst.dtype.size),
+            Spot(_SRC, 1, piece.offsets[0] * moving.dtype.size),
+            Spot(_DST, 2, piece.offsets[1] * dst.dtype.size),
         )
         source, target = (pad(0, dims, _MOVING.dims, 0) for dims in piece.dims)
         for number, (weight_pass, moving_pass) in enumerate(halves):
@@ -127,41 +122,40 @@ def moves_bits_of(op: MatmulOp, chip: Chip) -> bool:
     return op.is_transpose and chip.transpose_mode and op.dst.dtype is op.stationary.dtype and op.accumulate is not True
 
 
-class _Group:
-    """The words of an accumulation group that may still be its last."""
+class _Tile:
+    """The life of one PSUM tile: views of it that were written, and the words that may be the last of each group."""
 
-    __slots__ = ("view", "words")
+    __slots__ = ("groups", "views")
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.words: list[bytearray] = []
+    def __init__(self) -> None:
+        self.views: dict[tuple[object, ...], View] = {}
+        self.groups: dict[tuple[object, ...], tuple[int, ...]] = {}
 
 
 class PsumLife:
     """What has been written in each PSUM tile so far: decides between overwriting and adding, and marks last words.
 
-    `accumulate=None` follows the tile's life: bytes that nothing wrote are overwritten, others are added to.
+    `accumulate=None` follows the tile's life: bytes that nothing wrote are overwritten, others are added to. `raw` is
+    the stream of the Tensor engine, whose words are named by their first byte.
     """
 
-    def __init__(self) -> None:
-        self._written: dict[int, list[View]] = {}
-        self._exact: dict[int, set[tuple[object, ...]]] = {}
-        self._groups: dict[tuple[object, ...], _Group] = {}
+    def __init__(self, raw: bytearray) -> None:
+        self.raw = raw
+        self._tiles: dict[int, _Tile] = {}
 
     def wrote(self, view: View) -> None:
         """Remember that the program wrote a view."""
-        key = _key(view)
-        exact = self._exact.setdefault(view.allocation.id, set())
-        if key not in exact:
-            exact.add(key)
-            self._written.setdefault(view.allocation.id, []).append(view)
+        tile = self._tiles.get(view.allocation.id)
+        if tile is None:
+            tile = self._tiles[view.allocation.id] = _Tile()
+        tile.views.setdefault(_key(view), view)
 
     def state(self, view: View) -> str:
         """Return "written", "fresh" or "mixed" for the bytes of a view."""
-        earlier = self._written.get(view.allocation.id)
-        if not earlier:
+        tile = self._tiles.get(view.allocation.id)
+        if tile is None:
             return "fresh"
-        if _key(view) in self._exact[view.allocation.id]:
+        if _key(view) in tile.views:
             return "written"
         mask = self.mask(view)
         return "written" if mask.all() else "mixed" if mask.any() else "fresh"
@@ -170,29 +164,30 @@ class PsumLife:
         """Return which elements of a view have been written, as (partitions, *counts)."""
         allocation = view.allocation
         plane = np.zeros((allocation.partitions, allocation.partition_bytes), dtype=bool)
-        for one in self._written.get(allocation.id, ()):
+        tile = self._tiles.get(allocation.id)
+        for one in () if tile is None else tile.views.values():
             _elements(plane, one)[...] = True
         return np.asarray(_elements(plane, view).all(axis=-1))
 
-    def group(self, view: View, first: bool, words: list[bytearray]) -> None:
-        """Note the words that complete an accumulation step; a new group marks the old one's words as last."""
-        key = (view.allocation.id, *_key(view))
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Group(view)
-        elif first:
-            _mark(group.words)
-        group.words = words
+    def completed(self, view: View, first: bool, words: tuple[int, ...]) -> None:
+        """Remember that words wrote a view and complete an accumulation step; a new group ends the one before it."""
+        self.wrote(view)
+        groups = self._tiles[view.allocation.id].groups
+        key = _key(view)
+        if first:
+            self._mark(groups.get(key, ()))
+        groups[key] = words
 
-    def finish(self) -> None:
-        """Mark the last words of all groups."""
-        for group in self._groups.values():
-            _mark(group.words)
+    def end(self, allocation: int) -> None:
+        """Forget a tile that nothing touches any more, and mark the last words of its groups."""
+        tile = self._tiles.pop(allocation, None)
+        if tile is not None:
+            for words in tile.groups.values():
+                self._mark(words)
 
-
-def _mark(words: list[bytearray]) -> None:
-    for word in words:
-        word[ACC_FLAGS] |= LAST
+    def _mark(self, words: tuple[int, ...]) -> None:
+        for word in words:
+            self.raw[word + ACC_FLAGS] |= LAST
 
 
 def _key(view: View) -> tuple[object, ...]:

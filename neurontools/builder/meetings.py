@@ -9,9 +9,10 @@ from formats.dtypes import Dtype
 from formats.isa import CoreBarrier, SendReceive
 from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT
 from neurontools.builder.dims import common, split
-from neurontools.builder.encode import Place, limit_of, pad, refuse
+from neurontools.builder.encode import limit_of, pad, refuse
 from neurontools.builder.hazards import Needs
 from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.tiles import Tiles
 from neurontools.trace import BarrierOp, SendRecvOp, Source, Space, Trace, View
 
 __all__ = ["Meetings", "Peer"]
@@ -24,7 +25,7 @@ _POOL = "Pool"
 class Peer(NamedTuple):
     """What a core has to know of the other: where its tiles stand, and where exchanged ones land, in order."""
 
-    places: dict[int, Place]
+    tiles: Tiles
     landings: list[View]
 
 
@@ -32,10 +33,9 @@ class Meetings:
     """Emit the barriers and exchanges of one core; `access` orders what they touch with everything else."""
 
     def __init__(
-        self, trace: Trace, streams: Streams, peer: Peer, places: dict[int, Place], written: frozenset[int],
-        access: Access,
-    ) -> None:  # fmt: skip
-        self._streams, self._peer, self._places, self._access = streams, peer, places, access
+        self, trace: Trace, streams: Streams, peer: Peer, tiles: Tiles, written: frozenset[int], access: Access
+    ) -> None:
+        self._streams, self._peer, self._tiles, self._access = streams, peer, tiles, access
         self._shared = [
             View(one, Dtype.UINT8, 0, 1, 0, ((1, one.nbytes),))
             for one in trace.allocations
@@ -59,11 +59,11 @@ class Meetings:
         actor = ENGINE[engine]
         if self._last is not None and self._last[0] != actor:
             needs.order[self._last[0]] = max(self._last[1], needs.order.get(self._last[0], -1))
-        word = bytearray(CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw)
+        word = CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw
         self._barriers += 1
         unit = self._streams.knowledge.count(actor)
-        self._streams.add(engine, word, name, source, needs).unit = unit
-        self._streams.knowledge.unit(actor)
+        self._streams.add(engine, word, (name, *source), needs)
+        self._streams.complete(engine)
         self._last = actor, unit
 
     def exchange(self, op: SendRecvOp, name: str) -> None:
@@ -83,12 +83,12 @@ class Meetings:
         needs = Needs()
         self._access(op.dst, True, pool, streams.knowledge.count(pool), needs)
         self._meet(_POOL, op.source, f"{name}-meet", needs)
-        there = self._peer.places[landing.allocation.id]
+        there = self._peer.tiles.place(landing.allocation)
         shared = common([op.src.dims, landing.dims])
         pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
         if len(pieces) != 1:
             raise refuse(op, "has patterns that one word cannot hold")
-        here = self._places[op.src.allocation.id]
+        here = self._tiles.place(op.src.allocation)
         word = SendReceive(
             channels=op.src.partitions,
             dtype=op.src.dtype,
@@ -99,7 +99,7 @@ class Meetings:
         )
         needs = Needs()
         self._access(op.src, False, self._sent, streams.knowledge.count(self._sent), needs)
-        streams.add(_POOL, bytearray(word.raw), name, op.source, needs, self._sent)
+        streams.add(_POOL, word.raw, (name, *op.source), needs, self._sent)
         streams.knowledge.unit(pool, self._sent)
         # What arrives is known by its semaphore alone.
         self._access(op.dst, True, self._received, streams.knowledge.count(self._received), Needs())

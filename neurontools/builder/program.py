@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from formats.errors import FormatError
 from formats.isa import (
@@ -16,19 +17,20 @@ from formats.isa import (
 )
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
+from neurontools.builder.accesses import Accesses, TileState
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
-from neurontools.builder.areas import Area, Shape, shape_of
 from neurontools.builder.chip import INDIRECT, Chip, QueueFacts
-from neurontools.builder.encode import Encoder, refuse
-from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.encode import Encoder, Plan, refuse
+from neurontools.builder.hazards import Needs
 from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.meetings import Meetings, Peer
-from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.streams import ENGINE, QueueUse, Streams
+from neurontools.builder.templates import fill
 from neurontools.builder.tiles import Tiles, loops_of
-from neurontools.builder.trace_facts import functions_of, hbm_written, loop_edges
-from neurontools.builder.transfers import TransferEncoder
+from neurontools.builder.trace_facts import Facts
+from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
 from neurontools.builder.variables import Variables
 from neurontools.trace import (
     BarrierOp,
@@ -49,6 +51,10 @@ from neurontools.trace import (
 
 __all__ = ["Program"]
 
+_PSUM, _HBM = Space.PSUM, Space.HBM
+_INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
+
+
 class Program:
     """Emit a trace into the streams of one core."""
 
@@ -59,33 +65,27 @@ class Program:
         writer: SubgraphWriter,
         variables: Variables,
         tiles: Tiles,
+        facts: Facts,
         peer: Peer,
     ) -> None:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
         self.places = tiles.places
         self.streams = Streams(chip)
-        self.activation: ActivationPlan = plan_activation(functions_of(trace), loop_edges(trace))
+        self.accesses = Accesses(tiles, facts.written)
+        self.activation: ActivationPlan = plan_activation(facts.functions, facts.edges)
         self.transfers = self.transfer_bytes = 0
-        self._memory = {Space.SBUF: Memory(), Space.PSUM: Memory()}
-        self._engine_places = tiles.engine_places()
         self._transfers = TransferEncoder(bool(chip.direct))
-        self._encoder = Encoder(self._engine_places, self.activation.codes)
-        self._matmuls = MatmulEncoder(chip, self._engine_places)
-        self._shapes: dict[tuple[Any, int], Shape] = {}
-        self._regions: dict[int, Region] = {}
-        self._group_regions: dict[int, Region] = {}
-        self._psum = PsumLife()
+        self._encoder = Encoder(self.activation.codes)
+        self._matmuls = MatmulEncoder(chip)
+        self._psum = PsumLife(self.streams.of["PE"].raw)
         self._loaded: tuple[Any, ...] | None = None
         self._activations = 0
-        self._written = hbm_written(trace)
         self._turn = False
         self._loops: list[Loop] = []
         self._number = 0
-        self._scalar_idle = bool(chip.direct) and not any(
-            isinstance(op, ComputeOp) and op.engine == "Activation" for op in trace.ops
-        )
-        meetings = Meetings(trace, self.streams, peer, self._engine_places, self._written, self._access)
-        emitters: dict[type[Any], Callable[[Any, str], None]] = {
+        self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
+        meetings = Meetings(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
+        self._emitters: dict[type[Any], Callable[[Any, str], None]] = {
             ComputeOp: self._compute,
             MatmulOp: self._matmul,
             DmaOp: self._dma,
@@ -96,92 +96,60 @@ class Program:
             LoopOp: self._loop,
             LoopEndOp: self._loop_end,
         }
-        producers = frozenset(number for numbers in trace.after.values() for number in numbers)
+        self._emit()
+        self.streams.finish()
+        self.streams.seal()
+
+    def _emit(self) -> None:
+        """Append the words of every operation; let go of each tile behind the last that touches it."""
+        after, emitters, streams = self.trace.after, self._emitters, self.streams
+        producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
-        self.tile_words: dict[int, list[int]] = {}  # first and last word of each engine, -1 where none touches the tile
-        lists = [self.streams.slots[engine] for engine in ENGINE]
-        for number, op in enumerate(trace.ops):
+        ending: dict[int, list[int]] = defaultdict(list)
+        for life in self.tiles.lives:
+            ending[life.last].append(life.allocation.id)
+        tiles, pcs = self.accesses.tiles, self.accesses.pcs
+        pe, activation, pool, dve, sp = lists = tuple(streams.of.values())
+        for number, op in enumerate(self.trace.ops):
             name = getattr(op, "name", None) or f"I-{number}"
-            before = [len(slots) for slots in lists]
+            before = pe.count, activation.count, pool.count, dve.count, sp.count
             self._number = number
-            if number in trace.after:
-                self.streams.after = [unit for one in sorted(trace.after[number]) for unit in completed[one]]
-            counts = self.streams.counts() if number in producers else []
+            if number in after:
+                streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
+            counts = streams.counts() if number in producers else []
             try:
                 emitters[type(op)](op, name)
             except FormatError as error:
                 raise refuse(op, str(error)) from None
             if number in producers:
                 # Whatever the operation appended to any actor is a part of it, and actors complete in order.
-                completed[number] = [(actor, count - 1) for actor, count in enumerate(self.streams.counts())
+                completed[number] = [(actor, count - 1) for actor, count in enumerate(streams.counts())
                                      if count > (counts[actor] if actor < len(counts) else 0)]
-            spans = [(2 * engine, before[engine], len(slots) - 1) for engine, slots in enumerate(lists)
-                     if len(slots) > before[engine]]
-            for view in views_of(op):
-                allocation = view.allocation
-                if allocation.space is not Space.HBM:
-                    touched = self.tile_words.get(allocation.id)
-                    if touched is None:
-                        touched = self.tile_words[allocation.id] = [-1] * (2 * len(lists))
-                    for place, first, last in spans:
-                        if touched[place] < 0:
-                            touched[place] = first
-                        touched[place + 1] = last
-        self._psum.finish()
-        self.streams.finish()
-        self.streams.seal()
-
-    def _access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        """Order an access with those before it."""
-        allocation = view.allocation
-        number = allocation.id
-        key = (view.dims, view.dtype.size)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = shape_of(*key)
-        if allocation.space is Space.HBM:
-            if number not in self._written:
-                return  # only ever read: nothing to order
-            region = self._regions.get(number)
-            if region is None:
-                region = self._regions[number] = Region()
-            area = Area(0, 1, view.offset, shape)
-        else:
-            partition, byte = self.places[number]
-            region = self._regions.get(number)
-            if region is None:
-                region = self._claim(view, byte)
-            first = partition + view.partition
-            area = Area(first, first + view.partitions, byte + view.offset, shape)
-        region.access(area, write, actor, unit, needs)
-
-    def _claim(self, view: View, byte: int) -> Region:
-        allocation = view.allocation
-        group = self.tiles.groups.get(allocation.id)
-        region = None if group is None else self._group_regions.get(group)
-        if region is None:
-            region = Region()
-            if group is not None:
-                self._group_regions[group] = region
-        self._regions[allocation.id] = region
-        self._memory[allocation.space].claim(byte, byte + max(allocation.partition_bytes, 1), region)
-        return region
+            rows = [tiles[view.allocation.id].row for view in views_of(op) if view.allocation.space is not _HBM]
+            place = 0
+            for stream, first in zip(lists, before):  # noqa: B905  both have one item per engine
+                if stream.count != first:
+                    last = stream.count - 1
+                    for row in rows:
+                        if pcs[row + place] < 0:
+                            pcs[row + place] = first
+                        pcs[row + place + 1] = last
+                place += 2
+            if number in ending:
+                for tile in ending.pop(number):
+                    self.accesses.end(tile)
+                    self._psum.end(tile)
 
     def _compute(self, op: ComputeOp, name: str) -> None:
-        engine = ENGINE.get(op.engine)
-        if engine is None or op.engine not in op.instruction.ENGINES:
-            raise refuse(op, f"does not run on {op.engine}")
-        if "function" in op.fields:
+        fields = op.fields
+        if "function" in fields:
             table = self.activation.loads.get(self._activations)
             if table is not None:
-                self.streams.plain(
-                    op.engine, bytearray(ActTableLoad(table_select=table).raw), f"{name}-table", op.source
-                )
+                self.streams.plain(op.engine, ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))
             self._activations += 1
-        if op.fields.get("accumulate", 1) is None:
+        if fields.get("accumulate", 1) is None:
             op = self._accumulating(op, name)
-        words = self._encoder.encode(op)
-        self._run(op, op.engine, words, name)
+        self._run(op, op.engine, self._encoder.encode(op), name)
 
     def _accumulating(self, op: ComputeOp, name: str) -> ComputeOp:
         """Return a product that adds or overwrites, as the life of its PSUM tile has it; columns always add."""
@@ -193,27 +161,28 @@ class Program:
         fields = {**op.fields, "accumulate": int(columns or state != "fresh")}
         return ComputeOp(op.instruction, op.engine, op.operands, fields, op.source, op.name)
 
-    def _run(self, op: ComputeOp, engine: str, words: list[bytearray], name: str) -> None:
+    def _run(self, op: ComputeOp, engine: str, plan: Plan, name: str) -> None:
         """Append the words of one operation: the first waits, the last signals."""
-        actor = ENGINE[engine]
-        unit = self.streams.knowledge.count(actor)
-        needs = Needs()
-        written = []
-        for operand, view in op.operands.items():
-            role = op.instruction.OPERANDS[operand].role
-            if role != "write":
-                self._access(view, False, actor, unit, needs)
-            if role != "read":
-                written.append(view)
-        for view in written:
-            self._access(view, True, actor, unit, needs)
-            if view.allocation.space is Space.PSUM:
+        streams, touch, tiles = self.streams, self.accesses.touch, self.accesses.tiles
+        stream = streams.of[engine]
+        actor = stream.actor
+        unit = len(stream.ends)
+        needs: Needs | None = Needs()
+        views = list(op.operands.values())
+        shapes = plan.shapes
+        for number in plan.reads:
+            touch(views[number], shapes[number], False, actor, unit, needs)
+        for number in plan.writes:
+            view = views[number]
+            touch(view, shapes[number], True, actor, unit, needs)
+            if view.allocation.space is _PSUM:
                 self._psum.wrote(view)
-        slot = self.streams.add(engine, words[0], name, op.source, needs)
-        for word in words[1:]:
-            slot = self.streams.plain(engine, word, name, op.source)
-        self.streams.knowledge.unit(actor)
-        slot.unit = unit
+        addresses = _addresses(views, tiles)
+        origin = (name, *op.source)
+        for template in plan.templates:
+            fill(stream.raw, streams.add(engine, template.raw, origin, needs), template, addresses)
+            needs = None
+        streams.complete(engine)
 
     def _matmul(self, op: MatmulOp, name: str) -> None:
         if op.accumulate is None and not moves_bits_of(op, self.chip):
@@ -223,30 +192,32 @@ class Program:
             first = state == "fresh"
         else:
             first = not op.accumulate
+        streams, touch = self.streams, self.accesses.touch
         passes = self._matmuls.encode(op, first)
-        actor = ENGINE["PE"]
-        streams = self.streams
-        unit = streams.knowledge.count(actor)
+        stream = streams.of["PE"]
+        actor, unit, raw = stream.actor, len(stream.ends), stream.raw
         weight_needs, needs = Needs(), Needs()
-        self._access(op.stationary, False, actor, unit, weight_needs)
-        self._access(op.moving, False, actor, unit, needs)
-        self._access(op.dst, True, actor, unit, needs)
+        touch(op.stationary, passes.shapes[0], False, actor, unit, weight_needs)
+        touch(op.moving, passes.shapes[1], False, actor, unit, needs)
+        touch(op.dst, passes.shapes[2], True, actor, unit, needs)
+        addresses = _addresses((op.stationary, op.moving, op.dst), self.accesses.tiles)
         # The array keeps its weights: the same tile, unchanged since, is not loaded again.
         single = passes.per_piece == 1
-        loaded = (op.stationary, bytes(passes.pairs[0][0]), tuple(sorted(weight_needs.data.items())))
+        loaded = (op.stationary, passes.pairs[0][0], sorted(weight_needs.data.items())) if single else None
         again = single and self._loaded == loaded
-        self._loaded = loaded if single else None
-        wanted: Needs | None = needs
-        for weights, matmul in passes.pairs:
+        self._loaded = loaded
+        origin = (name, *op.source)
+        words = []
+        for number, (weights, matmul) in enumerate(passes.pairs):
             if not again:
-                streams.add("PE", weights, name, op.source, weight_needs if wanted else None)
+                place = streams.add("PE", weights.raw, origin, None if number else weight_needs)
+                fill(raw, place, weights, addresses)
                 again = single
-            slot = streams.add("PE", matmul, name, op.source, wanted)
-            wanted = None
-        streams.knowledge.unit(actor)
-        slot.unit = unit
-        self._psum.wrote(op.dst)
-        self._psum.group(op.dst, first, passes.last)
+            place = streams.add("PE", matmul.raw, origin, None if number else needs)
+            fill(raw, place, matmul, addresses)
+            words.append(place)
+        streams.complete("PE")
+        self._psum.completed(op.dst, first, tuple(words[passes.per_piece - 1 :: passes.per_piece]))
 
     def _clear(self, dst: View, source: Source, name: str) -> None:
         """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
@@ -279,52 +250,60 @@ class Program:
         for view in (op.src, op.dst):
             if view.allocation.space is Space.PSUM:
                 raise refuse(op, f"touches {view.allocation.name} in PSUM, which DMA does not reach")
-        places = self.places
-        made = self._transfers.encode(op, self.variables.side(op.src, places), self.variables.side(op.dst, places))
-        listed = not isinstance(made[0], bytearray)
-        use = self.streams.queue(self._queue_facts(op, listed))
-        facts = use.facts
-        if listed:
-            words = [bytearray(PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw)]
-            semaphore = use.semaphore(use.transfers)[0]
-            block = cast(list[Descriptor], made)
-            self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
-            use.blocks += 1
-        else:
-            words = cast(list[bytearray], made)
+        places, streams = self.places, self.streams
+        how = self._transfers.encode(op)
+        src, dst = self.variables.side(op.src, places), self.variables.side(op.dst, places)
+        listed = how.direct is None
+        use = streams.queue(self._queue_facts(op, listed))
+        facts, actor = use.facts, use.actor
+        stream = streams.of[facts.engine]
         # Units of a queue are its transfers; an operation's last stands for all, since they complete in order.
-        unit = use.transfers + len(words) - 1
-        needs = Needs()
-        self._access(op.src, False, use.actor, unit, needs)
-        self._access(op.dst, True, use.actor, unit, needs)
-        for number, word in enumerate(words):
-            if not listed:
-                word[_SEMAPHORE] = use.semaphore(use.transfers)[0]
-            self.streams.add(facts.engine, word, name, op.source, needs if number == 0 else None, use.actor)
-            self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
+        count = 1 if how.direct is None else len(how.direct)
+        unit = use.transfers + count - 1
+        needs: Needs | None = Needs()
+        self.accesses.touch(op.src, how.src, False, actor, unit, needs)
+        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs)
+        origin = (name, *op.source)
+        if how.direct is None:
+            word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
+            self._block(use, descriptors(op, how.way, src, dst), name)
+            streams.add(facts.engine, word, origin, needs, actor)
+            streams.knowledge.unit(stream.actor, actor)
             use.transfers += 1
-        self.transfers += len(words)
+        for direct in how.direct or ():
+            place = streams.add(facts.engine, direct.raw, origin, needs, actor)
+            fill_direct(stream.raw, place, direct, src, dst, use.semaphore(use.transfers)[0])
+            streams.knowledge.unit(stream.actor, actor)
+            use.transfers += 1
+            needs = None
+        self.transfers += count
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _block(self, use: QueueUse, block: list[Descriptor], name: str) -> None:
+        """Write the descriptors of the next listed transfer of a queue."""
+        facts = use.facts
+        semaphore = use.semaphore(use.transfers)[0]
+        self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
+        use.blocks += 1
 
     def _indirect(self, op: IndirectDmaOp, name: str) -> None:
         """Emit a copy by index: the engine reads the indices, its queue moves the data."""
         src, dst = (self.variables.side(view, self.places) for view in (op.src, op.dst))
-        words = indirect_words(op, src, dst, self._engine_places[op.index.allocation.id])
+        words = indirect_words(op, src, dst, self.tiles.place(op.index.allocation))
         use = self.streams.queue(self.chip.direct.get(op.engine or self._choose(op), INDIRECT))
         actor = ENGINE[use.facts.engine]
         unit, last = self.streams.knowledge.count(actor), use.transfers + len(words) - 1
         needs = Needs()
-        self._access(op.index, False, actor, unit, needs)
-        self._access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
-        self._access(whole(op.dst) if op.scatter else op.dst, True, use.actor, last, needs)
+        self.accesses.access(op.index, False, actor, unit, needs)
+        self.accesses.access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
+        self.accesses.access(whole(op.dst) if op.scatter else op.dst, True, use.actor, last, needs)
         for number, word in enumerate(words):
             word[_INDIRECT_SEMAPHORE] = use.semaphore(use.transfers)[0]
             wanted = needs if number == 0 else None
-            slot = self.streams.add(use.facts.engine, word, name, op.source, wanted, use.actor)
+            self.streams.add(use.facts.engine, word, (name, *op.source), wanted, use.actor)
             self.streams.knowledge.unit(actor, use.actor)
             use.transfers += 1
-        slot.unit = unit
-        self.streams.knowledge.unit(actor)
+        self.streams.complete(use.facts.engine)
         self.transfers += len(words)
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
 
@@ -335,15 +314,13 @@ class Program:
         block = combined(op, sources, self.variables.side(op.dst, places))
         use = self.streams.queue(self.chip.listed["Pool"])
         facts = use.facts
-        semaphore = use.semaphore(use.transfers)[0]
-        self.writer.dma_block(facts.name, use.blocks, facts.engine, block, semaphore=semaphore, comment=name)
-        word = bytearray(PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw)
-        use.blocks += 1
+        word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
+        self._block(use, block, name)
         needs = Needs()
         for view in op.srcs:
-            self._access(view, False, use.actor, use.transfers, needs)
-        self._access(op.dst, True, use.actor, use.transfers, needs)
-        self.streams.add(facts.engine, word, name, op.source, needs, use.actor)
+            self.accesses.access(view, False, use.actor, use.transfers, needs)
+        self.accesses.access(op.dst, True, use.actor, use.transfers, needs)
+        self.streams.add(facts.engine, word, (name, *op.source), needs, use.actor)
         self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
         use.transfers += 1
         self.transfers += 1
@@ -378,5 +355,10 @@ class Program:
         self._loaded = None
 
 
-_SEMAPHORE = 13
-_INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
+def _addresses(views: Sequence[View], tiles: dict[int, TileState]) -> list[int]:
+    """Return the engine address of the first element of each view."""
+    found = []
+    for view in views:
+        tile = tiles[view.allocation.id]
+        found.append(tile.address + view.partition * tile.stride + view.offset)
+    return found

@@ -1,40 +1,63 @@
-"""The five instruction streams: words in order, waits attached, progress counted, header bytes filled in at the end."""
+"""The five instruction streams: words in order, waits noted, progress counted, header bytes filled in at the end."""
 
 from __future__ import annotations
 
-import struct
+from array import array
 from collections.abc import Iterable
+
+import numpy as np
 
 from formats.isa import ENGINES, EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
 from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
 from neurontools.builder.knowledge import Knowledge
-from neurontools.trace import Source
 
-__all__ = ["ENGINE", "QueueUse", "Slot", "Streams"]
+__all__ = ["ENGINE", "Origin", "QueueUse", "Stream", "Streams"]
 
 ENGINE: dict[str, int] = {name: index for index, name in enumerate(ENGINES)}
+
+Origin = tuple[str, str, int]
+"""Name of an operation, and the kernel file and line that it stands in."""
 
 # Engines whose read of their own result real files order by a wait on their own semaphore; the others leave it to
 # program order, since words complete in order. Source: isa.md 11 (hazards).
 _GUARDED = frozenset({ENGINE["DVE"]})
 
-_SYNC = struct.Struct("<BBBBI")
-_SECOND = struct.Struct("<BBBBI")
+_WORD = 64
+_EVENT, _NOP = EventSemaphore().raw, Nop().raw
+# Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
+_FIRST, _SECOND = 4, 32
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
-_NOWHERE: Source = ("", 0)
+_ANYWHERE: Origin = ("end", "", 0)
 
 
-class Slot:
-    """One word of a stream; waits name an actor's unit, numbers follow once everything is known."""
+class Stream:
+    """Words of one engine: their bytes, and where each 64 of them come from.
 
-    __slots__ = ("name", "raw", "second", "source", "unit", "wait")
+    `count` is the number of words, `last` the first byte of the last one. Waits name an actor's unit; numbers follow
+    once everything is known.
+    """
 
-    def __init__(self, raw: bytearray, name: str, source: Source) -> None:
-        self.raw, self.name, self.source = raw, name, source
-        self.wait: tuple[int, int] | None = None
-        self.second: tuple[int, int] | None = None
-        self.unit = -1
+    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw")
+
+    def __init__(self, actor: int) -> None:
+        self.actor = actor
+        self.raw = bytearray()
+        self.origins: list[Origin | None] = []
+        self.count = self.last = 0
+        self.conditions = array("q")    # place in `raw`, actor, unit
+        self.ends = array("q")          # by unit of this engine: first byte of the word that completes it
+        self.awaited = bytearray()      # by unit of this engine: whether anybody waits for it
+
+    def append(self, raw: bytes, origin: Origin | None = None) -> int:
+        """Append a word that waits for nothing; return its place in `raw`."""
+        place = self.last = len(self.raw)
+        self.raw += raw
+        self.count += 1
+        self.origins.append(origin)
+        for _ in range(_WORD, len(raw), _WORD):
+            self.origins.append(origin)
+        return place
 
 
 class QueueUse:
@@ -65,105 +88,131 @@ class Streams:
 
     def __init__(self, chip: Chip) -> None:
         self.knowledge = Knowledge()
-        self.slots: dict[str, list[Slot]] = {engine: [] for engine in ENGINES}
+        self.of: dict[str, Stream] = {engine: Stream(actor) for engine, actor in ENGINE.items()}
         self.queues: dict[str, QueueUse] = {}
         self.counted: dict[int, int] = {}  # actors of semaphores that rise by 16 per unit
-        self._awaited: list[set[int]] = [set() for _ in ENGINES]
+        # Conditions, words that hold nothing else, and words in front of the program.
+        self.waits = self.wait_words = self.prelude = 0
+        self._by_actor = list(self.of.values())
         self._queue_of: dict[int, QueueUse] = {}
         self.after: list[tuple[int, int]] = []  # what the next word added waits for besides its own needs
-        for engine in ENGINES:
-            self.plain(engine, bytearray(SetOrderingMode().raw))
+        for stream in self._by_actor:
+            stream.append(SetOrderingMode().raw)
             if chip.marker:
-                self.plain(engine, bytearray(OpcodeCC().raw))
+                stream.append(OpcodeCC().raw)
+            self.prelude += stream.count
 
     def queue(self, facts: QueueFacts) -> QueueUse:
         """Return this program's use of a queue."""
         use = self.queues.get(facts.name)
         if use is None:
-            use = self.queues[facts.name] = QueueUse(facts, self._new_actor())
+            use = self.queues[facts.name] = QueueUse(facts, self.knowledge.actor())
             self._queue_of[use.actor] = use
         return use
 
     def counter(self, semaphore: int) -> int:
         """Return a new actor whose units each raise `semaphore` by 16."""
-        actor = self._new_actor()
+        actor = self.knowledge.actor()
         self.counted[actor] = semaphore
         return actor
 
-    def _new_actor(self) -> int:
-        return len(ENGINES) + len(self._queue_of) + len(self.counted)
+    def plain(self, engine: str, raw: bytes, origin: Origin) -> int:
+        """Append a word that waits for nothing; return its place in the stream."""
+        return self.of[engine].append(raw, origin)
 
-    def plain(self, engine: str, raw: bytearray, name: str = "", source: Source = _NOWHERE) -> Slot:
-        """Append a word that waits for nothing."""
-        slot = Slot(raw, name, source)
-        self.slots[engine].append(slot)
-        return slot
+    def add(self, engine: str, raw: bytes, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
+        """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts.
 
-    def add(self, engine: str, raw: bytearray, name: str, source: Source, needs: Needs | None, queue: int = -1) -> Slot:
-        """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts."""
+        Return the place of the word in the stream.
+        """
+        stream = self.of[engine]
         if needs is None or not (needs.data or needs.order or self.after):
-            return self.plain(engine, raw, name, source)
-        own = ENGINE[engine]
-        wanted: dict[int, int] = {}
+            return stream.append(raw, origin)
+        wanted = self._missing(stream.actor, needs, queue)
+        if not wanted:
+            return stream.append(raw, origin)
+        missing = list(wanted.items()) if len(wanted) == 1 else self.knowledge.essential(wanted)
+        if len(missing) > 1:
+            name, file, line = origin
+            for number in range(0, len(missing) - 1, 2):
+                stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
+                self._wait(stream, missing[number : min(number + 2, len(missing) - 1)])
+                self.wait_words += 1
+        place = stream.append(raw, origin)
+        self._wait(stream, missing[-1:])
+        return place
+
+    def complete(self, engine: str) -> None:
+        """Let the last word of an engine complete the next unit of it."""
+        stream = self.of[engine]
+        stream.ends.append(stream.last)
+        stream.awaited.append(0)
+        self.knowledge.unit(stream.actor, stream.actor)
+
+    def _missing(self, own: int, needs: Needs, queue: int) -> dict[int, int]:
+        """Return the last unit of each actor that a word has to wait for and its engine does not know."""
+        known = self.knowledge.known[own]
+        ignored = own if queue < 0 and own not in _GUARDED else -1
+        wanted = {}
+        for actor, unit in needs.data.items():
+            if known[actor] < unit and actor != ignored:
+                wanted[actor] = unit
         if self.after:
             for actor, unit in self.after:
-                if actor != own or queue >= 0 or own in _GUARDED:
+                if known[actor] < unit and actor != ignored:
                     wanted[actor] = max(unit, wanted.get(actor, -1))
             self.after.clear()
-        for actor, unit in needs.data.items():
-            if actor != own or queue >= 0 or own in _GUARDED:
-                wanted[actor] = max(unit, wanted.get(actor, -1))
+        # Transfers on one queue complete in order, and so do the words of one engine.
+        itself = queue if queue >= 0 else own
         for actor, unit in needs.order.items():
-            # Transfers on one queue complete in order, and so do the words of one engine.
-            if actor != (queue if queue >= 0 else own) and wanted.get(actor, -1) < unit:
+            if known[actor] < unit and actor != itself and wanted.get(actor, -1) < unit:
                 wanted[actor] = unit
-        missing = self.knowledge.unknown(own, wanted.items())
-        if not missing:
-            return self.plain(engine, raw, name, source)
-        self._learn(own, missing)
-        extra = missing[:-1]
-        for number in range(0, len(extra), 2):
-            slot = self.plain(engine, bytearray(EventSemaphore().raw), f"{name}-wait-{number // 2}", source)
-            slot.wait = extra[number]
-            slot.second = extra[number + 1] if number + 1 < len(extra) else None
-        slot = self.plain(engine, raw, name, source)
-        slot.wait = missing[-1]
-        return slot
+        return wanted
 
-    def _learn(self, engine: int, waits: Iterable[tuple[int, int]]) -> None:
-        for actor, unit in waits:
-            self.knowledge.wait(engine, actor, unit)
+    def _wait(self, stream: Stream, pairs: Iterable[tuple[int, int]]) -> None:
+        """Let the last word of a stream wait for one unit or two."""
+        place = stream.last + _FIRST
+        for actor, unit in pairs:
+            self.knowledge.wait(stream.actor, actor, unit)
             if actor < len(ENGINES):
-                self._awaited[actor].add(unit)
+                self._by_actor[actor].awaited[unit] = 1
+            note = stream.conditions.append
+            note(place)
+            note(actor)
+            note(unit)
+            self.waits += 1
+            place += _SECOND - _FIRST
 
     def finish(self) -> None:
         """Let the program end only after every transfer: wait on Pool for those nobody waited for."""
+        before = self.of["Pool"].count
         self._await("Pool", [
             pair
             for pair in self._last_transfers()
-            if not any(self.knowledge.knows(engine, *pair) for engine in range(len(ENGINES)))
-        ], "end", _NOWHERE)
+            if not any(known[pair[0]] >= pair[1] for known in self.knowledge.known)
+        ], _ANYWHERE)
+        self.wait_words += self.of["Pool"].count - before
 
-    def await_transfers(self, engine: str, name: str, source: Source) -> None:
+    def await_transfers(self, engine: str, origin: Origin) -> None:
         """Make an engine wait until every transfer so far is complete."""
-        self._await(engine, self._last_transfers(), name, source)
+        self._await(engine, self._last_transfers(), origin)
 
     def _last_transfers(self) -> list[tuple[int, int]]:
         last = [(actor, self.knowledge.count(actor) - 1) for actor in (*self._queue_of, *self.counted)]
         return [pair for pair in last if pair[1] >= 0]
 
-    def _await(self, engine: str, wanted: list[tuple[int, int]], name: str, source: Source) -> None:
-        missing = self.knowledge.unknown(ENGINE[engine], wanted)
-        self._learn(ENGINE[engine], missing)
+    def _await(self, engine: str, wanted: list[tuple[int, int]], origin: Origin) -> None:
+        stream = self.of[engine]
+        known = self.knowledge.known[stream.actor]
+        missing = self.knowledge.essential({actor: unit for actor, unit in wanted if known[actor] < unit})
         for number in range(0, len(missing), 2):
-            pair = missing[number : number + 2]
-            slot = self.plain(engine, bytearray((Nop() if len(pair) == 1 else EventSemaphore()).raw), name, source)
-            slot.wait = pair[0]
-            slot.second = pair[1] if len(pair) > 1 else None
+            pairs = missing[number : number + 2]
+            stream.append(_NOP if len(pairs) == 1 else _EVENT, origin)
+            self._wait(stream, pairs)
 
     def counts(self) -> list[int]:
         """Return the number of units that each actor has so far, by actor."""
-        return [self.knowledge.count(actor) for actor in range(self._new_actor())]
+        return self.knowledge.counts()
 
     def raised_since(self, before: list[int]) -> dict[int, tuple[int, int]]:
         """Return the semaphores that units since `before` raise, each with its value then and now.
@@ -172,12 +221,11 @@ class Streams:
         meet before more is appended.
         """
         changed = {}
-        for actor in range(self._new_actor()):
+        for actor, last in enumerate(self.counts()):
             first = before[actor] if actor < len(before) else 0
-            last = self.knowledge.count(actor)
             if actor < len(ENGINES):
-                awaited = self._awaited[actor]
-                changed[PROGRESS[ENGINES[actor]]] = (sum(u < first for u in awaited), sum(u < last for u in awaited))
+                awaited = self._by_actor[actor].awaited
+                changed[PROGRESS[ENGINES[actor]]] = awaited.count(1, 0, first), awaited.count(1)
             elif actor in self.counted:
                 changed[self.counted[actor]] = 16 * first, 16 * last
             else:
@@ -188,27 +236,32 @@ class Streams:
 
     def seal(self) -> None:
         """Write waits and signals into the words."""
-        ranks: list[dict[int, int]] = [
-            {unit: rank + 1 for rank, unit in enumerate(sorted(units))} for units in self._awaited
-        ]
-        for engine, slots in self.slots.items():
-            own = ranks[ENGINE[engine]]
-            progress = PROGRESS[engine]
-            for slot in slots:
-                signals = slot.unit in own
-                if slot.wait is not None:
-                    index, value = self._number(slot.wait, ranks)
-                    _SYNC.pack_into(slot.raw, 4, _GE, index, _INC if signals else 0, progress if signals else 0, value)
-                    if slot.second is not None:
-                        index, value = self._number(slot.second, ranks)
-                        _SECOND.pack_into(slot.raw, 32, _GE, index, 0, 0, value)
-                elif signals:
-                    _SYNC.pack_into(slot.raw, 4, 0, 0, _INC, progress, 0)
+        awaited = [np.frombuffer(stream.awaited, np.bool_) for stream in self._by_actor]
+        ranks = [np.cumsum(one, dtype=np.int64) for one in awaited]
+        for engine, stream in self.of.items():
+            raw = np.frombuffer(stream.raw, np.uint8)
+            places, actors, units = np.frombuffer(stream.conditions, np.int64).reshape(-1, 3).T
+            for actor in np.unique(actors).tolist():
+                chosen = actors == actor
+                self._conditions(raw, places[chosen], actor, units[chosen], ranks)
+            signals = np.frombuffer(stream.ends, np.int64)[awaited[stream.actor]] + _FIRST
+            silent = raw[signals] == 0
+            for number, value in enumerate((0, 0, _INC, PROGRESS[engine], 0, 0, 0, 0)):
+                raw[(signals if number in (2, 3) else signals[silent]) + number] = value
 
-    def _number(self, wait: tuple[int, int], ranks: list[dict[int, int]]) -> tuple[int, int]:
-        actor, unit = wait
+    def _conditions(self, raw: np.ndarray, places: np.ndarray, actor: int, units: np.ndarray,
+                    ranks: list[np.ndarray]) -> None:  # fmt: skip
+        """Write the conditions that name units of one actor."""
         if actor < len(ENGINES):
-            return PROGRESS[ENGINES[actor]], ranks[actor][unit]
-        if actor in self.counted:
-            return self.counted[actor], 16 * (unit + 1)
-        return self._queue_of[actor].semaphore(unit)
+            indices, values = PROGRESS[ENGINES[actor]], ranks[actor][units]
+        elif actor in self.counted:
+            indices, values = self.counted[actor], 16 * (units + 1)
+        else:
+            semaphores = np.array(self._queue_of[actor].facts.semaphores)
+            rings = len(semaphores)
+            indices, values = semaphores[units % rings], rings * (units // rings + 1)
+        raw[places] = _GE
+        raw[places + 1] = indices
+        raw[places + 2] = raw[places + 3] = 0
+        for number in range(4):
+            raw[places + 4 + number] = values >> 8 * number & 0xFF

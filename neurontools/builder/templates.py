@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
@@ -12,10 +12,10 @@ _ADDRESS = struct.Struct("<I").pack_into
 
 
 class Spot(NamedTuple):
-    """An address in a word: where it stands, of which operand, how many bytes behind the operand's first element."""
+    """An address in a word: where it stands, the number of its operand, how many bytes behind the first element."""
 
     offset: int
-    operand: str
+    operand: int
     delta: int
 
 
@@ -26,9 +26,7 @@ class Template(NamedTuple):
     spots: tuple[Spot, ...]
 
 
-def fill(template: Template, addresses: Mapping[str, int]) -> bytearray:
-    """Return the word with the engine addresses of its operands put in."""
-    word = bytearray(template.raw)
+def fill(stream: bytearray, place: int, template: Template, addresses: Sequence[int]) -> None:
+    """Put the engine addresses of its operands into the word that begins at byte `place`."""
     for offset, operand, delta in template.spots:
-        _ADDRESS(word, offset, addresses[operand] + delta)
-    return word
+        _ADDRESS(stream, place + offset, addresses[operand] + delta)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
 from formats.isa import ENGINES, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
+from neurontools.builder.errors import AllocationError
+from neurontools.builder.reorder import filled_late, moved_forward
+from neurontools.builder.rewritten import apart
 from neurontools.trace import (
     Allocation,
     LoopEndOp,
@@ -30,15 +34,11 @@ class Tiles(NamedTuple):
     places: dict[int, tuple[int, int]]
     groups: dict[int, int]
 
-    def engine_places(self) -> dict[int, Place]:
-        """Return the engine address of every tile."""
-        found = {}
-        for life in self.lives:
-            partition, byte = self.places[life.allocation.id]
-            psum = life.allocation.space is Space.PSUM
-            base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if psum else (0, SBUF_PARTITION_STRIDE)
-            found[life.allocation.id] = Place(base + partition * stride + byte, stride)
-        return found
+    def place(self, tile: Allocation) -> Place:
+        """Return where the engines find a tile."""
+        partition, byte = self.places[tile.id]
+        base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if tile.space is Space.PSUM else (0, SBUF_PARTITION_STRIDE)
+        return Place(base + partition * stride + byte, stride)
 
     def top(self, space: Space) -> int:
         """Return the byte behind the highest one in use, 0 for none."""
@@ -55,13 +55,15 @@ def lives_of(trace: Trace) -> list[Life]:
     """Return every tile that an operation touches, with its first and last operation."""
     first: dict[int, tuple[Allocation, int, Source]] = {}
     last: dict[int, int] = {}
+    hbm = Space.HBM
     for number, op in enumerate(trace.ops):
         for view in views_of(op):
             allocation = view.allocation
-            if allocation.space is not Space.HBM:
-                if allocation.id not in first:
-                    first[allocation.id] = allocation, number, op.source
-                last[allocation.id] = number
+            if allocation.space is not hbm:
+                tile = allocation.id
+                if tile not in last:
+                    first[tile] = allocation, number, op.source
+                last[tile] = number
     lives = [Life(tile, start, last[tile.id], source) for tile, start, source in first.values()]
     for begin, end in loops_of(trace):
         # The next turn finds what an earlier one left in tiles that are older than the loop.
@@ -84,33 +86,61 @@ def loops_of(trace: Trace) -> list[tuple[int, int]]:
     return found
 
 
-def place_tiles(trace: Trace, chip: Chip) -> Tiles:
-    """Return the tiles of a program with their places.
+def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
+    """Return a program and its tiles with their places; a program that fits is the one given.
 
-    Raises AllocationError when they do not fit.
+    Where it does not, tiles that it fills anew are taken apart and constants filled in late; where that is not enough,
+    reads move forward.
+    Raises AllocationError, for the program as the kernel has it, when neither helps.
     """
     lives = lives_of(trace)
-    return Tiles(lives, allocate(lives, chip), groups_of(lives))
+    try:
+        places = allocate(lives, chip)
+    except AllocationError:
+        changed = _made_to_fit(trace, lives, chip)
+        if changed is None:
+            raise
+        trace, places = changed
+        lives = lives_of(trace)
+    return trace, Tiles(lives, places, groups_of(lives))
 
 
-def tile_map(tiles: Tiles, words: Mapping[int, Sequence[int]]) -> bytes:
+def _made_to_fit(trace: Trace, lives: list[Life], chip: Chip) -> tuple[Trace, dict[int, tuple[int, int]]] | None:
+    trace = apart(trace, lives) or trace
+    trace = filled_late(trace, lives_of(trace))
+    lives = lives_of(trace)
+    try:
+        return trace, allocate(lives, chip)
+    except AllocationError:
+        pass  # less is wanted than before, and still too much
+    return moved_forward(trace, lives, chip)
+
+
+def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
     """Return member `tiles.json`, the debugger's map of names to places.
 
-    `words` are first and last pc of each engine that touches a tile, -1 for the others.
+    `words` has a row per tile: first and last pc of each engine that touches it, -1 for the others.
 
     The format is described in `emulator.session.tiles`.
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    nowhere = [-1] * (2 * len(ENGINES))
+    kinds: dict[Any, str] = {}  # what tiles of one kind have in common
     text = bytearray(b"[")
-    for life in tiles.lives:
+    for number, life in enumerate(tiles.lives):
         one = life.allocation
         partition, byte = tiles.places[one.id]
-        spans = words.get(one.id, nowhere)
-        row = encode({"name": one.name, "space": one.space.name, "partition": partition, "partitions": one.partitions,
-                     "offset": byte, "shape": list(one.shape), "dtype": one.dtype.numpy_name,
-                     "pcs": {engine: spans[2 * place : 2 * place + 2] for place, engine in enumerate(ENGINES)
-                             if spans[2 * place] >= 0}})
-        text += (b"," if len(text) > 1 else b"") + row.encode()
+        key = one.shape, one.dtype
+        kind = kinds.get(key)
+        if kind is None:
+            kind = kinds[key] = f'"shape":{encode(list(one.shape))},"dtype":"{one.dtype.numpy_name}"'
+        at = 2 * len(ENGINES) * number
+        pcs = ",".join([
+            f'"{engine}":[{words[place]},{words[place + 1]}]' for engine, place in zip(ENGINES, count(at, 2))
+            if words[place] >= 0
+        ])
+        row = (f'{{"name":{encode(one.name)},"space":"{one.space.name}","partition":{partition},'
+               f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}}}')  # fmt: skip
+        text += b"," if number else b""
+        text += row.encode()
     text += b"]"
     return bytes(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from neurontools.trace import (
     ComputeOp,
     DmaComputeOp,
@@ -9,39 +11,55 @@ from neurontools.trace import (
     IndirectDmaOp,
     LoopEndOp,
     LoopOp,
+    MatmulOp,
+    SendRecvOp,
     Space,
     Trace,
+    View,
     views_of,
 )
 
-__all__ = ["functions_of", "hbm_used", "hbm_written", "loop_edges"]
+__all__ = ["Facts", "facts_of"]
 
 _COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
 
 
-def functions_of(trace: Trace) -> list[str]:
-    """Return the function of every activation, in program order."""
-    return [str(op.fields["function"]) for op in trace.ops if isinstance(op, ComputeOp) and "function" in op.fields]
+class Facts(NamedTuple):
+    """Facts of a trace, each in program order.
+
+    `functions` has the function of every activation; `edges` the numbers, among those, of the first activation in each
+    loop and of the first behind it. HBM allocations go by id: `used` by any operation, `written` by transfers, since
+    nothing else writes any. `landings` are where exchanged tiles arrive; `engines` those that compute.
+    """
+
+    functions: list[str]
+    edges: frozenset[int]
+    used: frozenset[int]
+    written: frozenset[int]
+    landings: list[View]
+    engines: frozenset[str]
 
 
-def loop_edges(trace: Trace) -> frozenset[int]:
-    """Return the numbers of the first activation in each loop and of the first behind it, in program order."""
-    edges, count = set(), 0
+def facts_of(trace: Trace) -> Facts:
+    """Return the facts of a trace."""
+    functions: list[str] = []
+    landings: list[View] = []
+    edges, used, written, engines = set(), set(), set(), set()
     for op in trace.ops:
         if isinstance(op, ComputeOp):
-            count += "function" in op.fields
+            engines.add(op.engine)
+            if "function" in op.fields:
+                functions.append(str(op.fields["function"]))
+            continue
+        if isinstance(op, MatmulOp):
+            continue
+        if isinstance(op, _COPIES):
+            written.add(op.dst.allocation.id)
+        elif isinstance(op, SendRecvOp):
+            landings.append(op.dst)
         elif isinstance(op, LoopOp | LoopEndOp):
-            edges.add(count)
-    return frozenset(edges)
-
-
-def hbm_used(trace: Trace) -> frozenset[int]:
-    """Return the ids of the HBM allocations that any operation touches."""
-    return frozenset(
-        view.allocation.id for op in trace.ops for view in views_of(op) if view.allocation.space is Space.HBM
-    )
-
-
-def hbm_written(trace: Trace) -> frozenset[int]:
-    """Return the ids of the allocations that transfers write; of HBM nothing else writes any."""
-    return frozenset(op.dst.allocation.id for op in trace.ops if isinstance(op, _COPIES))
+            edges.add(len(functions))
+        for view in views_of(op):
+            if view.allocation.space is Space.HBM:
+                used.add(view.allocation.id)
+    return Facts(functions, frozenset(edges), frozenset(used), frozenset(written), landings, frozenset(engines))

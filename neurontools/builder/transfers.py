@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 from formats.dtypes import Dtype
 from formats.isa import SBUF_PARTITION_STRIDE, DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.neff.transfers import Descriptor
+from neurontools.builder.areas import Shape, shape_of
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
 from neurontools.trace import DmaOp, Space, View
 
-__all__ = ["Side", "TransferEncoder", "Walk", "descriptors", "dtype_name", "variable_code", "walk"]
+__all__ = ["Direct", "Side", "Transfer", "TransferEncoder", "Walk", "descriptors", "dtype_name", "fill_direct",
+           "variable_code", "walk"]  # fmt: skip
 
 _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
+_SEMAPHORE = 13
 _pack = struct.Struct("<II").pack_into
 _MOST_RUN = (1 << 16) - 1
 _MOST_COUNT = (1 << 16) - 1
@@ -48,7 +51,7 @@ class Walk(NamedTuple):
     dst: Dims
 
 
-class _Direct(NamedTuple):
+class Direct(NamedTuple):
     """A direct word without addresses, and how far behind the start of each side it begins."""
 
     raw: bytes
@@ -56,37 +59,49 @@ class _Direct(NamedTuple):
     dst_delta: int
 
 
+class Transfer(NamedTuple):
+    """What copies of one shape share: the walk, direct words unless a list is shorter, and the bytes of both sides."""
+
+    way: Walk
+    direct: list[Direct] | None
+    src: Shape
+    dst: Shape
+
+
 class TransferEncoder:
     """Encode the copies of one program; copies of one shape share their work."""
 
     def __init__(self, direct: bool) -> None:
         self.direct = direct
-        self._known: dict[Any, tuple[Walk, list[_Direct] | None]] = {}
+        self._known: dict[Any, Transfer] = {}
 
-    def encode(self, op: DmaOp, src: Side, dst: Side) -> list[bytearray] | list[Descriptor]:
-        """Return direct words, without semaphore, or the descriptors of a listed transfer.
+    def encode(self, op: DmaOp) -> Transfer:
+        """Return how a copy is carried out, by direct words or, with `descriptors`, by a list.
 
         Raises BuildError, with the kernel line, for views that no transfer can pair.
         """
-        key = (op.transpose, *_shape(op.src), *_shape(op.dst))
+        src, dst = op.src, op.dst
+        key = (
+            op.transpose, src.allocation.space, src.dtype, src.partitions, src.dims, dst.allocation.space, dst.dtype,
+            dst.partitions, dst.dims,
+        )  # fmt: skip
         known = self._known.get(key)
         if known is None:
             way = walk(op)
-            known = self._known[key] = way, _direct_templates(op, way) if self.direct else None
-        way, direct = known
-        if direct is None:
-            return descriptors(op, way, src, dst)
-        words = []
-        for template in direct:
-            word = bytearray(template.raw)
-            _pack(word, _SRC, src.offset + template.src_delta, src.code)
-            _pack(word, _DST, dst.offset + template.dst_delta, dst.code)
-            words.append(word)
-        return words
+            known = self._known[key] = Transfer(
+                way,
+                _direct_templates(op, way) if self.direct else None,
+                shape_of(src.dims, src.dtype.size),
+                shape_of(dst.dims, dst.dtype.size),
+            )
+        return known
 
 
-def _shape(view: View) -> tuple[object, ...]:
-    return view.allocation.space, view.dtype, view.partitions, view.dims
+def fill_direct(stream: bytearray, place: int, word: Direct, src: Side, dst: Side, semaphore: int) -> None:
+    """Put addresses and semaphore into the direct word that begins at byte `place`."""
+    _pack(stream, place + _SRC, src.offset + word.src_delta, src.code)
+    _pack(stream, place + _DST, dst.offset + word.dst_delta, dst.code)
+    stream[place + _SEMAPHORE] = semaphore
 
 
 def _dims(view: View) -> Dims:
@@ -131,7 +146,7 @@ def walk(op: DmaOp) -> Walk:
     return Walk(run, src, dst)
 
 
-def _direct_templates(op: DmaOp, way: Walk) -> list[_Direct] | None:
+def _direct_templates(op: DmaOp, way: Walk) -> list[Direct] | None:
     """Return the direct words of a copy, without addresses; None where too many would be needed."""
     if op.transpose:
         return None
@@ -149,7 +164,7 @@ def _direct_templates(op: DmaOp, way: Walk) -> list[_Direct] | None:
             dst_element_size=way.run * op.dst.dtype.size,
             dst_dtype=op.dst.dtype,
         )
-        words.append(_Direct(word.raw, piece.offsets[0], piece.offsets[1]))
+        words.append(Direct(word.raw, piece.offsets[0], piece.offsets[1]))
     return words
 
 

@@ -4,7 +4,7 @@
 id), built into a NEFF and executed by the emulator; nothing here computes.
 """
 
-from neurontools.nki import collectives, dtype, errors, isa, language, tensor, typing
+from neurontools.nki import collectives, dtype, errors, isa, language, simulator, tensor, typing
 from neurontools.nki.alias import install, uninstall
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.kernel import Kernel, cpu_simulate, jit, simulate
@@ -21,6 +21,7 @@ __all__ = [
     "jit",
     "language",
     "simulate",
+    "simulator",
     "tensor",
     "typing",
     "uninstall",

@@ -1,4 +1,8 @@
-"""Make `import nki` find this package: every `nki.x` is the very module `neurontools.nki.x`."""
+"""Make `import nki` find this package: every `nki.x` is the very module `neurontools.nki.x`.
+
+So are `neuronxcc.nki.x` of the first generation, and `nki_cpu_simulator.nki.x`, the name that nki-library's simulation
+mode imports (nki.md 4.1).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ __all__ = ["install", "uninstall"]
 
 ALIAS = "nki"
 REAL = "neurontools.nki"
-PACKAGES = {ALIAS: REAL, "neuronxcc": "neurontools.neuronxcc"}
+CPU_SIMULATOR = "nki_cpu_simulator"
+PACKAGES = {ALIAS: REAL, "neuronxcc": "neurontools.neuronxcc", CPU_SIMULATOR: f"{REAL}.cpu_simulator"}
 
 
 class _AliasLoader(Loader):
@@ -45,6 +50,11 @@ class AliasFinder(MetaPathFinder):
         if package not in PACKAGES:
             return None
         real = f"{PACKAGES[package]}.{rest}" if rest else PACKAGES[package]
+        if package == CPU_SIMULATOR and rest:
+            inner, _, rest = rest.partition(".")
+            if inner != ALIAS:
+                return None
+            real = f"{REAL}.{rest}" if rest else REAL
         if real not in sys.modules and importlib.util.find_spec(real) is None:
             return None
         return ModuleSpec(fullname, _AliasLoader(real), is_package=fullname in PACKAGES)
@@ -84,5 +94,5 @@ def uninstall() -> None:
     """Undo `install`: forget the alias and its modules."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
-        for name in [one for one in sys.modules if one == ALIAS or one.startswith(ALIAS + ".")]:
+        for name in [one for one in sys.modules if one.partition(".")[0] in PACKAGES]:
             del sys.modules[name]

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formats.errors import FormatError
-from neurontools.nki.dtype import DType, dtype_of
-from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.dtype import DType, dtype_of, is_packed
+from neurontools.nki.errors import NkiValidationError, UnsupportedError
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer
 
-__all__ = ["Arguments", "Input", "framework_of", "from_numpy", "map_structure", "to_numpy"]
+__all__ = ["Arguments", "Input", "framework_of", "from_numpy", "map_structure", "to_numpy", "write_back"]
 
 
 class Input(NamedTuple):
@@ -42,10 +42,16 @@ def framework_of(value: Any) -> str | None:
 
 def to_numpy(value: Any) -> np.ndarray[Any, Any]:
     """Return the values of an array as NumPy sees them, without a copy where that is possible."""
-    if framework_of(value) != "torch":
-        return np.asarray(value)
+    framework = framework_of(value)
+    if framework == "jax" and isinstance(value, sys.modules["jax"].core.Tracer):
+        raise NkiValidationError("a JAX array under jit, grad or vmap has no values yet; launch the kernel outside")
+    if framework != "torch":
+        array = np.asarray(value)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     torch = sys.modules["torch"]
-    value = value.detach().cpu().contiguous()
+    if value.layout is not torch.strided or value.device.type == "meta":
+        raise NkiValidationError(f"a {value.layout} tensor on {value.device} has no elements in a row; make it dense")
+    value = value.detach().cpu().resolve_neg().contiguous()
     name = str(value.dtype).removeprefix("torch.")
     if name == "bfloat16" or name.startswith("float8"):
         carrier = torch.int16 if value.dtype.itemsize == 2 else torch.uint8
@@ -58,12 +64,32 @@ def from_numpy(array: np.ndarray[Any, Any], framework: str) -> Any:
     if framework == "torch":
         torch = sys.modules["torch"]
         name = array.dtype.name
+        if name == "float8_e4m3":
+            # Torch has only the variant without infinities, whose bits say the same up to 240, the largest number here.
+            if not np.isfinite(array.astype(np.float32)).all():
+                raise UnsupportedError("torch has no float8_e4m3, and its float8_e4m3fn no infinity; return bfloat16")
+            name = "float8_e4m3fn"
         if name == "bfloat16" or name.startswith("float8"):
             return torch.from_numpy(array.view(np.dtype(f"int{array.itemsize * 8}"))).view(getattr(torch, name))
         return torch.from_numpy(array)
     if framework == "jax":
         return sys.modules["jax"].numpy.asarray(array)
     return array
+
+
+def write_back(original: Any, values: np.ndarray[Any, Any]) -> bool:
+    """Update an argument with what the kernel wrote to it; False where it is read-only.
+
+    JAX arrays cannot be updated and stay as they are.
+    """
+    framework = framework_of(original)
+    if framework == "torch":
+        original.detach().copy_(from_numpy(np.ascontiguousarray(values), "torch"))
+    elif framework == "numpy":
+        if not original.flags.writeable:
+            return False
+        original[...] = values.view(original.dtype) if is_packed(original.dtype) else values
+    return True
 
 
 def map_structure(value: Any, change: Callable[[Any, str], Any], path: str = "") -> Any:
@@ -105,8 +131,8 @@ class Arguments:
         if framework is not None and id(value) not in self._seen:
             if not self.inputs:
                 self.framework = framework
-            array = to_numpy(value)
             try:
+                array = to_numpy(value)
                 dtype = dtype_of(array.dtype)
             except (FormatError, NkiValidationError) as error:
                 raise NkiValidationError(f"argument {path}: {error}") from error

@@ -22,6 +22,7 @@ import numpy as np
 from neurontools.nki.arguments import Arguments, framework_of
 from neurontools.nki.dtype import DType
 from neurontools.nki.operators import Operator
+from neurontools.nki.patches import is_replaced, replaced_names
 
 __all__ = ["Unknown", "key_of"]
 
@@ -60,6 +61,7 @@ def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) 
     try:
         digest.value([_package(), sys.version, *surroundings])
         digest.value(sorted((name, text) for name, text in os.environ.items() if name.startswith(_SWITCHES)))
+        digest.value(replaced_names())
         digest.value(function)
         digest.arguments(arguments)
     except (Unknown, RecursionError):
@@ -254,6 +256,9 @@ class _Digest:
         """Add a variable of a module; of a module only what the names of the code can reach in it."""
         if not isinstance(value, ModuleType) or _trusted(value.__name__):
             self.value(value)
+            if isinstance(value, ModuleType):  # a function of it may be somebody else's by now
+                self.value([[name, vars(value)[name]] for name in sorted(names & vars(value).keys())
+                            if is_replaced(vars(value)[name])])
             return
         if "getattr" in names:
             raise Unknown(f"getattr beside module {value.__name__}")

@@ -14,6 +14,7 @@ from neurontools.nki.errors import NkiValidationError
 
 __all__ = [
     "DType",
+    "as_registered",
     "bfloat16",
     "bool_",
     "dtype_of",
@@ -29,6 +30,7 @@ __all__ = [
     "int8",
     "int16",
     "int32",
+    "is_packed",
     "promote",
     "tfloat32",
     "uint8",
@@ -145,6 +147,22 @@ def dtype_of(value: Any) -> DType:
         running = current()
         raise running.error(message) if running is not None else NkiValidationError(message)
     return found
+
+
+def is_packed(kind: np.dtype[Any]) -> bool:
+    """Tell whether an array's elements are of one of the x4 types, which another package has registered with NumPy."""
+    found = _BY_NAME.get(kind.name)
+    return found is not None and found.packed
+
+
+def as_registered(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """Return packed elements under their own name where a package has registered that with NumPy, else as they are."""
+    if not dtype.packed:
+        return array
+    try:
+        return array.view(np.dtype(str(dtype)))
+    except TypeError:
+        return array
 
 
 def _name_of(value: Any) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from neurontools.nki.errors import NkiValidationError
@@ -52,7 +53,7 @@ class Kernel:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind as a method, so that kernels may stand in classes."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else type(self)(MethodType(self.function, instance), self.grid, **self.options)
 
     def __repr__(self) -> str:
         return f"<nki kernel {self.__name__}{list(self.grid) if self.grid else ''}>"

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formats.targets import Target, resolve_target
+from neurontools.collection import without_collection
 from neurontools.dump.wanted import dump_observers
 from neurontools.nki import cache
-from neurontools.nki.arguments import Arguments, from_numpy, map_structure
+from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import key_of
+from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
@@ -75,7 +77,7 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
     programs = []
     for program_id in range(prod(grid)):
         t = Tracer(chosen, program_id, grid)
-        with tracing(t):
+        with tracing(t), without_collection():
             positional, keywords = arguments.bind(t)
             returned = function(*positional, **keywords)
             _refuse_unfinished(t, function, returned)
@@ -196,7 +198,7 @@ def launch(
     from emulator import runtime  # after tracing and building, whose errors need no emulator
 
     values = {
-        tensor: _bytes_of_truth(np.ascontiguousarray(one.array)).reshape(shape)
+        tensor: _as_held(np.ascontiguousarray(one.array)).reshape(shape)
         for (tensor, shape), one in zip(ready.inputs, arguments.inputs, strict=True)
     }
     if launch_hook is not None:
@@ -221,9 +223,11 @@ def launch(
     return map_structure(ready.results, lambda value, path: _convert(value, result.outputs, arguments.framework))
 
 
-def _bytes_of_truth(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return truth values as the bytes that tensors of them hold, any other array as it is."""
-    return array.view(np.uint8) if array.dtype == np.bool_ else array
+def _as_held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return truth values as bytes and packed elements as integers, which hold them; any other array as it is."""
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    return array.view(dtype_of(array.dtype).numpy) if is_packed(array.dtype) else array
 
 
 def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Target | None) -> cache.Prepared:
@@ -259,31 +263,27 @@ def _look_of(program: Traced, one: Observation) -> cache.Look:
 def _convert(value: Any, outputs: dict[str, np.ndarray[Any, Any]], framework: str) -> Any:
     if not isinstance(value, cache.Returned):
         return value
-    return from_numpy(read_view(value, outputs[value.name]), framework)
+    array = read_view(value, outputs[value.name])
+    return from_numpy(as_registered(array, value.dtype) if framework == "numpy" else array, framework)
 
 
 def read_view(tensor: NkiTensor | cache.Returned, output: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the elements that an HBM view selects of its allocation's bytes, as a new array."""
     kind = tensor.dtype.numpy
-    flat = np.ascontiguousarray(output).reshape(-1).view(np.uint8).view(kind)
-    strided = np.lib.stride_tricks.as_strided(
-        flat[tensor.offset :], tensor.shape, tuple(stride * kind.itemsize for stride in tensor.strides)
-    )
-    return strided.copy()
+    flat = np.ascontiguousarray(output).reshape(-1).view(np.uint8)
+    strides = tuple(stride * kind.itemsize for stride in tensor.strides)
+    # Not `as_strided`: it knows types by their two letters, which are no type for float8_e5m2.
+    held = np.uint8 if kind == np.bool_ else kind
+    values = np.ndarray(tensor.shape, held, flat, tensor.offset * kind.itemsize, strides)
+    return values != 0 if kind == np.bool_ else values.copy()
 
 
 def _copy_back(ready: cache.Prepared, arguments: Arguments, outputs: dict[str, np.ndarray[Any, Any]]) -> None:
     """Update the caller's arrays that the kernel wrote; JAX arrays cannot be, and stay as they are."""
     for place in ready.written:
         one = arguments.inputs[place]
-        if arguments.framework == "jax":
-            continue
         values = np.asarray(outputs[ready.inputs[place][0]]).reshape(one.array.shape)
-        if arguments.framework == "torch":
-            one.original.copy_(from_numpy(np.ascontiguousarray(values), "torch"))
-        elif one.original.flags.writeable:
-            one.original[...] = values
-        else:
+        if not write_back(one.original, values):
             raise NkiValidationError(f"argument {one.name}: the kernel writes it, but the array is read-only")
 
 

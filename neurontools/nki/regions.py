@@ -19,18 +19,12 @@ class MemoryRegion(Enum):
     private_hbm = "private_hbm"
     shared_hbm = "shared_hbm"
 
-    @property
-    def space(self) -> Space:
-        """Return the physical memory."""
-        return _SPACE[self]
+    space: Space
+    """Physical memory; an attribute that each member gets below."""
 
 
-_SPACE = {
-    MemoryRegion.sbuf: Space.SBUF,
-    MemoryRegion.psum: Space.PSUM,
-    MemoryRegion.private_hbm: Space.HBM,
-    MemoryRegion.shared_hbm: Space.HBM,
-}
+for _region in MemoryRegion:
+    _region.space = Space(_region.value.removeprefix("private_").removeprefix("shared_"))
 _BY_NAME = {region.value: region for region in MemoryRegion} | {"hbm": MemoryRegion.private_hbm}
 
 

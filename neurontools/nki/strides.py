@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -11,7 +12,8 @@ __all__ = ["contiguous", "contiguous_strides", "infer_shape", "parse_rearrange",
 Shape = tuple[int, ...]
 
 
-def contiguous_strides(shape: Sequence[int]) -> Shape:
+@lru_cache(maxsize=1 << 12)
+def contiguous_strides(shape: Shape) -> Shape:
     """Return row-major strides."""
     strides = []
     step = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -181,7 +182,7 @@ class NkiTensor(ViewMethods, NKIObject):
                         f"{self.name}: partition stride {self.strides[0]} of shape {self.shape} is not the "
                         f"{row} elements of a partition; engines and DMA read contiguous partitions"
                     )
-                dims = tuple(zip(self.strides[1:], self.shape[1:], strict=True)) or ((1, 1),)
+                dims = _dims(self.strides[1:], self.shape[1:]) or ((1, 1),)
                 view = View(self.allocation, self.code, partition, self.shape[0], free * self.itemsize, dims)
             else:
                 view = View(
@@ -190,7 +191,7 @@ class NkiTensor(ViewMethods, NKIObject):
                     0,
                     1,
                     self.offset * self.itemsize,
-                    tuple(zip(self.strides, self.shape, strict=True)),
+                    _dims(self.strides, self.shape),
                 )
             if self._indirection is None:
                 self._view = view
@@ -304,6 +305,12 @@ class NkiTensor(ViewMethods, NKIObject):
     def __bool__(self) -> bool:
         """Record an `assert` on this tensor for after the run; anywhere else the truth is not known while tracing."""
         return bool(OPERATIONS["truth"](self))
+
+
+@lru_cache(maxsize=1 << 14)
+def _dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return (step, count) of each dimension; equal patterns share one object, since traces hold millions."""
+    return tuple(zip(strides, shape, strict=True))
 
 
 def _plain(item: Any) -> Any:

@@ -37,12 +37,21 @@ DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
 
 
+_ours: dict[str, bool] = {}     # by file: asked for twice per operation
+
+
 def kernel_frame() -> FrameType | None:
     """Return the innermost frame outside this package."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        ours = _ours.get(file)
+        if ours is None:
+            ours = _ours[file] = file.startswith(_PACKAGE)
+        if not ours:
+            return frame
         frame = frame.f_back
-    return frame
+    return None
 
 
 def kernel_line() -> Source:
@@ -72,8 +81,11 @@ def default_target(platform_target: str | None = None) -> Target:
     NEURON_PLATFORM_TARGET_OVERRIDE comes first, then NKI_NC_VERSION, then `platform_target` of the decorator, then
     trn3.
     """
-    text = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or os.environ.get("NKI_NC_VERSION") or platform_target
-    return resolve_target(text or DEFAULT_TARGET)
+    for name in ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"):
+        text = os.environ.get(name)
+        if text:
+            return resolve_target(text, name)
+    return resolve_target(platform_target or DEFAULT_TARGET)
 
 
 class Observation:

@@ -58,7 +58,12 @@ def test_the_message_names_limit_and_line(
 def test_what_does_not_fit_is_bad_input_and_lists_what_lives(
     cli: Cli, tmp_path: Path, body: tuple[str, ...], says: str
 ) -> None:
-    uses = ("for one in many: nisa.memset(one, 1.0)", "for one in many: nisa.tensor_copy(dst=one, src=one)")
+    uses = (
+        "for one in many: nisa.memset(one, 1.0)",
+        "total = tile(128, 512)",
+        "nisa.memset(total, 0.0)",
+        "for one in many * 2: nisa.tensor_tensor(dst=total, data1=total, data2=one[:, 0:512], op=nl.add)",
+    )
     path = written(tmp_path, *body, *uses, "return out")
     document = cli("run", path, "--target", "trn2", "--json").json
     assert (document["exit"], document["error"]["kind"]) == (3, "input")

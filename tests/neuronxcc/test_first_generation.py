@@ -172,8 +172,10 @@ def test_the_ways_to_run_a_kernel() -> None:
     [
         (lambda x: nl.load(x, mode="odd"), "load with mode="),
         (lambda x: nl.arange(4) // 2, "division of an index expression"),
-        (lambda x: nl.loop_reduce(nl.load(x), np.add, []), "loop_reduce is not supported"),
-        (lambda x: nisa.nc_matmul(nl.load(x), nl.load(x), perf_mode="double_row_gen3"), "perf_mode"),
+        (lambda x: nl.all_reduce(nl.load(x), np.add, [0]), "all_reduce over programs is not supported"),
+        (lambda x: nisa.nc_matmul(nl.load(x), nl.load(x), perf_mode="double_pixel"), "perf_mode"),
+        (lambda x: nisa.nc_matmul(nl.load(x), nl.load(x), mask=nl.arange(128)[:, None] < 3), "mask over its elements"),
+        (lambda x: [nl.loop_reduce(nl.load(x), np.subtract, [i]) for i in nl.affine_range(2)], "loop_reduce with op="),
     ],
 )
 def test_what_is_not_supported_says_so(body: Any, message: str) -> None:

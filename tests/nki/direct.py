@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 import neurontools.nki.language as nl
 from formats import isa
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
-from formats.targets import resolve_target
+from formats.targets import Target, resolve_target
 from neurontools.builder.activation_sets import plan_activation
 from neurontools.builder.chip import chip_of
 from neurontools.builder.encode import Encoder, Place
 from neurontools.builder.matmul import MatmulEncoder
+from neurontools.builder.templates import Template, fill
 from neurontools.nki.tracer import Tracer, tracing
 from neurontools.trace import ComputeOp, DmaOp, MatmulOp, Space, View
 from tests.emulator.engines.machine import Bench
@@ -78,8 +79,8 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
     for one, values in inputs:
         _window(bench, one.view_of_storage, places)[...] = values
     functions = [str(op.fields["function"]) for op in t.trace.ops if "function" in getattr(op, "fields", {})]
-    encoder = Encoder(places, plan_activation(functions).codes)
-    products = MatmulEncoder(chip_of(t.target), places)
+    encoder = Encoder(plan_activation(functions).codes)
+    products = MatmulEncoder(chip_of(t.target))
     started: set[int] = set()
     for op in t.trace.ops:
         if isinstance(op, DmaOp):
@@ -88,15 +89,23 @@ def run(body: Callable[[], Any], target: str = "trn2") -> list[Array]:
         elif isinstance(op, MatmulOp):
             first = op.dst.allocation.id not in started if op.accumulate is None else not op.accumulate
             started.add(op.dst.allocation.id)
-            for raw in itertools.chain(*products.encode(op, first).pairs):
-                bench.run(isa.decode(bytes(raw), t.target), "PE")
+            views = op.stationary, op.moving, op.dst
+            for template in itertools.chain(*products.encode(op, first).pairs):
+                bench.run(_word(template, views, places, t.target), "PE")
         else:
             assert isinstance(op, ComputeOp), op
-            for raw in encoder.encode(op):
-                word = isa.decode(bytes(raw), t.target)
+            for template in encoder.encode(op).templates:
+                word = _word(template, tuple(op.operands.values()), places, t.target)
                 assert isinstance(word, op.instruction)
                 bench.run(word, op.engine)
     return [_window(bench, one.view_of_storage, places).copy() for one in outputs]
+
+
+def _word(template: Template, views: tuple[View, ...], places: dict[int, Place], target: Target) -> isa.Instruction:
+    """Return a word with the addresses of its operands filled in, as the decoder reads it."""
+    raw = bytearray(template.raw)
+    fill(raw, 0, template, [places[view.allocation.id].of(view) for view in views])
+    return isa.decode(bytes(raw), target)
 
 
 def _window(bench: Bench, view: View, places: dict[int, Place]) -> Array:

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ import neurontools.nki as nki
 import neurontools.nki.language as nl
 from neurontools.nki import cache
 from neurontools.nki import launch as launching
+from neurontools.nki.isa import tensor_copy
+from neurontools.nki.language import elementwise
+from neurontools.nki.tensor import NkiTensor
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -220,6 +224,38 @@ def test_closures_and_helpers_of_other_modules(traces: list[str]) -> None:
         assert len(traces) == 4
     finally:
         del sys.modules["helpers_of_a_test"]
+
+
+PATCHED = """
+def kernel(x):
+    out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+    nl.store(out, nl.multiply(nl.load(x) + 1.0, float(np.hypot(3.0, 4.0))))
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "stand_in", "want"),
+    [
+        (nl, "multiply", lambda x, y: nl.subtract(x, y), A + 1 - 5),
+        (nl, "multiply", mock.Mock(side_effect=lambda x, y: nl.subtract(x, y)), A + 1 - 5),
+        (NkiTensor, "__add__", lambda self, other: nl.multiply(self, 3.0), A * 3 * 5),
+        (elementwise, "tensor_scalar", lambda dst, data, *rest, **more: tensor_copy(dst, data), A),
+        (np, "hypot", lambda x, y: 7.0, (A + 1) * 7),
+    ],
+    ids=["function", "mock", "method", "inside", "numpy"],
+)
+def test_what_stands_in_for_a_function_of_ours_is_noticed(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch, place: Any, name: str, stand_in: Any, want: Any
+) -> None:
+    space = module(PATCHED)
+    np.testing.assert_array_equal(run(space), (A + 1) * 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, stand_in)
+        np.testing.assert_array_equal(run(space), want)
+    assert len(traces) == 2
+    np.testing.assert_array_equal(run(space), (A + 1) * 5)
+    assert len(traces) == 2
 
 
 @dataclasses.dataclass

@@ -4,7 +4,9 @@ from neurontools.neuronxcc.nki import compiler, isa, language, typing
 from neurontools.neuronxcc.nki.kernel import baremetal, benchmark, jit, profile, simulate_kernel
 
 trace = jit
+tensor = typing.tensor
 
 __all__ = [
-    "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile", "simulate_kernel", "trace", "typing",
+    "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile", "simulate_kernel", "tensor", "trace",
+    "typing",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ from typing import Any
 
 from neurontools.nki import language as nl
 
-__all__ = ["enable_stack_allocator", "force_auto_alloc", "psum", "sbuf", "skip_middle_end_transformations"]
+__all__ = [
+    "enable_stack_allocator", "force_auto_alloc", "no_reorder", "psum", "sbuf", "skip_middle_end_transformations",
+]  # fmt: skip
 
 
 class _Allocator:
@@ -34,4 +36,5 @@ def _switch(function: Any = None, **unused: Any) -> Any:
     return same if function is None else function
 
 
+no_reorder = nl.no_reorder
 enable_stack_allocator = force_auto_alloc = skip_middle_end_transformations = _switch

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from neurontools.neuronxcc.nki.affine import Grid, Index, Mask, unsupported
+from neurontools.neuronxcc.nki.walks import sliced, walked
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.regions import MemoryRegion
@@ -15,11 +17,16 @@ from neurontools.nki.tensor import DynamicSlice, NkiTensor
 from neurontools.nki.views import complain
 from neurontools.trace import Space
 
-__all__ = ["Product", "Tile", "apply", "boxed", "copy_into", "materialize", "unwrap"]
+__all__ = ["Gathered", "Product", "Tile", "apply", "boxed", "copy_into", "materialize", "unwrap"]
 
 
 class Tile:
-    """A tensor or a part of one, with the operators of the first generation."""
+    """A tensor or a part of one, with the operators of the first generation.
+
+    `valid` is the box that a masked operation computed, None for all: an assignment of the tile changes only that.
+    """
+
+    valid: tuple[tuple[int, int], ...] | None = None
 
     def __init__(self, tensor: NkiTensor) -> None:
         self._tensor = tensor
@@ -54,7 +61,8 @@ class Tile:
         """Return the bytes of an element."""
         return self.tensor.itemsize
 
-    def __getitem__(self, key: Any) -> Tile:
+    def _keys(self, key: Any) -> list[Any]:
+        """Return one key for each dimension, and those for new ones."""
         keys = list(key) if isinstance(key, (tuple, Grid)) else [key]
         places = [number for number, one in enumerate(keys) if one is Ellipsis]
         if places:
@@ -62,14 +70,18 @@ class Tile:
             keys[places[0] : places[0] + 1] = [slice(None)] * rest
         else:
             keys += [slice(None)] * (len(self.shape) - sum(one is not None for one in keys))
+        return keys
+
+    def __getitem__(self, key: Any) -> Tile:
+        keys = self._keys(key)
         if any(isinstance(one, Tile) for one in keys):
             return _gathered(self.tensor, keys)
         if any(isinstance(one, Index) for one in keys):
-            return Tile(_walked(self.tensor, keys))
-        return Tile(_sliced(self.tensor, keys))
+            return Tile(walked(self.tensor, keys))
+        return Tile(sliced(self.tensor, keys))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        copy_into(self[key], value)
+        copy_into(self[key], value, valid=getattr(value, "valid", None))
 
     def reshape(self, shape: Any) -> Tile:
         """Return the tile with other dimensions."""
@@ -116,13 +128,17 @@ class Tile:
         if isinstance(value, Product) and name == "add" and self.buffer is MemoryRegion.psum and not value.made:
             value.into(self.tensor)
         else:
-            copy_into(self, apply(getattr(nl, name), None, self, value))
+            copy_into(self, apply(getattr(nl, name), None, self, value), valid=getattr(value, "valid", None))
         return self
 
 
 def _binary(name: str, swapped: bool) -> Callable[[Tile, Any], Tile]:
     def method(self: Tile, other: Any) -> Tile:
-        return apply(getattr(nl, name), None, *((other, self) if swapped else (self, other)))
+        operands = (other, self) if swapped else (self, other)
+        if name == "divide" and all(one.dtype.is_int for one in operands if isinstance(one, Tile)):
+            # True division, as NumPy has it; `nl.divide` rounds to the operands' type.
+            operands = tuple(one.astype(nl.float32) if isinstance(one, Tile) else one for one in operands)
+        return apply(getattr(nl, name), None, *operands)
 
     return method
 
@@ -161,96 +177,47 @@ class Product(Tile):
         return self._tensor
 
 
-def _sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
-    """Return the view of integers, slices, `nl.ds` and None, over dimensions in any order."""
-    shape: list[int] = []
-    strides: list[int] = []
-    offset, dim, partition_left = tensor.offset, 0, not tensor.on_chip
-    row = tensor._row
-    for one in keys:
-        if one is None:
-            shape.append(1)
-            strides.append(0)
-            continue
-        extent, stride = tensor.shape[dim], tensor.strides[dim]
-        dim += 1
-        if isinstance(one, DynamicSlice):
-            one = slice(one.start, one.start + one.size)
-        if isinstance(one, slice):
-            numbers = range(*one.indices(extent))
-            shape.append(len(numbers))
-            strides.append(stride * numbers.step)
-            offset += stride * numbers.start
-            partition_left = partition_left or stride == row
-        else:
-            place = operator.index(one)
-            if not -extent <= place < extent:
-                raise complain(f"{tensor.name}: index {place} is outside dimension {dim - 1} of {extent}")
-            offset += stride * (place % extent)
-    if not partition_left and (not shape or strides[0] != row):
-        shape.insert(0, 1)
-        strides.insert(0, row)
-    return tensor._make(tuple(shape), tuple(strides), offset)
+class Gathered(Tile):
+    """Rows of an HBM tensor whose numbers stand in a tile."""
 
+    def __init__(self, base: NkiTensor, pattern: list[list[int]], offset: int, index: NkiTensor, place: int) -> None:
+        self._parts = base, pattern, offset, index, place
+        super().__init__(base.ap(pattern=pattern, offset=offset, vector_offset=index, indirect_dim=place))
 
-def _walked(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
-    """Return the view that index expressions walk; a mask may still cut it down, so nothing is checked here."""
-    if len(keys) != len(tensor.shape):
-        raise complain(f"{tensor.name}: {len(keys)} indices for {len(tensor.shape)} dimensions")
-    ndim = max(one.ndim for one in keys if isinstance(one, Index))
-    extents, strides, offset = [1] * ndim, [0] * ndim, tensor.offset
-    free = [place for place, one in enumerate(keys) if isinstance(one, (slice, DynamicSlice))]
-    if free:
-        return _mixed(tensor, keys, free)
-    for one, stride in zip(keys, tensor.strides, strict=True):
-        if not isinstance(one, Index):
-            offset += stride * operator.index(one)
-            continue
-        wide = one.over(ndim)
-        offset += stride * wide.const
-        for axis, (coefficient, extent) in wide.axes.items():
-            if extents[axis] not in (1, extent) and extent != 1:
-                raise complain(f"{tensor.name}: index expressions of {extents[axis]} and {extent} places meet")
-            extents[axis] = max(extents[axis], extent)
-            strides[axis] += stride * coefficient
-    if tensor.on_chip and extents[0] == 1:
-        strides[0] = tensor._row
-    made = tensor._make(tuple(extents), tuple(strides), offset)
-    made._unchecked = True
-    return made
-
-
-def _mixed(tensor: NkiTensor, keys: list[Any], free: list[int]) -> NkiTensor:
-    """Return the view of slices beside expressions: each slice is one more axis behind those of the expressions."""
-    first = [one for one in keys if isinstance(one, Index)]
-    depth = max(1 + max(one.axes, default=0) for one in first)
-    total = depth + len(free)
-    new: list[Any] = []
-    for place, one in enumerate(keys):
-        if place in free:
-            span = slice(one.start, one.start + one.size) if isinstance(one, DynamicSlice) else one
-            numbers = range(*span.indices(tensor.shape[place]))
-            new.append(Index({depth + free.index(place): (numbers.step, len(numbers))}, numbers.start, total))
-        else:
-            new.append(Index(one.axes, one.const, total) if isinstance(one, Index) else one)
-    return _walked(tensor, new)
+    def cut(self, box: tuple[tuple[int, int], ...] | None) -> NkiTensor:
+        """Return the part in a box; the numbers outside of it are not looked at."""
+        if box is None:
+            return self._tensor
+        base, pattern, offset, index, place = self._parts
+        for (low, _), (step, _) in zip(box[1:], pattern[1:], strict=True):
+            offset += low * step
+        cut = [[step, high - low] for (low, high), (step, _) in zip(box, pattern, strict=True)]
+        low, high = box[0]
+        return base.ap(pattern=cut, offset=offset, vector_offset=index[low:high], indirect_dim=place)
 
 
 def _gathered(tensor: NkiTensor, keys: list[Any]) -> Tile:
     """Return the view of rows of an HBM tensor whose numbers stand in a tile."""
     tiles = [place for place, one in enumerate(keys) if isinstance(one, Tile)]
-    if tiles != [0] or tensor.on_chip:
-        raise unsupported("an index tile anywhere but in the first dimension of a tensor in HBM")
+    place = tiles[0]
+    if len(tiles) > 1 or tensor.on_chip:
+        raise unsupported("more than one index tile, or one into a tile")
+    base, keys = tensor, keys.copy()
+    if place:       # numbers in front of the tile choose a part of the tensor
+        if any(isinstance(one, (Index, slice, DynamicSlice)) for one in keys[:place]):
+            raise unsupported("an index tile behind an index expression or a slice")
+        tensor = sliced(tensor, [*keys[:place], *[slice(None)] * (len(tensor.shape) - place)])
+        keys = keys[place:]
     index = keys[0].tensor
     rest = Tile(tensor)[(0, *keys[1:])] if not any(isinstance(one, Index) for one in keys[1:]) else None
     if rest is None:
-        view = _walked(tensor, [0, *keys[1:]])
+        view = walked(tensor, [0, *keys[1:]])
         shape, strides, offset = view.shape[1:], view.strides[1:], view.offset
     else:
         shape, strides, offset = rest.tensor.shape, rest.tensor.strides, rest.tensor.offset
     rows = index.shape[0]
     pattern = [[tensor.strides[0], rows], *([stride, count] for stride, count in zip(strides, shape, strict=True))]
-    return Tile(tensor.ap(pattern=pattern, offset=offset, vector_offset=index, indirect_dim=0))
+    return Gathered(base, pattern, offset, index, place)
 
 
 def unwrap(value: Any) -> Any:
@@ -283,14 +250,23 @@ def nominal(values: Iterable[Any]) -> tuple[int, ...]:
 
 def masked_box(mask: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...] | None:
     """Return the box of a mask over a shape, None where it leaves nothing out."""
-    if mask is None or mask is True:
+    if mask is None:
         return None
-    if mask is False:
-        return tuple((0, 0) for _ in shape)
+    if isinstance(mask, (bool, np.bool_)):      # of numbers, not of index expressions
+        return None if mask else tuple((0, 0) for _ in shape)
     if not isinstance(mask, Mask):
         raise unsupported(f"mask={mask!r}")
     box = mask.box(shape)
     return None if all(pair == (0, extent) for pair, extent in zip(box, shape, strict=True)) else box
+
+
+def multiplies(mask: Any, what: str) -> bool:
+    """Tell whether a product with a mask is computed at all; a part of one is refused."""
+    if mask is None or isinstance(mask, (bool, np.bool_)):
+        return mask is None or bool(mask)
+    if isinstance(mask, Mask) and not any(one.axes for one in mask.conditions):
+        return masked_box(mask, (1,)) is None
+    raise unsupported(f"{what} with a mask over its elements")
 
 
 def apply(function: Callable[..., NkiTensor], mask: Any, *operands: Any, **keywords: Any) -> Tile:
@@ -304,12 +280,39 @@ def apply(function: Callable[..., NkiTensor], mask: Any, *operands: Any, **keywo
         part = function(*[_ready(boxed(one, box, shape)) for one in operands], **keywords)
         full = nl.ndarray(shape, part.dtype, nl.sbuf)
         isa.tensor_copy(boxed(full, box, shape), part)
-    return Tile(full if full is not None else nl.ndarray(shape, unwrap(operands[0]).dtype, nl.sbuf))
+    return _partly(full if full is not None else nl.ndarray(shape, unwrap(operands[0]).dtype, nl.sbuf), box)
+
+
+def _partly(tensor: NkiTensor, box: tuple[tuple[int, int], ...] | None) -> Tile:
+    tile = Tile(tensor)
+    tile.valid = box
+    return tile
 
 
 def _ready(value: Any) -> Any:
     """Return an operand where engines reach it."""
-    return nl.load(value) if isinstance(value, NkiTensor) and value.space is Space.HBM else value
+    if not isinstance(value, NkiTensor) or _reached(value):
+        return value
+    return nl.load(value) if value.space is Space.HBM else _moved(value)
+
+
+def _reached(tensor: NkiTensor) -> bool:
+    """Tell whether engines reach a tensor: they begin at a few partitions only (hardware.md 2.4)."""
+    if not tensor.on_chip:
+        return False
+    start, count = tensor.offset // tensor._row, tensor.shape[0]
+    return not start or not (start % 32 or (count > 32 and (start % 64 or count > 64)))
+
+
+def _moved(tensor: NkiTensor) -> NkiTensor:
+    """Return a copy that begins at partition 0; DMA reaches every partition."""
+    copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
+    isa.dma_copy(copy, tensor)
+    return copy
+
+
+def _operand(value: Any) -> Any:
+    return _moved(value) if isinstance(value, NkiTensor) and value.on_chip and not _reached(value) else value
 
 
 def materialize(shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any) -> Tile:
@@ -318,22 +321,42 @@ def materialize(shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *op
     full = nl.ndarray(shape, dtype, nl.sbuf)
     box = masked_box(mask, shape)
     if box is None or prod(high - low for low, high in box):
-        emit(boxed(full, box, shape), *[boxed(one, box, shape) for one in operands])
-    return Tile(full)
+        part = boxed(full, box, shape)
+        dst = part if _reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
+        emit(dst, *[_operand(boxed(one, box, shape)) for one in operands])
+        if dst is not part:
+            isa.dma_copy(part, dst)
+    return _partly(full, box)
 
 
-def copy_into(target: Tile, value: Any, mask: Any = None) -> None:
-    """Write a tile or a number into a part of a tensor."""
+def _flat(box: tuple[tuple[int, int], ...], value: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return a box of a tile as one of another shape: only rows, or nothing, can be left out."""
+    if not prod(high - low for low, high in box):
+        return tuple((0, 0) for _ in shape)
+    if any(pair != (0, extent) for pair, extent in zip(box[1:], value.shape[1:], strict=True)):
+        raise unsupported(f"a masked tile of {value.shape} assigned to {shape}")
+    return (box[0], *((0, extent) for extent in shape[1:]))
+
+
+def copy_into(
+    target: Tile, value: Any, mask: Any = None, valid: tuple[tuple[int, int], ...] | None = None
+) -> None:
+    """Write a tile or a number into a part of a tensor, inside the mask, or of a box, only."""
     dst = target.tensor
     if isinstance(value, Product) and not value.made and dst.buffer is MemoryRegion.psum and mask is None:
         value.into(dst)
         return
     box = masked_box(mask, dst.shape)
+    if box is None and valid is not None:
+        box = valid if len(valid) == len(dst.shape) else _flat(valid, value, dst.shape)
     if box is not None and not prod(high - low for low, high in box):
         return
     part = boxed(dst, box, dst.shape)
     if not isinstance(value, Tile):
-        nl.store(part, nl.full(part.shape, value, part.dtype)) if part.space is Space.HBM else isa.memset(part, value)
+        if _reached(part):
+            isa.memset(part, value)
+        else:
+            isa.dma_copy(part, nl.full(part.shape, value, part.dtype))
         return
     src = value.tensor
     same = src.allocation is dst.allocation and (src.offset, src.shape, src.strides) == (
@@ -346,7 +369,9 @@ def copy_into(target: Tile, value: Any, mask: Any = None) -> None:
     src = boxed(src, box, dst.shape)
     if part.space is Space.HBM:
         nl.store(part, src)
-    elif src.space is Space.HBM:
+    elif src.space is Space.HBM or (src.space is part.space is Space.SBUF and not (_reached(part) and _reached(src))):
         isa.dma_copy(part, src)
+    elif _reached(part):
+        isa.tensor_copy(part, _operand(src))
     else:
-        isa.tensor_copy(part, src)
+        isa.dma_copy(part, nl.copy(src))

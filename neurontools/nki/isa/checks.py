@@ -133,7 +133,8 @@ def same_free(tracer: Tracer, instruction: str, names: str, *tensors: NkiTensor)
 
 def free_one(view: View) -> View:
     """Return a partitions x 1 view without its extra dimensions of 1."""
-    return view._replace(dims=((1, 1),))
+    allocation, dtype, partition, partitions, offset, _ = view
+    return View(allocation, dtype, partition, partitions, offset, ((1, 1),))
 
 
 def number(value: Any) -> bool:

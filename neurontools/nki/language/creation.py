@@ -34,6 +34,12 @@ _FILL_BYTES = 16 << 10
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    if shape.__class__ is tuple and shape:  # the usual case
+        for one in shape:
+            if one.__class__ is not int or one < 1:
+                break
+        else:
+            return shape
     try:
         result = (
             tuple(operator.index(one) for one in shape) if isinstance(shape, Iterable) else (operator.index(shape),)

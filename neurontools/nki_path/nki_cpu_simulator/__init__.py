@@ -1,28 +1,9 @@
-"""`nki_cpu_simulator`: the package name under which nki-library's simulation mode looks for a CPU `nki`.
-
-`nki_cpu_simulator.nki` and everything below it are the modules of `nki`. Source: nki.md 4.1.
-"""
+"""`import nki_cpu_simulator` for programs with the folder above on PYTHONPATH: `neurontools.nki.cpu_simulator`."""
 
 import sys
-from importlib import import_module
 
-import nki
+from neurontools.nki import cpu_simulator
+from neurontools.nki.alias import install
 
-__all__ = ["nki"]
-
-_SUBMODULES = (
-    "builtin",
-    "collectives",
-    "compiler",
-    "dtype",
-    "isa",
-    "isa.constants",
-    "language",
-    "language.dtypes",
-    "simulator",
-    "tensor",
-    "typing",
-)
-
-sys.modules[f"{__name__}.nki"] = nki
-sys.modules.update({f"{__name__}.nki.{name}": import_module(f"nki.{name}") for name in _SUBMODULES})
+install(override=True)
+sys.modules[__name__] = cpu_simulator

@@ -8,7 +8,7 @@ import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask, refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.isa import constants
-from neurontools.neuronxcc.nki.tile import Product, Tile, boxed, copy_into, masked_box, materialize, unwrap
+from neurontools.neuronxcc.nki.tile import Product, Tile, boxed, copy_into, masked_box, materialize, multiplies, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import promote
@@ -31,6 +31,11 @@ def _chip(value: Tile) -> Tile:
     return Tile(nl.load(value.tensor)) if value.tensor.space is Space.HBM else value
 
 
+def _in_sbuf(value: Tile) -> Tile:
+    """Return an operand in SBUF, for engines that do not reach PSUM."""
+    return Tile(nl.copy(value.tensor)) if value.tensor.space is Space.PSUM else _chip(value)
+
+
 def _free(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     axes = axis if isinstance(axis, (list, tuple, range)) else (axis,)
     kept = {one % len(shape) for one in axes}
@@ -41,6 +46,9 @@ def tensor_tensor(data1: Tile, data2: Tile, op: Any, *, dtype: Any = None, mask:
                   engine: Any = unknown_engine, **unused: Any) -> Tile:
     """Return data1 op data2."""
     data1, data2 = _chip(data1), _chip(data2)
+    if data1.shape != data2.shape and len(data1.shape) == len(data2.shape):
+        shape = np.broadcast_shapes(data1.shape, data2.shape)
+        data1, data2 = data1.broadcast_to(shape), data2.broadcast_to(shape)
     return materialize(data1.shape, dtype or promote(data1.dtype, data2.dtype), mask,
                        lambda dst, a, b: isa.tensor_tensor(dst, a, b, _op(op), engine=engine), data1, data2)
 
@@ -79,9 +87,12 @@ def tensor_reduce(op: Any, data: Tile, axis: Any, *, mask: Any = None, dtype: An
         shape = left if len(left) > 1 else (data.shape[0], 1)
     box = masked_box(mask, data.shape)
     full = nl.ndarray(shape, dtype or data.dtype, nl.sbuf)
-    rows = full if box is None else full[box[0][0] : box[0][1]]
-    isa.tensor_reduce(rows, _op(op), boxed(data, box, data.shape), axis=axes, negate=negate, keepdims=keepdims)
-    return Tile(full)
+    if box is None or all(high > low for low, high in box):
+        rows = full if box is None else full[box[0][0] : box[0][1]]
+        isa.tensor_reduce(rows, _op(op), boxed(data, box, data.shape), axis=axes, negate=negate, keepdims=keepdims)
+    reduced = Tile(full)
+    reduced.valid = None if box is None else (box[0], *((0, one) for one in shape[1:]))
+    return reduced
 
 
 def tensor_partition_reduce(op: Any, data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
@@ -182,7 +193,7 @@ def affine_select(pred: Mask, on_true_tile: Tile, on_false_value: Any, *, mask: 
     """Return the tile where a comparison of index expressions holds, else the value."""
     if not isinstance(pred, Mask):
         raise complain("affine_select: pred must be a comparison of index expressions")
-    source = _chip(on_true_tile)
+    source = _in_sbuf(on_true_tile)
     for condition in pred.conditions:
         wide = Index({axis: (condition.axes.get(axis, (0, 1))[0], extent) for axis, extent in enumerate(source.shape)},
                      condition.const, len(source.shape))  # fmt: skip
@@ -194,36 +205,50 @@ def affine_select(pred: Mask, on_true_tile: Tile, on_false_value: Any, *, mask: 
     return source
 
 
+_PERF_MODES = {
+    "none": constants.matmul_perf_mode.none,
+    "double_row": constants.matmul_perf_mode.double_row,
+    "double_row_gen3": constants.matmul_perf_mode.double_row,
+}
+
+
 def nc_matmul(stationary: Tile, moving: Tile, *, is_stationary_onezero: bool = False, is_moving_onezero: bool = False,
               is_transpose: bool = False, tile_position: Any = (), tile_size: Any = (), mask: Any = None,
               perf_mode: Any = None, **unused: Any) -> Product:
     """Return stationary.T @ moving."""
-    if perf_mode not in (None, "none", ""):
+    mode = getattr(perf_mode, "value", perf_mode) or "none"
+    if mode not in _PERF_MODES:
         raise unsupported(f"nc_matmul with perf_mode={perf_mode!r}")
-    left, right = stationary.tensor, moving.tensor
-    if mask is not None:
-        raise unsupported("nc_matmul with a mask")
-    columns, width = int(np.prod(left.shape[1:])), int(np.prod(right.shape[1:]))
+    left, right = _in_sbuf(stationary).tensor, _in_sbuf(moving).tensor
+    rows = 1 if _PERF_MODES[mode] is constants.matmul_perf_mode.none else 2
+    columns, width = int(np.prod(left.shape[1:])) // rows, int(np.prod(right.shape[1:])) // rows
 
     def emit(dst: Any) -> None:
+        if not multiplies(mask, "nc_matmul"):
+            return
         isa.nc_matmul(dst, left, right, is_stationary_onezero, is_moving_onezero, is_transpose,
-                      tile_position=tile_position, tile_size=tile_size)
+                      tile_position=tile_position, tile_size=tile_size, perf_mode=_PERF_MODES[mode])
 
-    return Product((columns, width), emit, left.dtype if is_transpose else nl.float32)
+    product = Product((columns, width), emit, left.dtype if is_transpose else nl.float32)
+    product.valid = None if multiplies(mask, "nc_matmul") else ((0, 0), (0, 0))
+    return product
 
 
 def nc_transpose(
     data: Tile, *, engine: Any = unknown_engine, dtype: Any = None, mask: Any = None, **unused: Any
 ) -> Tile:
     """Return a 2-D tile transposed: in PSUM by the Tensor engine, in SBUF by the Vector engine."""
-    if mask is not None:
-        raise unsupported("nc_transpose with a mask")
     tensor = data.tensor
     rows, columns = tensor.shape[0], int(np.prod(tensor.shape[1:]))
     vector = engine is vector_engine or (engine is unknown_engine and max(rows, columns) <= 32)
     dst = nl.ndarray((columns, rows), dtype or tensor.dtype, nl.sbuf if vector else nl.psum)
-    isa.nc_transpose(dst, tensor, engine=vector_engine if vector else tensor_engine)
-    return Tile(dst)
+    box = masked_box(mask, tensor.shape)
+    if box is None or all(high > low for low, high in box):
+        part = boxed(dst, None if box is None else (box[1], box[0]), dst.shape)
+        isa.nc_transpose(part, boxed(tensor, box, tensor.shape), engine=vector_engine if vector else tensor_engine)
+    turned = Tile(dst)
+    turned.valid = None if box is None else (box[1], box[0])
+    return turned
 
 
 def bn_stats(data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
@@ -315,9 +340,11 @@ def dma_copy(*, dst: Tile, src: Tile, mask: Any = None, dst_rmw_op: Any = None, 
     """Copy by DMA."""
     target, source = dst.tensor, src.tensor
     box = masked_box(mask, target.shape)
-    extra = {} if dst_rmw_op is None else {"dst_rmw_op": _op(dst_rmw_op)}
-    isa.dma_copy(boxed(dst, box, target.shape), boxed(src, box, source.shape), oob_mode=oob_mode, dge_mode=dge_mode,
-                 **extra)
+    into, out_of = boxed(dst, box, target.shape), boxed(src, box, source.shape)
+    if dst_rmw_op is None:
+        isa.dma_copy(into, out_of, oob_mode=oob_mode, dge_mode=dge_mode)
+    else:
+        isa.dma_compute(into, [into, out_of], _op(dst_rmw_op), oob_mode=oob_mode)
 
 
 def dma_transpose(src: Tile, *, axes: Any = None, dge_mode: Any = dge_mode.unknown, oob_mode: Any = oob_mode.error,

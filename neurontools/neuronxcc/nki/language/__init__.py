@@ -11,7 +11,20 @@ import numpy as np
 
 from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.affine import arange, mgrid, refuse_unknown, unsupported
-from neurontools.neuronxcc.nki.tile import Product, Tile, apply, boxed, copy_into, masked_box, materialize, unwrap
+from neurontools.neuronxcc.nki.blocks import Blocks
+from neurontools.neuronxcc.nki.loops import folded, turns
+from neurontools.neuronxcc.nki.tile import (
+    Gathered,
+    Product,
+    Tile,
+    apply,
+    boxed,
+    copy_into,
+    masked_box,
+    materialize,
+    multiplies,
+    unwrap,
+)
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import DType, dtype_of, promote
@@ -20,7 +33,8 @@ from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
 from neurontools.trace import Space
 
-affine_range, sequential_range, static_range = nl.affine_range, nl.sequential_range, nl.static_range
+affine_range, sequential_range, static_range = (
+    turns(one) for one in (nl.affine_range, nl.sequential_range, nl.static_range))  # fmt: skip
 ds, nc, tile_size = nl.ds, nl.nc, nl.tile_size
 sbuf, psum, hbm, shared_hbm, private_hbm = nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm, nl.private_hbm
 program_id, num_programs, program_ndim = spmd.program_id, spmd.num_programs, spmd.program_ndim
@@ -49,32 +63,19 @@ def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused
     plain = tuple(int(one) for one in extents)
     if region.space is Space.HBM or not marked:
         return Tile(nl.ndarray(plain, dtype, region, name))
-    order = (marked, *(place for place in range(len(plain)) if place != marked))
-    storage = nl.ndarray(tuple(plain[place] for place in order), dtype, region, name)
-    strides = [0] * len(plain)
-    for place, stride in zip(order, storage.strides, strict=True):
-        strides[place] = stride
-    return Tile(storage._make(plain, tuple(strides), 0))
+    return Blocks(plain[:marked], plain[marked:], dtype, region, name)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
     """Allocate a tensor and fill it with a number."""
     tile = ndarray(shape, dtype, buffer, name)
-    for block in _blocks(tile.tensor):
-        if block.space is Space.HBM:
-            nl.store(block, nl.full(block.shape, fill_value, block.dtype))
-        else:
-            isa.memset(block, fill_value)
+    if isinstance(tile, Blocks):
+        tile.fill_with(lambda block: copy_into(block, fill_value))
+    elif tile.tensor.space is Space.HBM:
+        nl.store(tile.tensor, nl.full(tile.shape, fill_value, tile.dtype))
+    else:
+        isa.memset(tile.tensor, fill_value)
     return tile
-
-
-def _blocks(tensor: NkiTensor) -> list[NkiTensor]:
-    """Return the parts of a tensor that begin with the partition dimension."""
-    if not tensor.on_chip or tensor.strides[0] == tensor._row or tensor.ndim == 1:
-        return [tensor]
-    rest, strides = tensor.shape[1:], tensor.strides[1:]
-    return [block for place in range(tensor.shape[0])
-            for block in _blocks(tensor._make(rest, strides, tensor.offset + place * tensor.strides[0]))]
 
 
 def zeros(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
@@ -106,17 +107,25 @@ def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
     """Copy a part of an HBM tensor into a new SBUF tile."""
     tensor = src.tensor
     if len(tensor.shape) == 1 and not tensor.on_chip:
-        tensor = tensor.reshape((1, *tensor.shape))
-    if tensor._indirection is not None:
-        shape = tensor.shape
-        return materialize(shape, dtype or tensor.dtype, mask, lambda dst: isa.dma_copy(dst, tensor))
+        # One element for each partition, as far as there are so many.
+        few = tensor.shape[0] <= nl.tile_size.pmax and tensor._indirection is None
+        shape, strides = ((tensor.shape[0], 1), (tensor.strides[0], 1)) if few else (
+            (1, tensor.shape[0]), (1, tensor.strides[0]))  # fmt: skip
+        made = tensor._make(shape, strides, tensor.offset)
+        made._unchecked = tensor._unchecked
+        tensor = made
+    if isinstance(src, Gathered):
+        part = src.cut(masked_box(mask, tensor.shape))
+        return materialize(tensor.shape, dtype or tensor.dtype, mask, lambda dst: isa.dma_copy(dst, part))
     return materialize(tensor.shape, dtype or tensor.dtype, mask, isa.dma_copy, Tile(tensor))
 
 
 def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
     """Copy a tile, or a number, into a part of an HBM tensor."""
-    if isinstance(value, Tile) and dst.tensor._indirection is not None:
-        isa.dma_copy(dst.tensor, value.tensor)
+    if isinstance(value, Tile) and isinstance(dst, Gathered):
+        box = masked_box(mask, dst.shape)
+        if box is None or all(high > low for low, high in box):
+            isa.dma_copy(dst.cut(box), boxed(value, box, dst.shape))
         return
     if isinstance(value, Tile) and value.tensor.on_chip and len(value.shape) > len(dst.shape):
         value = Tile(value.tensor.reshape(dst.shape)) if value.shape[0] != 1 else value[0]
@@ -135,13 +144,24 @@ def copy(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
     return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, src)
 
 
-static_cast = copy
+def static_cast(value: Any, dtype: Any) -> Any:
+    """Return a tile, or outside of kernels an array, in another element type."""
+    return copy(value, dtype=dtype) if isinstance(value, Tile) else np.asarray(value).astype(dtype_of(dtype).numpy)
+
+
+def finfo(dtype: Any) -> Any:
+    """Return the limits of a floating-point type, as NumPy does."""
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype_of(dtype).numpy)
 
 
 def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> Product:
     """Return x @ y, or x.T @ y for an x that is transposed already."""
-    if mask is not None:
-        raise unsupported("matmul with a mask")
+    if not multiplies(mask, "matmul"):
+        nothing = Product((x.shape[1 if transpose_x else 0], y.shape[1]), lambda dst: None)
+        nothing.valid = ((0, 0), (0, 0))
+        return nothing
     left = x if transpose_x else transpose(x)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
     return Product((stationary.shape[1], moving.shape[1]), lambda dst: _multiply(dst, stationary, moving))
@@ -189,13 +209,29 @@ def _reduction(name: str) -> Callable[..., Tile]:
         axes = tuple(axis) if isinstance(axis, (list, tuple, range)) else (axis,)
         source = x.tensor if x.tensor.space is not Space.HBM else nl.load(x.tensor)
         box = masked_box(mask, source.shape)
+        axes, whole = tuple(one % len(source.shape) for one in axes), boxed(Tile(source), box, source.shape)
         extra = {"keepdims": keepdims} if "keepdims" in inspect.signature(function).parameters else {}
-        result = function(boxed(Tile(source), box, source.shape), axis=list(axes), dtype=dtype, **extra)
+        if box is not None and any(high <= low for low, high in box):
+            kept = tuple(1 if place in axes else one for place, one in enumerate(source.shape) if keepdims or
+                         place not in axes)  # fmt: skip
+            nothing = Tile(nl.ndarray(kept if len(kept) > 1 else (*kept, 1), dtype or source.dtype, nl.sbuf))
+            nothing.valid = tuple((0, 0) for _ in nothing.shape)
+            return nothing
+        last = tuple(range(len(source.shape) - len(axes), len(source.shape)))
+        if 0 not in axes and tuple(sorted(axes)) != last:
+            order = (*(one for one in range(len(source.shape)) if one not in axes), *axes)
+            result = function(whole.permute(order), axis=list(last), dtype=dtype)
+            if keepdims:
+                result = result.reshape(tuple(1 if one in axes else whole.shape[one] for one in range(len(order))))
+        else:
+            result = function(whole, axis=list(axes), dtype=dtype, **extra)
         if box is None or box[0] == (0, source.shape[0]):
             return Tile(result)
         full = nl.ndarray((source.shape[0], *result.shape[1:]), result.dtype, nl.sbuf)
         isa.tensor_copy(full[box[0][0] : box[0][1]], result)
-        return Tile(full)
+        partly = Tile(full)
+        partly.valid = (box[0], *((0, one) for one in full.shape[1:]))
+        return partly
 
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"Return the {name} over free axes."
@@ -239,9 +275,9 @@ def shared_identity_matrix(n: int, dtype: Any = nl.uint8, **unused: Any) -> Tile
     return Tile(nl.shared_identity_matrix(n, dtype))
 
 
-def loop_reduce(x: Tile, op: Any, loop_indices: Any, **unused: Any) -> Tile:
-    """Refuse a reduction over the turns of a loop: loops of this package have run by the time it could begin."""
-    raise unsupported("loop_reduce")
+def loop_reduce(x: Tile, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
+    """Return x folded over the turns of loops so far; behind the loops that is all of them."""
+    return folded(x, op, loop_indices, dtype, mask)
 
 
 def all_reduce(x: Tile, op: Any, program_axes: Any, **unused: Any) -> Tile:

@@ -1,0 +1,70 @@
+"""Loops of the first generation, and `loop_reduce`, which folds what each turn gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from neurontools.neuronxcc.nki.affine import unsupported
+from neurontools.neuronxcc.nki.tile import Tile, apply, copy_into
+from neurontools.nki import language as nl
+from neurontools.nki.tracer import kernel_line, tracer
+from neurontools.nki.views import complain
+
+__all__ = ["Turn", "folded", "turns"]
+
+
+# What a fold begins with: what turns that a mask leaves out contribute.
+_LARGEST = 3.4028234663852886e38
+_IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -_LARGEST, "max": -_LARGEST, "minimum": _LARGEST, "min": _LARGEST}
+
+
+class Turn(int):
+    """The index of a loop's turn; `first` tells that of the first one."""
+
+    first = False
+
+
+def turns(function: Callable[..., Any]) -> Callable[..., Iterator[Turn]]:
+    """Return a loop whose indices know which turn is the first."""
+
+    def loop(*bounds: Any, **unused: Any) -> Iterator[Turn]:
+        for number, index in enumerate(function(*bounds)):
+            turn = Turn(index)
+            turn.first = not number
+            yield turn
+
+    loop.__name__ = loop.__qualname__ = function.__name__
+    loop.__doc__ = f"Return the indices of a loop, as `nl.{function.__name__}` of the present generation does."
+    return loop
+
+
+class _Site:
+    """One place of a kernel that folds: the sums of the turn that runs, in the order of its calls."""
+
+    def __init__(self) -> None:
+        self.turn: tuple[Turn, ...] = ()
+        self.call = 0
+        self.sums: list[Tile] = []
+
+
+def folded(x: Tile, op: Any, loop_indices: Any, dtype: Any, mask: Any) -> Tile:
+    """Return op over this turn's x and that of the turns before; every turn calls it equally often."""
+    turn = tuple(loop_indices)
+    if not turn or not all(isinstance(one, Turn) for one in turn):
+        raise complain("loop_reduce: loop_indices must be the indices of loops")
+    name = getattr(getattr(op, "plain", op), "name", getattr(op, "__name__", ""))
+    function = getattr(nl, {"max": "maximum", "min": "minimum"}.get(name, name), None)
+    if name not in _IDENTITY or function is None:
+        raise unsupported(f"loop_reduce with op={op!r}")
+    sites = tracer().cache
+    site = sites.setdefault(("loop_reduce", kernel_line()), _Site())
+    first = all(one.first for one in turn)
+    if len(site.turn) != len(turn) or any(a is not b for a, b in zip(site.turn, turn, strict=True)):
+        site.turn, site.call = turn, 0
+    number, site.call = site.call, site.call + 1
+    if first:
+        site.sums[number:] = [Tile(nl.full(x.shape, _IDENTITY[name], nl.float32))]
+    so_far = site.sums[number]
+    copy_into(so_far, x if first else apply(function, None, so_far, x), mask)
+    return apply(lambda one: nl.copy(one, dtype=dtype or x.dtype), None, site.sums[number])

@@ -1,0 +1,150 @@
+"""Regions: what an access must wait for, against a scan of all earlier accesses and against the bytes themselves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neurontools.builder import hazards
+from neurontools.builder.areas import Area, Shape, overlap, shape_of
+from neurontools.builder.hazards import Needs, Region
+
+ACTORS = 3
+Pattern = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
+Access = tuple[Pattern, int, bool, bool]  # pattern, actor, write, whether it belongs to the unit before
+
+# Tiles of one row-major tensor, as kernels walk them: where the grid files by the place inside a row.
+ROW = 256
+tiles = st.builds(
+    lambda row, rows, column, columns: (0, 1, row * ROW + column * 16, 1, ((ROW, rows), (1, columns * 16))),
+    st.integers(0, 7), st.integers(1, 4), st.integers(0, 15), st.integers(1, 4),
+)  # fmt: skip
+# Anything else: partitions, interleaved elements, steps of both signs, several jumps.
+others = st.tuples(
+    st.integers(0, 2),
+    st.integers(1, 2),
+    st.integers(300, 2300),
+    st.sampled_from([1, 2, 4]),
+    st.lists(
+        st.tuples(st.sampled_from([-64, -3, 0, 1, 2, 5, 16, 100, ROW]), st.integers(1, 4)), max_size=3
+    ).map(tuple),
+)
+accesses = st.lists(
+    st.tuples(st.one_of(tiles, tiles, others), st.integers(0, ACTORS - 1), st.booleans(), st.booleans()),
+    min_size=20,
+    max_size=70,
+)
+
+
+def area_of(pattern: Pattern) -> Area:
+    first, partitions, start, size, dims = pattern
+    return Area(first, first + partitions, start, shape_of(dims, size))
+
+
+def bytes_of(pattern: Pattern) -> set[tuple[int, int]]:
+    """Return every (partition, byte) that a pattern touches."""
+    first, partitions, start, size, dims = pattern
+    places = {start}
+    for step, count in dims:
+        places = {place + step * size * i for place in places for i in range(count)}
+    return {(p, place + b) for p in range(first, first + partitions) for place in places for b in range(size)}
+
+
+def numbered(program: list[Access]) -> list[tuple[Pattern, int, int, bool]]:
+    """Return pattern, actor, unit and direction; units of an actor count up, and one may have several accesses."""
+    units = [-1] * ACTORS
+    found = []
+    last = -1
+    for pattern, actor, write, joined in program:
+        if not (joined and last == actor):
+            units[actor] += 1
+        last = actor
+        found.append((pattern, actor, units[actor], write))
+    return found
+
+
+class Scan:
+    """The same answers from one list: every earlier access is looked at, the ones that another stands for go."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Area, int, int, bool]] = []
+
+    def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
+        kept = []
+        for entry in self.kept:
+            other, its_actor, its_unit, its_write = entry
+            stays = True
+            if overlap(area, other):
+                into = needs.order if write else needs.data
+                if (write or its_write) and (its_actor, its_unit) != (actor, unit):
+                    into[its_actor] = max(into.get(its_actor, -1), its_unit)
+                # A write stands for all it covers; a read for earlier reads of its own actor, which are complete then.
+                stays = not (area.contains(other) and (write or (not its_write and its_actor == actor)))
+            if stays:
+                kept.append(entry)
+        self.kept = [*kept, (area, actor, unit, write)]
+
+
+@pytest.mark.parametrize("flat", [2, 32])
+def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hazards, "_FLAT", flat)
+    filed = []
+
+    @settings(max_examples=200, deadline=None)
+    @given(accesses, st.integers(0, 2500), st.integers(1, 400))
+    def check(program: list[Access], low: int, length: int) -> None:
+        region, scan = Region(), Scan()
+        for pattern, actor, unit, write in numbered(program):
+            got, want = Needs(), Needs()
+            region.access(area_of(pattern), write, actor, unit, got)
+            scan.access(area_of(pattern), write, actor, unit, want)
+            assert (got.data, got.order) == (want.data, want.order)
+        # Bytes asked for without a pattern: at least what may touch them, at most what spans them.
+        window = Area(0, 128, low, shape_of(((1, length),), 1))
+        found = {(one.low, one.high, one.actor, one.unit, one.write) for one in region.within(low, low + length)}
+        spanning = [entry for entry in scan.kept if entry[0].low < window.high and entry[0].high > low]
+        touching = [entry for entry in spanning if overlap(entry[0], window)]
+        assert {(area.low, area.high, *rest) for area, *rest in touching} <= found
+        assert found <= {(area.low, area.high, *rest) for area, *rest in spanning}
+        filed.append(region.grids is not None and max(grid.step for grid in region.grids) > 0)
+
+    check()
+    assert any(filed)   # the grid that tells places inside a row apart was in use
+
+
+@settings(max_examples=200, deadline=None)
+@given(accesses)
+def test_every_conflict_of_bytes_is_ordered(program: list[Access]) -> None:
+    """Waiting for what `needs` names, and for what that waited for, covers every earlier access that shares a byte."""
+    region = Region()
+    clocks: dict[tuple[int, int], list[int]] = {}  # by unit: last unit of each actor that is complete before it ends
+    earlier: list[tuple[set[tuple[int, int]], int, int, bool]] = []
+    for pattern, actor, unit, write in numbered(program):
+        needs = Needs()
+        region.access(area_of(pattern), write, actor, unit, needs)
+        clock = clocks.setdefault((actor, unit), list(clocks.get((actor, unit - 1), [-1] * ACTORS)))
+        clock[actor] = max(clock[actor], unit - 1)  # an actor completes its units in order
+        for wanted in (needs.data, needs.order):
+            for its_actor, its_unit in wanted.items():
+                known = clocks[its_actor, its_unit]
+                clock[:] = [max(pair) for pair in zip(clock, known, strict=True)]
+                clock[its_actor] = max(clock[its_actor], its_unit)
+        mine = bytes_of(pattern)
+        for places, its_actor, its_unit, its_write in earlier:
+            if (write or its_write) and (its_actor, its_unit) != (actor, unit) and mine & places:
+                assert clock[its_actor] >= its_unit
+        earlier.append((mine, actor, unit, write))
+
+
+def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
+    """Columns of one row-major tensor, written by 100 transfers, are independent; a read of two waits for both."""
+    region = Region()
+    shape: Shape = shape_of(((4096, 128), (1, 32)), 1)
+    for column in range(100):
+        needs = Needs()
+        region.access(Area(0, 1, 32 * column, shape), True, 0, column, needs)
+        assert not needs.data and not needs.order
+    needs = Needs()
+    region.access(Area(0, 1, 32 * 40, shape_of(((4096, 128), (1, 64)), 1)), False, 1, 0, needs)
+    assert needs.data == {0: 41} and not needs.order

@@ -1,0 +1,235 @@
+"""What public kernels of the first generation do beyond the documented examples: blocks, masks, folds over loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import neurontools.neuronxcc.nki as nki
+import neurontools.neuronxcc.nki.isa as nisa
+import neurontools.neuronxcc.nki.language as nl
+from formats.errors import UnsupportedError
+from neurontools.neuronxcc.nki import compiler
+from neurontools.neuronxcc.nki.language.constants import sizeinbytes
+from neurontools.nki.errors import NkiValidationError
+
+RANDOM = np.random.default_rng(2)
+A = RANDOM.standard_normal((128, 512), np.float32)
+
+
+def run(kernel: Any, *args: Any, grid: Any = None) -> Any:
+    return nki.simulate_kernel(nki.jit(kernel) if grid is None else nki.jit(kernel)[grid], *args)
+
+
+def test_blocks_may_be_larger_together_than_the_memory() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((16, 128, 512), nl.float32, buffer=nl.shared_hbm)
+        psum = nl.zeros((4, 4, nl.par_dim(128), 512), nl.float32, buffer=nl.psum)  # 32 KiB of 16
+        tile = nl.load(x)
+        for i in nl.affine_range(4):
+            row = psum[i]
+            for j in nl.affine_range(4):
+                row[j] += nisa.nc_matmul(tile[:, 0:128], tile)
+                psum[i, j, :, 0:1] += 1.0 * (4 * i + j)
+                nl.store(out[4 * i + j], psum[i, j])
+        return out
+
+    out = run(kernel, A)
+    product = A[:, :128].T @ A
+    for number in range(16):
+        want = product.copy()
+        want[:, 0] += number
+        np.testing.assert_allclose(out[number], want, rtol=1e-4, atol=1e-3)
+
+
+def test_a_look_across_blocks_joins_them() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 3 * 64), nl.float32, buffer=nl.shared_hbm)
+        tiles = nl.full((3, nl.par_dim(128), 64), 7.0, nl.float32, buffer=nl.sbuf)
+        tiles[1] = nl.load(x[:, 0:64])
+        i_p, i_b, i_f = nl.arange(128)[:, None, None], nl.arange(3)[None, :, None], nl.arange(64)[None, None, :]
+        nl.store(out[i_p, 64 * i_b + i_f], tiles[i_b, i_p, i_f])
+        tiles[0] = nl.load(x[:, 64:128])
+        nl.store(out[:, 0:64], tiles[0])
+        assert tiles.shape == (3, 128, 64) and tiles.dtype == nl.float32 and tiles.buffer is nl.sbuf
+        return out
+
+    want = np.full((128, 192), 7, np.float32)
+    want[:, :64], want[:, 64:128] = A[:, 64:128], A[:, :64]
+    np.testing.assert_array_equal(run(kernel, A), want)
+    with pytest.raises(NkiValidationError, match="block 3 is outside dimension 0 of 3"):
+        run(lambda x: nl.zeros((3, nl.par_dim(4), 4), nl.float32)[3], A)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_mask_of_numbers_does_all_or_nothing(chosen: bool) -> None:
+    def kernel(x: Any) -> Any:
+        names = ("copy", "sum", "product", "turned", "reduced")
+        shapes = ((128, 512), (128, 1), (64, 512), (64, 128), (128, 1))
+        outs = [nl.zeros(shape, nl.float32, buffer=nl.shared_hbm) for shape in shapes]
+        tile = nl.load(x)
+        mask = np.bool_(chosen)
+        kept = {name: nl.full(shape, 5.0, nl.float32, buffer=nl.psum if name == "product" else nl.sbuf)
+                for name, shape in zip(names, shapes, strict=True)}  # fmt: skip
+        kept["copy"][...] = nl.copy(tile, mask=mask)
+        kept["sum"][:, 0] = nl.sum(tile, axis=1, mask=mask)
+        kept["product"][...] += nisa.nc_matmul(tile[:, 0:64], tile, mask=mask)
+        kept["turned"][...] = nisa.nc_transpose(tile[:, 0:64], mask=mask)
+        kept["reduced"][...] = nisa.tensor_reduce(np.max, tile, axis=(1,), mask=mask)
+        for out, name in zip(outs, names, strict=True):
+            nl.store(out, kept[name])
+        return tuple(outs)
+
+    copy, total, product, turned, reduced = run(kernel, A)
+    if not chosen:
+        assert all((one == 5).all() for one in (copy, total, product, turned, reduced))
+        return
+    np.testing.assert_array_equal(copy, A)
+    np.testing.assert_allclose(total[:, 0], A.sum(1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(product, A[:, :64].T @ A + 5, rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(turned, A[:, :64].T)
+    np.testing.assert_array_equal(reduced[:, 0], A.max(1))
+
+
+def test_assigning_a_masked_result_changes_the_masked_part_only() -> None:
+    def kernel(x: Any) -> Any:
+        outs = [nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm) for shape in ((128, 512), (512, 128))]
+        i_p, i_f = nl.mgrid[0:128, 0:512]
+        tile, turned = nl.full((128, 512), 3.0, nl.float32), nl.full((128, 128), 3.0, nl.float32)
+        tile[i_p, i_f] = nl.load(x[i_p, i_f], mask=(i_p >= 40) & (i_f < 300))
+        nl.store(outs[0], tile)
+        for block in nl.affine_range(4):
+            first, second = nl.mgrid[0:128, 0:128]
+            turned[...] = nisa.nc_transpose(tile[first, 128 * block + second], mask=(first < 64) & (second < 100))
+            nl.store(outs[1][128 * block : 128 * block + 128], turned)
+        return tuple(outs)
+
+    tile, turned = run(kernel, A)
+    want = np.full_like(A, 3)
+    want[40:, :300] = A[40:, :300]
+    np.testing.assert_array_equal(tile, want)
+    blocks = np.full((4, 128, 128), 3, np.float32)
+    blocks[:, :100, :64] = want.T.reshape(4, 128, 128)[:, :100, :64]
+    np.testing.assert_array_equal(turned, blocks.reshape(512, 128))
+
+
+def test_columns_stay_columns() -> None:
+    def kernel(x: Any, bias: Any) -> Any:
+        out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+        table, column = nl.load(x[:, 0:4]), nl.load(bias)
+        assert table[:, 1].shape == table[:, 1][:, 0].shape == column.shape == (128, 1)
+        nl.store(out, nisa.activation(op=nl.copy, data=nl.load(x), bias=table[:, 1], scale=column))
+        return out
+
+    bias = RANDOM.standard_normal(128).astype(np.float32)
+    np.testing.assert_allclose(run(kernel, A, bias), A * bias[:, None] + A[:, 1:2], rtol=1e-5, atol=1e-5)
+
+
+def test_partitions_that_engines_do_not_reach_go_by_dma() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((40, 512), nl.float32, buffer=nl.shared_hbm)
+        tile, result = nl.load(x[0:40]), nl.ndarray((nl.par_dim(40), 512), nl.float32)
+        for row in nl.affine_range(40):
+            result[row, :] = nl.multiply(tile[39 - row, :], 2.0)
+            result[row, 0] = float(row)
+        nl.store(out, result)
+        return out
+
+    want = 2 * A[39::-1]
+    want[:, 0] = np.arange(40)
+    np.testing.assert_array_equal(run(kernel, A), want)
+
+
+def test_loop_reduce_folds_over_the_turns_of_its_loops() -> None:
+    def kernel(x: Any) -> Any:
+        outs = [nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm) for shape in ((2, 128, 512), (128, 512))]
+        sums = nl.ndarray((2, nl.par_dim(128), 512), nl.float32, buffer=nl.sbuf)
+        for outer in nl.affine_range(2):
+            for turn in nl.affine_range(3):
+                for part in nl.affine_range(2):
+                    tile = nl.multiply(nl.load(x), float(1 + turn + 10 * part + 100 * outer))
+                    sums[part] = nl.loop_reduce(tile, op=np.add, loop_indices=[turn], dtype=nl.float32)
+            if outer == 1:
+                for part in nl.affine_range(2):
+                    nl.store(outs[0][part], sums[part])
+        for turn in nl.sequential_range(3):
+            largest = nl.loop_reduce(nl.multiply(nl.load(x), 1.0 - turn), nl.max, [turn], mask=turn != 0)
+        nl.store(outs[1], largest)
+        return tuple(outs)
+
+    sums, largest = run(kernel, np.round(A))
+    for part in range(2):
+        np.testing.assert_array_equal(sums[part], np.round(A) * (1 + 2 + 3 + 3 * (10 * part + 100)))
+    np.testing.assert_array_equal(largest, np.maximum(0 * A, -np.round(A)))
+    with pytest.raises(NkiValidationError, match="indices of loops"):
+        run(lambda x: nl.loop_reduce(nl.load(x), np.add, [3]), A)
+
+
+def test_double_rows_read_modify_write_and_rows_by_index_behind_a_number() -> None:
+    def double(a: Any, b: Any) -> Any:
+        out = nl.ndarray((16, 64), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nisa.nc_matmul(nl.load(a), nl.load(b), perf_mode="double_row_gen3"))
+        return out
+
+    a, b = (RANDOM.integers(-4, 5, (128, 2, n)).astype(ml_dtypes.float8_e5m2) for n in (16, 64))
+    want = np.einsum("kti,ktj->ij", a.astype(np.float32), b.astype(np.float32))
+    np.testing.assert_array_equal(nki.jit(double, platform_target="trn2")(a, b), want)
+
+    def rows(x: Any, places: Any) -> Any:
+        gathered = nl.zeros((64, 8), nl.float32, buffer=nl.shared_hbm)
+        added = nl.ndarray((32, 8), nl.float32, buffer=nl.shared_hbm)
+        index, (i_p, i_f) = nl.load(places), nl.mgrid[0:64, 0:8]
+        part = nl.load(x[1, index, nl.arange(8)[None, :]], mask=i_p < 60)
+        nl.store(gathered[i_p, i_f], part, mask=i_p < 60)
+        nl.store(added, nl.full((32, 8), 1.0, nl.float32))
+        nisa.dma_copy(dst=added[nl.load(places[0:5]), nl.arange(8)[None, :]], src=nl.load(x[0, 0:5]), dst_rmw_op=np.add)
+        return gathered, added
+
+    x = RANDOM.standard_normal((2, 32, 8), np.float32)
+    places = RANDOM.permutation(64).astype(np.int32).reshape(64, 1) % 32
+    places[:5, 0], places[60:] = [3, 1, 7, 0, 30], 9999  # the mask leaves out what is out of bounds
+    gathered, added = run(rows, x, places)
+    np.testing.assert_array_equal(gathered[:60], x[1, places[:60, 0]])
+    want = np.ones((32, 8), np.float32)
+    want[places[:5, 0]] += x[0, :5]
+    np.testing.assert_array_equal(added, want)
+    with pytest.raises(UnsupportedError, match="behind an index expression"):
+        run(lambda x, p: nl.load(x[nl.arange(2)[:, None], nl.load(p), 0]), x, places)
+
+
+def test_reductions_over_any_free_axes_and_division_of_integers() -> None:
+    def kernel(x: Any) -> Any:
+        outs = [nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm) for shape in ((128, 16, 8), (128, 4))]
+        i = nl.mgrid[0:128, 0:16, 0:4, 0:8]
+        tile = nl.load(x)
+        walked = tile[i[0], 32 * i[1] + 8 * i[2] + i[3]]
+        nl.store(outs[0], nl.sum(walked, axis=[2]))
+        numbers = nisa.iota(nl.arange(128)[:, None] * 4 + nl.arange(4)[None, :], dtype=nl.int32)
+        nl.store(outs[1], nl.floor(numbers / 15))
+        return tuple(outs)
+
+    sums, floors = run(kernel, A)
+    np.testing.assert_allclose(sums, A.reshape(128, 16, 4, 8).sum(2), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(floors, np.arange(512).reshape(128, 4) // 15)
+
+
+def test_names_outside_of_kernels() -> None:
+    assert nl.static_cast(np.array([1.0, 2.5]), nl.bfloat16).dtype == ml_dtypes.bfloat16
+    assert float(nl.finfo(nl.bfloat16).min) == float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)
+    assert sizeinbytes(nl.bfloat16) == 2 and sizeinbytes(np.float32) == 4
+    assert nki.tensor is nki.typing.tensor
+
+
+def test_loops_take_directives_and_results_stay_ordered() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+        tile = nl.load(x)
+        for turn in nl.sequential_range(1, 4, directives=compiler.no_reorder()):
+            tile[...] = nl.add(tile, float(turn))
+        nl.store(out, tile)
+        return out
+
+    np.testing.assert_allclose(run(kernel, A), A + 6, rtol=1e-6)
