@@ -83,6 +83,7 @@ class Device:
         self.effect_hooks: list[Callable[[Event], object]] = []
         self.issue_hooks: list[Callable[..., object]] = []
         self.plan_hooks: list[Callable[..., object]] = []
+        self.replan_hooks: list[Callable[..., object]] = []
         self.watched = False
         self.checking = True
         self.changes: list[SemaphoreChange] = []
@@ -266,6 +267,7 @@ class Device:
         self.effect_hooks = [o.on_effect for o in self.observers if hasattr(o, "on_effect")]
         self.issue_hooks = [o.on_issue for o in self.observers if hasattr(o, "on_issue")]
         self.plan_hooks = [o.on_plan for o in self.observers if hasattr(o, "on_plan")]
+        self.replan_hooks = [o.on_replan for o in self.observers if hasattr(o, "on_replan")]
 
     def _advance(self) -> None:
         """Carry out what is due next; at the end of everything, tell a finish from a hang."""

@@ -1,7 +1,9 @@
-"""What the time of a word depends on besides the word: memory ports shared by engines, the Tensor engine's clock.
+"""What the time of a word depends on besides the word: memory ports shared by engines, the Tensor engine's clock
+and whether its weights are there.
 
-Engines that want one port at the same time take turns, first come first served. Source: hardware.md 2.4, 3.3, and the
-profiles named in `figures`.
+Engines that want one port at the same time take turns, first come first served. A load of weights that could issue
+behind the matmul before it runs in the background; a matmul waits for what is left. Source: hardware.md 2.4, 3.3, and
+the profiles named in `figures`.
 """
 
 from __future__ import annotations
@@ -24,16 +26,17 @@ _LIMITED_GHZ = 1.2              # the unit of `throttle_window`
 
 
 class Claim(NamedTuple):
-    """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine."""
+    """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it."""
 
     ports: tuple[int, ...]
     work_ps: int
     array: bool
+    weights: bool = False
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
         work = self.work_ps * interval // of if of else self.work_ps
-        return self._replace(work_ps=work) if work else None
+        return self._replace(work_ps=work) if work or (self.weights and interval) else None
 
 
 class Grant(NamedTuple):
@@ -47,8 +50,8 @@ class Grant(NamedTuple):
 class Contention:
     """Who holds what in one core, and how fast the Tensor engine runs; integers in picoseconds throughout."""
 
-    __slots__ = ("_factor", "_free", "_late", "_needed", "_slow", "_used", "_window", "_window_end", "generation",
-                 "granted", "ports", "throttle")
+    __slots__ = ("_factor", "_free", "_head", "_late", "_needed", "_pe_begun", "_pe_free", "_slow", "_used", "_weights",
+                 "_window", "_window_end", "generation", "granted", "ports", "throttle")
 
     def __init__(self, chip: Chip, without: Collection[str] = ()) -> None:
         self.generation = chip.generation
@@ -57,6 +60,9 @@ class Contention:
         self.granted: Grant | None = None
         self._window = self._window_end = self._needed = self._late = self._used = 0
         self._factor, self._slow = 1.0, False
+        # When the weights loaded last are in the array, when the last matmul began and when the next can.
+        self._weights = self._pe_begun = self._pe_free = 0
+        self._head = round(figure("matmul_head", chip.target) * 1000)
         self.throttle = chip.generation != "gen2" and "throttle" not in without
         if self.throttle:
             self._window = round(figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000)
@@ -69,7 +75,7 @@ class Contention:
     def claim(self, engine: str, cost: Cost, banks: Collection[int], sbuf: bool) -> Claim | None:
         """Return what a word of an engine needs, None where it meets nobody; `banks` are those of PSUM it touches."""
         if engine == "PE":
-            return Claim((), cost.work_ps, True) if self.throttle else None
+            return Claim((), cost.work_ps, True, cost.weights) if cost.work_ps or cost.weights else None
         if not self.ports or not cost.work_ps:
             return None
         needed: list[int] = []
@@ -82,8 +88,13 @@ class Contention:
 
     def take(self, claim: Claim, now: int, interval: int, latency: int) -> tuple[int, int]:
         """Give a word that issues now what it needs; return interval and latency with what it has to wait."""
+        if claim.weights:
+            begun = now if now > self._pe_free else self._pe_begun
+            self._weights = begun + latency
+            self._pe_free = now + interval
+            return interval, latency
         if claim.array:
-            return self._run(claim.work_ps, now, interval, latency)
+            return self._multiply(claim.work_ps, now, interval, latency)
         free = self._free
         wait = 0
         for port in claim.ports:
@@ -93,6 +104,15 @@ class Contention:
         for port in claim.ports:
             free[port] = until
         self.granted = Grant(claim.ports, now + wait, until)
+        return interval + wait, latency + wait
+
+    def _multiply(self, work: int, now: int, interval: int, latency: int) -> tuple[int, int]:
+        """Let a matmul wait for its weights, then run at the clock of the moment."""
+        wait = max(self._weights - now - self._head, 0)
+        if self.throttle:
+            interval, latency = self._run(work, now, interval, latency)
+        self._pe_begun = now + wait
+        self._pe_free = now + wait + interval
         return interval + wait, latency + wait
 
     def _run(self, work: int, now: int, interval: int, latency: int) -> tuple[int, int]:
@@ -110,11 +130,11 @@ class Contention:
 
     def snapshot(self) -> tuple[int, ...]:
         """Return the state as a value, for `restore`."""
-        return (*self._free, self._window_end, self._used, self._slow)
+        return (*self._free, self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, self._slow)
 
     def restore(self, state: tuple[int, ...]) -> None:
         """Return to a state that `snapshot` gave."""
-        *free, self._window_end, self._used, slow = state
+        *free, self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, slow = state
         self._free[:] = free
         self._slow = bool(slow)
 

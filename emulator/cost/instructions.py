@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cost.figures import figure
-from emulator.cost.model import Chip, Cost, costs
+from emulator.cost.model import Chip, Cost, costs, costs_of
 from emulator.cost.tiles import Tile, tile
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import AluOp, Fp32Pass
 
-__all__: list[str] = []
+__all__ = ["shown_ps"]
 
 _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
@@ -71,10 +71,16 @@ def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
 
 @costs(isa.LoadWeights)
 def load_weights(word: isa.LoadWeights, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a load: hidden behind the matmul before it, but for a few nanoseconds."""
-    cycles = word.src.elements * figure("load_weights_share", chip.target)
+    """Return the cost of a load: a few nanoseconds where it runs behind the matmul before it.
+
+    Where it does not, the next matmul waits for it (`contention`).
+    """
+    passes = "load_weights_share"
+    if word.dtype in _FP32:
+        passes = "load_transpose_fp32" if word.transpose_mode else "load_weights_fp32"
+    cycles = word.src.elements * figure(passes, chip.target)
     latency = figure("load_weights_latency", chip.target) + cycles / chip.clock_ghz(engine)
-    return Cost(_ps(figure("load_weights_exposed", chip.target)), _ps(latency))
+    return Cost(_ps(figure("load_weights_exposed", chip.target)), _ps(latency), weights=True)
 
 
 @costs(isa.MatMul)
@@ -262,6 +268,12 @@ def direct(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     if engine == "Pool":
         return Cost(_ps(figure("generate_software", target)), _ps(figure("generate_first", target)))
     return Cost(_ps(figure("generate_interval", target)), _ps(figure("generate_hardware", target)))
+
+
+def shown_ps(word: isa.Instruction, engine: str, chip: Chip) -> int | None:
+    """Return how long profiles show a word that holds its engine longer: the end of a trigger on GpSimd; else None."""
+    made_now = engine == "Pool" and costs_of(type(word)) is direct
+    return _ps(figure("software_word", chip.target)) if made_now else None
 
 
 @costs(isa.TensorLoad, isa.RegisterLoad)

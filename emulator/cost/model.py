@@ -34,13 +34,15 @@ class Chip(Protocol):
 class Cost(NamedTuple):
     """Picoseconds from the issue of an instruction until the engine can issue the next one, and until it completes.
 
-    `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port.
+    `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port,
+    `weights` marks a load of the Tensor engine, whose result the next matmul needs.
     """
 
     interval_ps: int
     latency_ps: int
     work_ps: int = 0
     fast: bool = False
+    weights: bool = False
 
 
 UNIT_COST = Cost(1, 1)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS
+from emulator.dma.arbitration import Run, serve
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DmaEngine", "Ring", "Segment", "share_out"]
 
+_KEPT = 16      # an engine's backlog is first looked through when it is longer
 RING_SIZE = 1 << 16  # descriptors; real rings hold 32 to 2**24 - 16 (formats.md 8.1), the loader's choice is ours
 
 
@@ -105,15 +107,61 @@ def _walk(segments: Iterable[Segment]) -> Iterator[DmaDescriptor]:
 
 
 class DmaEngine:
-    """One DMA engine of a core; `free_ps` is when all it was given has moved, `busy_ps` how long it moved data."""
+    """One DMA engine of a core; `free_ps` is when all it was given has moved, `busy_ps` how long it moved data.
 
-    __slots__ = ("busy_ps", "core", "free_ps", "index", "rings")
+    `backlog` is what it had not begun to move at `served_ps`, when it had last served `last_ring`.
+    """
+
+    __slots__ = ("_kept", "_waiting", "backlog", "busy_ps", "core", "free_ps", "index", "last_ring", "rings",
+                 "served_ps")
 
     def __init__(self, core: int, index: int) -> None:
         self.core, self.index = core, index
         self.rings = tuple(Ring(core, index, ring) for ring in range(DMA_RINGS))
         self.free_ps = 0
         self.busy_ps = 0
+        self.served_ps = 0
+        self.last_ring = DMA_RINGS - 1
+        self.backlog: tuple[Run, ...] = ()
+        self._waiting: set[int] = set()     # rings of the backlog
+        self._kept = _KEPT                  # the backlog at which it is looked what of it has begun
+
+    def give(self, run: Run, now_ps: int) -> tuple[tuple[int, int, int], ...]:
+        """Take over part of a transfer that was triggered now; return (transfer, begun, end) of it, behind those of
+        others whose turns may have come to other times.
+        """
+        if self.free_ps <= now_ps:
+            self.served_ps, self.backlog = self.free_ps, ()
+            self._waiting.clear()
+        elif len(self.backlog) > self._kept or len(self._waiting) > 1 or run.ring not in self._waiting:
+            self.served_ps, self.last_ring, self.backlog, _ = serve(
+                self.served_ps, self.last_ring, self.backlog, now_ps)
+            self._waiting = {kept.ring for kept in self.backlog}
+            self._kept = max(2 * len(self.backlog), _KEPT)
+        took = run.packet_ps * (run.packets - 1) + run.last_ps
+        self.backlog += (run,)
+        self._waiting.add(run.ring)
+        if len(self._waiting) == 1:
+            begun, idle = max(self.free_ps, run.ready_ps), self.free_ps < run.ready_ps
+            took += run.fill_ps if idle else 0
+            self.free_ps = begun + took
+            self.busy_ps += took
+            return ((run.transfer, begun, self.free_ps),)
+        before = self.free_ps
+        served = serve(self.served_ps, self.last_ring, self.backlog)
+        self.free_ps = served.time_ps
+        self.busy_ps += took + (run.fill_ps if before < run.ready_ps else 0)
+        mine = [one for one in served.finished if one[0] == run.transfer]
+        return (*(one for one in served.finished if one[0] != run.transfer), *mine)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what it was given as a value, for `restore`."""
+        return self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Return to a state."""
+        self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog = state
+        self._waiting = {kept.ring for kept in self.backlog}
 
 
 @cache

@@ -1,16 +1,18 @@
 """The DMA of a device: takes transfers, plans their time on engines and memory, completes each queue in order.
 
-The engines of a core serve their rings first come, first served; real ones go round at packet boundaries, which
-shares the same bandwidth in another order. Source: hardware.md 4.
+The engines of a core go round their rings at packet boundaries (`arbitration`); device memory serves transfers as they
+come. Source: hardware.md 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from heapq import heapify
 from typing import TYPE_CHECKING
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
+from emulator.dma.arbitration import Run
 from emulator.dma.binding import bind, place_of
 from emulator.dma.queues import DmaQueue
 from emulator.dma.regions import regions_of
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DmaQueue", "DmaSystem"]
 
-_NEVER = 1 << 62
+PACKET_BYTES = 4096     # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 
 
 class DmaSystem:
@@ -116,35 +118,82 @@ class DmaSystem:
         stagger = costs.stagger_ps(writes)
         transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
-        started = end = first = ready
-        earliest = _NEVER
+        first = ready
         times = self._times(transfer, shares, writes, costs)
-        holds: list[tuple[tuple[str, int, int], int, int]] = []     # for observers, who name causes from it
-        for engine, duration in zip(self.engines[transfer.core], times, strict=False):
-            free = engine.free_ps
-            at, took = (ready, duration + fill) if free < ready else (free, duration)
-            engine.free_ps = done = at + took
-            engine.busy_ps += took
-            holds.append((("dma", engine.core, engine.index), at, done))
-            if at < earliest:
-                started = earliest = at
-            if done > end:
-                end = done
+        # A packet is a descriptor; those from load time are cut.
+        cuts = max(-(-transfer.nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
+        spans: list[tuple[int, int]] = []
+        others: list[tuple[int, int, int, int]] = []    # transfers whose turns on an engine come at other times now
+        for engine, duration, (low, high) in zip(self.engines[transfer.core], times, shares, strict=False):
+            packets = (high - low) * cuts
+            each = duration // packets
+            last = duration - each * (packets - 1) + costs.signal_ps
+            run = Run(transfer.number, queue.ring, ready, packets, each, last, fill)
+            *given, (_, begun, end) = engine.give(run, now_ps)
+            spans.append((begun, end))
+            others += [(number, engine.index, other_begun, other_end) for number, other_begun, other_end in given]
             ready += stagger
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
+        at = transfer.memory_ps = first
         if hbm_bytes:
             at = max(self._hbm_free[stack], first)
             rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
-            self._hbm_free[stack] = done = at + int(hbm_bytes * rate)
-            holds.append((("hbm", stack, 0), at, done))
-            end = max(end, done)
+            self._hbm_free[stack] = transfer.memory_ps = at + int(hbm_bytes * rate)
+        transfer.spans = tuple(spans)
+        if others:
+            self._replan(transfer.core, others)
+        self._set_times(transfer, queue.pending[-1].planned_ps if queue.pending else 0)
+        if self._device.plan_hooks:
+            holds = self._holds(transfer, range(len(spans)))
+            if hbm_bytes:
+                holds.append((("hbm", stack, 0), at, transfer.memory_ps))
+            for hook in self._device.plan_hooks:
+                hook(transfer, holds)
+
+    def _set_times(self, transfer: Transfer, before_ps: int) -> None:
+        """Set start and completion of a transfer from its spans; in order inside a queue, whatever the engines did."""
+        costs = self.costs if self.reprice is None else self.reprice(transfer)
+        started, end = transfer.memory_ps, transfer.memory_ps
+        if transfer.spans:
+            started = min(begun for begun, _ in transfer.spans)
+            end = max(end, *(done for _, done in transfer.spans))
         transfer.started_ps = started
-        planned = end + costs.completion_ps(len(shares))
-        # In order inside a queue, whatever the engines did.
-        transfer.planned_ps = max(planned, queue.pending[-1].planned_ps) if queue.pending else planned
-        for hook in self._device.plan_hooks:
-            hook(transfer, holds)
+        transfer.planned_ps = max(end + costs.completion_ps(len(transfer.shares)), before_ps)
+
+    def _holds(self, transfer: Transfer, engines: Iterable[int]) -> list[tuple[tuple[str, int, int], int, int]]:
+        """Return what a transfer occupies of DMA engines, for observers, who name causes from it."""
+        return [(("dma", transfer.core, engine), *transfer.spans[engine]) for engine in engines]
+
+    def _replan(self, core: int, others: Iterable[tuple[int, int, int, int]]) -> None:
+        """Give pending transfers other spans, as (transfer, engine, begun, end), and queues the times that follow."""
+        queues = [queue for queue in self.queues if queue.core == core]
+        pending = {transfer.number: transfer for queue in queues for transfer in queue.pending}
+        changed: dict[int, list[int]] = {}
+        for number, engine, begun, end in others:
+            transfer = pending.get(number)
+            if transfer is not None and transfer.spans[engine] != (begun, end):
+                transfer.spans = (*transfer.spans[:engine], (begun, end), *transfer.spans[engine + 1 :])
+                changed.setdefault(number, []).append(engine)
+        for queue in queues:
+            if not any(transfer.number in changed for transfer in queue.pending):
+                continue
+            due, before = queue.pending[0].planned_ps, 0
+            for transfer in queue.pending:
+                self._set_times(transfer, before)
+                before = transfer.planned_ps
+            if queue.pending[0].planned_ps != due:
+                self._unschedule(queue)
+                self._schedule(queue, queue.pending[0].planned_ps)
+        for number, engines in changed.items():
+            for hook in self._device.replan_hooks:
+                hook(pending[number], self._holds(pending[number], engines))
+
+    def _unschedule(self, queue: DmaQueue) -> None:
+        """Take back when the queue's oldest transfer was to complete; `Device.ahead` reads it off the heap."""
+        heap = self._device.heap
+        heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
+        heapify(heap)
 
     def _times(self, transfer: Transfer, shares: Shares, writes: bool, costs: DmaCosts) -> tuple[int, ...]:
         """Return how long each engine is busy with its part of a transfer."""

@@ -131,6 +131,7 @@ class Transfer:
         "generated_ps",
         "increment",
         "instruction",
+        "memory_ps",
         "move",
         "nbytes",
         "number",
@@ -142,6 +143,7 @@ class Transfer:
         "remote",
         "semaphore",
         "shares",
+        "spans",
         "started_ps",
         "state",
         "triggered_ps",
@@ -171,6 +173,18 @@ class Transfer:
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.started_ps = self.planned_ps = self.completed_ps = -1
         self.shares: Shares = ()
+        # When it is at the head of its ring on each engine and when it is through there, when device memory is.
+        self.spans: tuple[tuple[int, int], ...] = ()
+        self.memory_ps = 0
+
+    @property
+    def plan(self) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+        """Return what may change while it is pending: start and end as planned, and on each engine."""
+        return self.started_ps, self.planned_ps, self.spans
+
+    @plan.setter
+    def plan(self, value: tuple[int, int, tuple[tuple[int, int], ...]]) -> None:
+        self.started_ps, self.planned_ps, self.spans = value
 
     def running(self, now_ps: int) -> bool:
         """Tell whether data is moving at a time."""

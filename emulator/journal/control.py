@@ -191,7 +191,7 @@ def _set_values(engine: Sequencer, registers: tuple[int, ...], accumulators: byt
 
 def _dma(device: Device) -> tuple[Any, ...]:
     dma = device.dma
-    engines = tuple((engine.free_ps, engine.busy_ps) for core in dma.engines for engine in core)
+    engines = tuple(engine.state() for core in dma.engines for engine in core)
     return dma.triggered, tuple(dma._hbm_free), engines
 
 
@@ -199,17 +199,20 @@ def _set_dma(device: Device, state: tuple[Any, ...]) -> None:
     dma = device.dma
     dma.triggered, free, engines = state
     dma._hbm_free[:] = free
-    for engine, (free_ps, busy_ps) in zip((e for core in dma.engines for e in core), engines, strict=True):
-        engine.free_ps, engine.busy_ps = free_ps, busy_ps
+    for engine, held in zip((e for core in dma.engines for e in core), engines, strict=True):
+        engine.restore(held)
 
 
 def _queue(queue: DmaQueue) -> tuple[Any, ...]:
     return (tuple(queue.pending), queue.completed, queue.nbytes, tuple(queue.handed.items()),
-            tuple(queue.retired.items()), queue.generator_ps)  # fmt: skip
+            tuple(queue.retired.items()), queue.generator_ps,
+            tuple(transfer.plan for transfer in queue.pending))  # fmt: skip
 
 
 def _set_queue(queue: DmaQueue, state: tuple[Any, ...]) -> None:
-    pending, queue.completed, queue.nbytes, handed, retired, queue.generator_ps = state
+    pending, queue.completed, queue.nbytes, handed, retired, queue.generator_ps, plans = state
+    for transfer, plan in zip(pending, plans, strict=True):
+        transfer.plan = plan
     queue.pending.clear()
     queue.pending.extend(pending)
     queue.handed, queue.retired = dict(handed), dict(retired)

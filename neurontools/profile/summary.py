@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from emulator.cost.instructions import shown_ps
 from neurontools.profile.peaks import dma_peak, hbm_peak
 from neurontools.profile.rows import SHOWN, Line, Timeline, flops_of
 
@@ -74,7 +75,7 @@ def _engine(timeline: Timeline, track: Any) -> dict[str, Any]:
         if wait.source is not None and wait.source[0].core == track.owner.core:
             source = wait.source[0].name
         groups[{"order": "in flight"}.get(wait.kind, wait.kind), source].append(wait)
-    active = union_ps(zip(track.start[:count], track.completed, strict=False))
+    active = union_ps(_under_way(timeline, track))
     return {
         "core": track.owner.core,
         "engine": SHOWN.get(track.owner.name, track.owner.name),
@@ -92,6 +93,20 @@ def _engine(timeline: Timeline, track: Any) -> dict[str, Any]:
                           "percent": percent(sum(w.ps for w in group), end), "longest": _longest(timeline, group)}
                          for (kind, source), group in groups.items()), key=lambda one: -one["ns"]),
     }
+
+
+def _under_way(timeline: Timeline, track: Any) -> Iterable[tuple[int, int]]:
+    """Return when each word was under way, as profiles show it.
+
+    Of a trigger on GpSimd they show the word, not the making of descriptors that comes before it.
+    """
+    if track.owner.name != "Pool":
+        return zip(track.start, track.completed, strict=False)
+    found = []
+    for row, (start, end) in enumerate(zip(track.start, track.completed, strict=False)):
+        shown = shown_ps(timeline.causes.word(track.owner, row), track.owner.name, timeline.device.arch)
+        found.append((start if shown is None else max(start, end - shown), end))
+    return found
 
 
 def _longest(timeline: Timeline, waits: list[Any]) -> dict[str, Any]:
@@ -118,7 +133,7 @@ def _dma(timeline: Timeline) -> dict[str, Any]:
                        "bytes": moved, "active_ns": ns(active), "gb_per_s": _rate(moved, active)})
     busy: Counter[tuple[str, int, int]] = Counter()
     for resource, taken in recorder.holds.items():
-        busy[resource] = sum(taken.end) - sum(taken.start)
+        busy[resource] = union_ps(zip(taken.start, taken.end, strict=True))     # queues take turns
     active = union_ps(spans)
     engines = {resource: spent for resource, spent in busy.items() if resource[0] == "dma"}
     moving = union_ps((s, e) for r in engines for s, e in zip(recorder.holds[r].start, recorder.holds[r].end,
@@ -257,9 +272,8 @@ def _opcodes(timeline: Timeline) -> list[dict[str, Any]]:
     """Return counts and times by engine and opcode, in the words of the schema's OpcodeSummary."""
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for track in timeline.engines:
-        for row in range(len(track)):
-            spans[SHOWN.get(track.owner.name, track.owner.name), timeline.opcode(track.owner, row)].append(
-                (track.start[row], track.completed[row]))
+        for row, span in enumerate(_under_way(timeline, track)):
+            spans[SHOWN.get(track.owner.name, track.owner.name), timeline.opcode(track.owner, row)].append(span)
     found = [{"engine": engine, "opcode": opcode, "instruction_count": len(each),
               "instruction_time_ns": ns(sum(end - start for start, end in each)), "active_time_ns": ns(union_ps(each)),
               "active_time_percent": percent(union_ps(each), timeline.end_ps)}

@@ -40,6 +40,43 @@ class Measurement(NamedTuple):
         return None if self.error is None else abs(self.error) <= self.target.limit
 
 
+class _Active:
+    """An observer that adds up when engines of core 0 had a word under way, as profiles count active time."""
+
+    def __init__(self) -> None:
+        self.ps: dict[str, int] = {}
+        self._until: dict[str, int] = {}
+
+    def on_event(self, event: Event) -> None:
+        """Take a word into account; words of an engine issue and complete in order."""
+        if event.kind == "instruction" and not event.core:
+            begun = max(event.issued_ps, self._until.get(event.engine, 0))
+            self.ps[event.engine] = self.ps.get(event.engine, 0) + max(event.time_ps - begun, 0)
+            self._until[event.engine] = max(event.time_ps, begun)
+
+
+class _Moving:
+    """An observer that keeps when transfers were on the DMA engines."""
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[int, int]] = []
+
+    def on_event(self, event: Event) -> None:
+        """Keep from the first begin to the last end of a transfer on any engine."""
+        spans = event.instruction.spans if event.kind == "dma" else ()
+        if spans:
+            self.spans.append((min(begun for begun, _ in spans), max(end for _, end in spans)))
+
+    @property
+    def ps(self) -> int:
+        """Return how long at least one transfer was there."""
+        total = until = 0
+        for begun, end in sorted(self.spans):
+            total += max(end - max(begun, until), 0)
+            until = max(until, end)
+        return total
+
+
 class _Words:
     """An observer that keeps when words of one opcode were issued and completed."""
 
@@ -88,7 +125,7 @@ def _arguments(target: Target) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     array = np.dtype(ml_dtypes.bfloat16 if given.get("dtype") == "bfloat16" else np.float32)
     if module == "matmul":
         depth = given["depth"]
-        more = (given["banks"],) if "banks" in given else ()
+        more = [given[key] for key in ("banks", "software") if key in given]
         return function, (_zeros((depth, given["rows"]), array), _zeros((depth, given["columns"]), array), *more)
     if module == "mamba":
         channels, length, states = given["channels"], given["length"], given["states"]
@@ -179,8 +216,8 @@ def _time(target: Target) -> float:
     return _of_kernel(target.chip, target.kernel, repr(sorted(target.arguments.items())), target)[0]
 
 
-def _busy(target: Target, engine: str) -> float:
-    """Return how long an engine was busy."""
+def _active(target: Target, engine: str) -> float:
+    """Return how long an engine had words under way, or the DMA engines "packets" in sum or anything at all ("dma")."""
     return _of_kernel(target.chip, target.kernel, repr(sorted(target.arguments.items())), target)[1][engine]
 
 
@@ -188,12 +225,19 @@ _kept: dict[tuple[str, str, str], tuple[float, dict[str, int]]] = {}
 
 
 def _of_kernel(chip: str, kernel: str, arguments: str, target: Target) -> tuple[float, dict[str, int]]:
-    """Return device time and busy times by engine; targets that share a kernel share its run."""
+    """Return device time, and active times of engines, "packets" and "dma"; targets that share a kernel share its run.
+
+    Of packets profiles show a little more than the time until the next one can start.
+    """
     key = (chip, kernel, arguments)
     if key not in _kept:
-        device = _run(target)
+        active, moving = _Active(), _Moving()
+        device = _run(target, active, moving)
         time = device.now_ps + figure("runtime_overhead", chip) * 1e6
-        _kept[key] = time, {name: engine.busy_ps for name, engine in device.cores[0].engines.items()}
+        packets = sum(ring.completed for rings in device.dma.rings() for ring in rings)
+        shown = sum(engine.busy_ps for engine in device.dma.engines[0]) + packets * round(
+            figure("packet_shown", chip) * 1000)
+        _kept[key] = time, {**active.ps, "packets": shown, "dma": moving.ps}
         device.release()
     return _kept[key]
 
@@ -333,6 +377,6 @@ def _program(folder: Path) -> float:
 
 
 _MEASURES: dict[str, Callable[..., float]] = {
-    "latency": _latency, "interval": _interval, "time": _time, "busy": _busy, "curve": _curve, "transfer": _transfer,
-    "dma": _dma, "figure": _figure, "word": _word, "chain": _chain,
+    "latency": _latency, "interval": _interval, "time": _time, "active": _active, "curve": _curve,
+    "transfer": _transfer, "dma": _dma, "figure": _figure, "word": _word, "chain": _chain,
 }

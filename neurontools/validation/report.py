@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from neurontools.validation.measure import Measurement
-from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, RULE, targets
+from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, NOTES, RULE, targets
 
 __all__ = ["markdown", "rows", "summary"]
 
@@ -95,5 +95,6 @@ def markdown(measurements: Sequence[Measurement]) -> str:
             page += [f"## {title}", "",
                      *_table(("row", "chip", "what", "published", "ours", "error", "use", "source"), lines), ""]
     page += _library()
+    page += ["## Looked into", "", *_table(("rows", "what was found"), NOTES), ""]
     page += ["## Published, and not run", "", *_table(("rows", "why"), LEFT_OUT), ""]
     return "\n".join(page)

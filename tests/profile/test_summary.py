@@ -85,3 +85,15 @@ def test_equal_runs_have_no_deltas() -> None:
     changed[0]["busy_ns"] += 5.0
     made = deltas(changed, found["lines"])
     assert [(one["line"], one["busy_delta_ns"]) for one in made] == [(changed[0]["line"], 5.0)]
+
+
+def test_of_a_trigger_on_gpsimd_the_word_is_active_and_the_making_of_descriptors_is_not() -> None:
+    timeline, found = profiled("softmax")
+    track = next(track for track in timeline.engines if track.owner.name == "Pool")
+    (pool,) = (one for one in found["engines"] if one["name"] == "Pool")
+    triggers = [row for row in range(len(track)) if timeline.opcode(track.owner, row) == "DMA_DIRECT2D"]
+    others = sum(track.completed[row] - track.start[row] for row in range(len(track)) if row not in triggers)
+    assert triggers and pool["active_ns"] == pytest.approx(50 * len(triggers) + others / 1000)
+    assert pool["busy_ns"] > 500 * len(triggers)        # it holds the engine all the same
+    (row,) = (one for one in found["opcodes"] if (one["engine"], one["opcode"]) == ("gpsimd", "DMA_DIRECT2D"))
+    assert row["active_time_ns"] == pytest.approx(50 * len(triggers))

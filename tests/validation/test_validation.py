@@ -13,10 +13,10 @@ from neurontools.api import build, run
 from neurontools.validation.kernels import mamba, matmul, norms, small
 from neurontools.validation.measure import Measurement, measure
 from neurontools.validation.report import markdown, rows, summary
-from neurontools.validation.targets import GROUPS, LIMITS, chosen, targets
+from neurontools.validation.targets import GROUPS, LIMITS, NOTES, chosen, targets
 
-# A-7 and B-2d are further off than aimed at; docs/timing-validation.md says so.
-KNOWN = {"A-7", "B-2d"}
+# Further off than aimed at, and docs/timing-validation.md says so, and what was looked at.
+KNOWN = {"A-7"}
 
 
 def by_id(name: str):  # type: ignore[no-untyped-def]
@@ -51,6 +51,11 @@ def test_rows_are_chosen_by_name_or_group() -> None:
 def test_instructions_and_dma_are_as_published(name: str) -> None:
     found = measure(by_id(name))
     assert found.ok, f"{found.ours} is {found.error:+.1%} off {by_id(name).value}"
+
+
+def test_rows_known_to_be_off_are_noted() -> None:
+    for name in KNOWN:
+        assert not measure(by_id(name)).ok and any(name in rows_ for rows_, _ in NOTES)
 
 
 @pytest.mark.parametrize("name", ["C-10a", "C-10b", "D-1"])
@@ -100,6 +105,7 @@ def output(kernel, *args) -> np.ndarray:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(("kernel", "options"), [
     (matmul.tiled, ()), (matmul.hoisted, ()), (matmul.blocked_free, ()), (matmul.blocked, (2, 2, 1)),
+    (matmul.tiled, (1,)), (matmul.hoisted, (1,)), (matmul.streamed, ()), (matmul.streamed, (1,)),
     (matmul.resident, ()), (matmul.resident, (1,)),
 ])
 def test_products(kernel, options: tuple[int, ...]) -> None:  # type: ignore[no-untyped-def]

@@ -1,5 +1,7 @@
 """Small programs: sums of vectors cut up in different ways, transposes, single instructions, single transfers."""
 
+from collections import deque
+
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 
@@ -7,6 +9,8 @@ __all__ = ["act", "fold", "load_and_use", "loads", "pair", "product", "scalar_ti
            "vector_add"]
 
 _P = 128
+_SOFTWARE = {"dge_mode": nisa.dge_mode.swdge}
+_AHEAD = 8
 
 
 def _tile(rows, width, dtype, buffer=nl.sbuf):
@@ -19,32 +23,55 @@ def _zeros(rows, width, dtype):
     return tile
 
 
+def _ahead(tiles, load):
+    """Yield tiles with what `load` gives for them, a few loads ahead: one queue carries the stores too."""
+    loaded = deque()
+    for number, tile in enumerate(tiles):
+        loaded.append((tile, load(tile)))
+        if number >= _AHEAD:
+            yield loaded.popleft()
+    yield from loaded
+
+
 def vector_add(a, b, partitions, width):
-    """Add two vectors in tiles of `partitions` rows of `width` elements."""
+    """Add two vectors in tiles of `partitions` rows of `width` elements; GpSimd makes all descriptors.
+
+    That is what H-1 to H-3 say of the published program: three transfers of 0.5 to 0.63 us for every tile, and no
+    transfer that waits for another.
+    """
     (n,) = a.shape
     out = nl.ndarray((n,), dtype=a.dtype, buffer=nl.shared_hbm)
-    for start in range(0, n, partitions * width):
-        part = slice(start, start + partitions * width)
-        left, right, done = (_tile(partitions, width, a.dtype) for _ in range(3))
-        nisa.dma_copy(dst=left, src=a[part].reshape((partitions, width)))
-        nisa.dma_copy(dst=right, src=b[part].reshape((partitions, width)))
+
+    def load(part):
+        pair = tuple(_tile(partitions, width, a.dtype) for _ in range(2))
+        for tile, source in zip(pair, (a, b), strict=True):
+            nisa.dma_copy(dst=tile, src=source[part].reshape((partitions, width)), **_SOFTWARE)
+        return pair
+
+    step = partitions * width
+    for part, (left, right) in _ahead([slice(start, start + step) for start in range(0, n, step)], load):
+        done = _tile(partitions, width, a.dtype)
         nisa.tensor_tensor(dst=done, data1=left, data2=right, op=nl.add)
-        nisa.dma_copy(dst=out[part].reshape((partitions, width)), src=done)
+        nisa.dma_copy(dst=out[part].reshape((partitions, width)), src=done, **_SOFTWARE)
     return out
 
 
 def transpose(x):
-    """Transpose a matrix through the Tensor engine, in tiles of 128 x 128."""
+    """Transpose a matrix through the Tensor engine, in tiles of 128 x 128; transfers as for `vector_add`."""
     rows, columns = x.shape
     out = nl.ndarray((columns, rows), dtype=x.dtype, buffer=nl.shared_hbm)
-    for r in range(0, rows, _P):
-        for c in range(0, columns, _P):
-            tile, done = _tile(_P, _P, x.dtype), _tile(_P, _P, x.dtype)
-            turned = _tile(_P, _P, x.dtype, nl.psum)
-            nisa.dma_copy(dst=tile, src=x[r : r + _P, c : c + _P])
-            nisa.nc_transpose(dst=turned, data=tile)
-            nisa.tensor_copy(dst=done, src=turned)
-            nisa.dma_copy(dst=out[c : c + _P, r : r + _P], src=done)
+
+    def load(place):
+        r, c = place
+        tile = _tile(_P, _P, x.dtype)
+        nisa.dma_copy(dst=tile, src=x[r : r + _P, c : c + _P], **_SOFTWARE)
+        return tile
+
+    for (r, c), tile in _ahead([(r, c) for r in range(0, rows, _P) for c in range(0, columns, _P)], load):
+        done, turned = _tile(_P, _P, x.dtype), _tile(_P, _P, x.dtype, nl.psum)
+        nisa.nc_transpose(dst=turned, data=tile)
+        nisa.tensor_copy(dst=done, src=turned)
+        nisa.dma_copy(dst=out[c : c + _P, r : r + _P], src=done, **_SOFTWARE)
     return out
 
 
@@ -93,7 +120,7 @@ def scalar_tile(x, width, times=1):
 
 def product(x, width, columns, dtype, times=1, turn=False):
     """Multiply, or transpose, on the Tensor engine."""
-    left, right = _zeros(_P, columns, dtype), _zeros(_P, width, dtype)
+    right, left = _zeros(_P, width, dtype), _zeros(_P, columns, dtype)     # the stationary one last: nothing waits else
     for _ in range(times):
         if turn:
             nisa.nc_transpose(dst=_tile(_P, _P, dtype, nl.psum), data=left)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emulator.arch import arch_of
-from emulator.cost import Contention, Cost
+from emulator.cost import Contention, Cost, figure
 from emulator.device import Device
 from emulator.session import Session
 from formats.errors import UnsupportedError
@@ -48,8 +48,9 @@ def test_engines_take_turns_on_a_port(target: str, first: tuple, second: tuple, 
 
 def test_parts_can_be_left_out() -> None:
     assert contention(without=("ports",)).claim("DVE", FAST, (1,), True) is None
-    assert contention(without=("throttle",)).claim("PE", WORK, (), False) is None
-    assert contention("trn1").claim("PE", WORK, (), False) is None     # documented for trn2 and trn3
+    for held in (contention(without=("throttle",)), contention("trn1")):     # documented for trn2 and trn3
+        claim = held.claim("PE", WORK, (), False)
+        assert claim is not None and held.take(claim, 0, 1000, 1500) == (1000, 1500)
     with pytest.raises(UnsupportedError, match="'noise'; there are ports, throttle"):
         Device("trn2", without=("noise",))
 
@@ -76,15 +77,49 @@ def test_the_tensor_engine_slows_down_after_an_idle_window() -> None:
     assert held.take(claim, HALF + 3 * WINDOW, 1, 1) == (1 + WINDOW, 1 + WINDOW + 40_000)
 
 
+@pytest.mark.parametrize(("dtype", "width", "after_pause", "behind"), [
+    # Profiles of formats.md 1.1, full clock: MATMUL whose load followed a pause, and one with the load behind another.
+    ("float32", 128, 376, 275),
+    ("bfloat16", 512, 389, 379),
+])
+def test_a_matmul_waits_for_weights_that_were_not_loaded_behind_another(
+        dtype: str, width: int, after_pause: int, behind: int) -> None:
+    import neurontools.nki.language as nl
+    neff = build(small.product, np.zeros((1, 1), np.float32), width, 128, getattr(nl, dtype), 3, target="trn2")
+    device = Device("trn2", without=("throttle",))
+    device.load(neff)
+    took = []
+    while (event := device.step()) is not None:
+        if event.instruction.name == "MATMUL":
+            took.append((event.time_ps - event.issued_ps) / 1000)
+    assert took[0] == pytest.approx(after_pause, rel=0.02)
+    assert took[-1] == pytest.approx(behind, rel=0.02)
+
+
+def test_a_load_that_waited_is_not_behind_the_matmul_before() -> None:
+    held = contention("trn1")
+    load, multiply = held.claim("PE", Cost(3, 100, weights=True), (), False), held.claim("PE", WORK, (), False)
+    assert load is not None and multiply is not None
+    head = round(figure("matmul_head", "trn1") * 1000)
+    assert held.take(load, 0, 3, head + 100) == (3, head + 100)
+    assert held.take(multiply, 3, 1000, 1500) == (1097, 1597)           # begins at 100
+    assert held.take(load, 1100, 3, head + 100) == (3, head + 100)      # could issue at 100, is there at head + 200
+    assert held.take(multiply, 1103, 1000, 1500) == (1000, 1500)
+    assert held.take(load, 5000, 3, head + 100) == (3, head + 100)      # the engine stood still: nothing to hide behind
+    assert held.take(multiply, 5003, 1000, 1500) == (1097, 1597)
+
+
 def test_state_comes_back() -> None:
     held = contention("trn2")
     vector, tensor = held.claim("DVE", FAST, (3,), True), held.claim("PE", WORK, (), False)
-    assert vector is not None and tensor is not None
+    load = held.claim("PE", Cost(3, 200_000, weights=True), (), False)
+    assert vector is not None and tensor is not None and load is not None
+    words = ((vector, 10), (load, 3000), (tensor, 4000), (tensor, 5000))
     state = held.snapshot()
-    first = held.take(vector, 10, 1000, 1500), held.take(tensor, 4000, 1000, 1500)
+    first = [held.take(claim, now, 1000, 200_000) for claim, now in words]
     assert held.snapshot() != state
     held.restore(state)
-    assert (held.take(vector, 10, 1000, 1500), held.take(tensor, 4000, 1000, 1500)) == first
+    assert [held.take(claim, now, 1000, 200_000) for claim, now in words] == first
 
 
 def test_a_session_that_goes_back_ends_at_the_same_time() -> None:
