@@ -2,7 +2,8 @@
 
     python benchmarks/tui.py [WORDS]      default 10,000; the real program on a pseudo-terminal of 200 by 50
 
-Informational: nothing here fails. A run takes turns with one without a screen, so that both meet the same machine.
+Informational: nothing here fails. A run takes turns with one without a screen, so that both meet the same machine. Both
+are of the session that `neurontools debug` opens, in a process of their own, from the same event on.
 """
 
 from __future__ import annotations
@@ -85,14 +86,23 @@ class Terminal:
         os.close(self.master)
 
 
-def headless(file: Path) -> tuple[float, float]:
-    """Return the seconds, and those of the processor, that the same run takes without a screen."""
-    from emulator.session import Session
+def alone(file: Path) -> None:
+    """Print the seconds, and those of the processor, that the same run takes at the prompt, without a screen."""
+    from neurontools.debugging import Request, open_session
 
-    session = Session(str(file))
+    session = open_session(Request(file, []))
+    session.step(STEPS)
     started, cpu = time.perf_counter(), time.process_time()
     session.continue_()
-    return time.perf_counter() - started, time.process_time() - cpu
+    print(time.perf_counter() - started, time.process_time() - cpu)
+
+
+def headless(file: Path) -> tuple[float, float]:
+    """Return what `alone` prints in a process of its own."""
+    command = [sys.executable, __file__, "--alone", str(file)]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    seconds, cpu = map(float, output.split())
+    return seconds, cpu
 
 
 def steps(terminal: Terminal) -> list[float]:
@@ -107,6 +117,9 @@ def steps(terminal: Terminal) -> list[float]:
 def main() -> None:
     """Measure and print."""
     gc.set_threshold(200_000, 20, 20)  # as in neurontools/__main__.py: the run alone and the followed one collect alike
+    if sys.argv[1:2] == ["--alone"]:
+        alone(Path(sys.argv[2]))
+        return
     from benchmarks.checks import source
     from neurontools.assemble_neff import to_neff
     from neurontools.assembler import parse_program
@@ -116,18 +129,21 @@ def main() -> None:
         file = Path(folder) / "run.neff"
         file.write_bytes(to_neff(parse_program(source(words), "run.s")))
         opened, stepped, ratios, opened_cpu, stepped_cpu, ratios_cpu = [], [], [], [], [], []
+        spent, updates = [], []
         for _ in range(ROUNDS):
             terminal = Terminal(file)
             try:
-                opened.append(terminal.until("all are zero") - terminal.started)
+                opened.append(terminal.until("by tensor") - terminal.started)
                 opened_cpu.append(terminal.cpu)
                 stepped += steps(terminal)
                 stepped_cpu.append((terminal.cpu - opened_cpu[-1]) / STEPS)
-                alone, alone_cpu = headless(file)
+                seconds, seconds_cpu = headless(file)
                 cpu = terminal.cpu
                 pressed = terminal.press("c")
-                ratios.append(alone / (terminal.until("finished", 600) - pressed))
-                ratios_cpu.append(alone_cpu / (terminal.cpu - cpu))
+                spent.append(terminal.until("finished", 600) - pressed)
+                ratios.append(seconds / spent[-1])
+                ratios_cpu.append(seconds_cpu / (terminal.cpu - cpu))
+                updates.append(len(set(re.findall(r"#(\d+) ·", terminal.text))) / spent[-1])
             finally:
                 terminal.close()
     print(f"{words:,} words, {SIZE[1]} by {SIZE[0]}, {ROUNDS} rounds")
@@ -138,6 +154,8 @@ def main() -> None:
     print(f"                     slowest tenth from {statistics.quantiles(stepped, n=10)[-1] * 1000:.1f} ms")
     print(f"emulator while followed     {100 * statistics.median(ratios):6.0f} % of its speed alone (goal 80), "
           f"by processor time {100 * statistics.median(ratios_cpu):.0f} %")  # fmt: skip
+    print(f"                     in runs of {statistics.median(spent):.1f} s, "
+          f"{statistics.median(updates):.1f} updates a second (goal 5 to 30)")  # fmt: skip
     from benchmarks import tui_maps
 
     tui_maps.report()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dtypes import numpy_dtype
-from emulator.session.last_writes import BLOCK, NEVER, Numbers
+from emulator.session.last_writes import BLOCK, NEVER, Box, Numbers
 from formats.dtypes import Dtype
 
 __all__ = ["FIGURES", "BlockFigures", "Codes", "code_of", "figures_of", "magnitudes"]
@@ -99,17 +100,41 @@ class BlockFigures:
         nothing = figures_of(data[:1, :BLOCK], np.zeros((1, BLOCK), np.bool_), figure, dtype)
         self._known = {name: np.full((rows, blocks), array[0], array.dtype) for name, array in nothing.items()}
         self._of = np.full((rows, blocks), NEVER, np.int32)
+        self.changes = 0    # how often figures were worked out anew: what was made of them is good until then
+        self._part, self._turn = (slice(0), slice(0)), -1   # what was looked at last, and when
 
-    def window(self, rows: slice, blocks: slice, numbers: Numbers) -> Figures:
-        """Return figures of blocks, (rows, blocks) each; `numbers` are of all blocks, and change where those do."""
+    def window(self, rows: slice, blocks: slice, numbers: Numbers,
+               changed: Callable[[int], Box] | None = None) -> Figures:  # fmt: skip
+        """Return figures of blocks, (rows, blocks) each.
+
+        `numbers` are of all blocks, and change where those do; `changed` tells where they have since a turn.
+        """
+        if changed is None:
+            self._look(rows, blocks, numbers)
+        else:
+            box = changed(self._turn if (rows, blocks) == self._part else -1)
+            self._turn, self._part = box.turn, (rows, blocks)
+            self._look(slice(max(rows.start, box.top), min(rows.stop, box.bottom)),
+                       slice(max(blocks.start, box.left), min(blocks.stop, box.right)), numbers)  # fmt: skip
+        return {name: array[rows, blocks] for name, array in self._known.items()}
+
+    def _look(self, rows: slice, blocks: slice, numbers: Numbers) -> None:
+        """Work out anew what has changed in a part."""
+        if rows.start >= rows.stop or blocks.start >= blocks.stop:
+            return
         part = rows, blocks
-        stale = self._of[part] != numbers[part]
+        now, of = numbers[part], self._of[part]
+        stale = now != of
+        if self.figure == "written":
+            # Going forward nothing becomes unwritten: a block that is written whole stays so until its number falls.
+            stale &= (self._known["written"][part] < BLOCK) | (now < of)
         chosen = np.flatnonzero(stale)
-        if chosen.size:
-            data, written = self._data[part], self._written[part]
-            for start in range(0, chosen.size, _CHUNK):
-                at = np.unravel_index(chosen[start : start + _CHUNK], stale.shape)
-                for name, array in figures_of(data[at], written[at], self.figure, self.dtype).items():
-                    self._known[name][part][at] = array
-            self._of[part] = numbers[part]
-        return {name: array[part] for name, array in self._known.items()}
+        if not chosen.size:
+            return
+        self.changes += 1
+        data, written = self._data[part], self._written[part]
+        for start in range(0, chosen.size, _CHUNK):
+            at = np.unravel_index(chosen[start : start + _CHUNK], stale.shape)
+            for name, array in figures_of(data[at], written[at], self.figure, self.dtype).items():
+                self._known[name][part][at] = array
+        self._of[part] = now

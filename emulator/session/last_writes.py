@@ -6,8 +6,10 @@ out from a block is good until this number changes, forwards and back.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +19,28 @@ from emulator.events import Region
 if TYPE_CHECKING:
     from emulator.journal import Journal
 
-__all__ = ["BLOCK", "NEVER", "LastWrites", "blocks_of"]
+__all__ = ["BLOCK", "NEVER", "Box", "LastWrites", "blocks_of"]
 
 BLOCK = 64      # bytes
 NEVER = -1      # number of a block that nothing wrote
+_FAR = 1 << 30  # beyond the end of any memory
 _APART = 4096   # events between two copies that going back begins from, at first
 _COPIES = 8     # kept; beyond that every second one goes, and they are taken half as often
 _ELEMENTS = 1 << 16     # of a strided region whose blocks are worked out one by one
+_BOXES = 64     # kept: who has not looked for longer looks at everything
 
 Numbers = npt.NDArray[np.int32]
 _Key = tuple[str, int]
+
+
+class Box(NamedTuple):
+    """Partitions `top` to before `bottom` and blocks `left` to before `right`, in which numbers changed at a turn."""
+
+    turn: int
+    top: int
+    bottom: int
+    left: int
+    right: int
 
 
 class LastWrites:
@@ -38,11 +52,25 @@ class LastWrites:
         self._numbers: dict[_Key, Numbers] = {}
         self._copies: list[tuple[int, dict[_Key, Numbers]]] = []
         self._apart = _APART
+        self._turn = self._back = 0     # counts what brought numbers up to date; the last one that went back
+        self._boxes: dict[_Key, deque[Box]] = {}
 
     def numbers(self, space: str, core: int) -> Numbers:
         """Return (partitions, blocks) numbers of events, NEVER where nothing wrote; a view that stays up to date."""
         self._follow(len(self.journal.log))
         return self._array((space, core))
+
+    def changed(self, space: str, core: int, since: int) -> Box:
+        """Return a part of the memory that holds all `numbers` that have changed since a turn, -1 for the first one."""
+        self._follow(len(self.journal.log))
+        boxes = self._boxes.get((space, core)) or deque()
+        if since < self._back or (len(boxes) == _BOXES and since < boxes[0].turn):
+            return Box(self._turn, 0, _FAR, 0, _FAR)
+        fresh = [box for box in boxes if box.turn > since]
+        if not fresh:
+            return Box(self._turn, 0, 0, 0, 0)
+        return Box(self._turn, min(box.top for box in fresh), max(box.bottom for box in fresh),
+                   min(box.left for box in fresh), max(box.right for box in fresh))  # fmt: skip
 
     def _array(self, key: _Key) -> Numbers:
         found = self._numbers.get(key)
@@ -52,7 +80,11 @@ class LastWrites:
         return found
 
     def _follow(self, target: int) -> None:
+        if target == self._at:
+            return
+        self._turn += 1
         if target < self._at:
+            self._back = self._turn
             while self._copies and self._copies[-1][0] > target:
                 self._copies.pop()
             self._at, kept = self._copies[-1] if self._copies else (0, {})
@@ -75,11 +107,17 @@ class LastWrites:
         for entry in self.journal.log[start:stop]:
             for region in entry.regions:
                 if region.space != "HBM":
-                    latest.pop(region, None)
                     latest[region] = entry.number
-        for region, number in latest.items():
-            array = self._array((region.space, region.core))
-            array[region.first : region.first + region.partitions, blocks_of(*region[4:])] = number
+        extents: dict[_Key, list[tuple[int, int, int, int]]] = {}
+        for region, number in sorted(latest.items(), key=itemgetter(1)):
+            key, behind = (region.space, region.core), region.first + region.partitions
+            self._array(key)[region.first : behind, blocks_of(*region[4:])] = number
+            right = -(-(region.byte + region.nbytes) // BLOCK)
+            extents.setdefault(key, []).append((region.first, behind, region.byte // BLOCK, right))
+        for key, found in extents.items():
+            tops, bottoms, lefts, rights = zip(*found, strict=True)
+            boxes = self._boxes.setdefault(key, deque(maxlen=_BOXES))
+            boxes.append(Box(self._turn, min(tops), max(bottoms), min(lefts), max(rights)))
 
     def _copy(self) -> None:
         self._copies.append((self._at, {key: array.copy() for key, array in self._numbers.items()}))

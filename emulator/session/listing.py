@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from emulator.loader import LoadedWord
     from emulator.session.program import Program
 
-__all__ = ["disassemble", "listing", "read_source"]
+__all__ = ["disassemble", "index_of", "listing", "read_source"]
+
+_PC = attrgetter("pc")
 
 
 def read_source(file: str, folders: Iterable[Path]) -> list[str]:
@@ -62,16 +66,22 @@ def listing(
     return Listing(file, tuple(rows))
 
 
+def index_of(engine: Sequencer, pc: int) -> int:
+    """Return the index of the first word of an engine from a compiler pc on, behind the last one without such."""
+    return bisect_left(engine.words, pc, key=_PC)
+
+
 def disassemble(
-    device: Device, program: Program, breakpoints: Breakpoints, core: int, engine: str, first: int, count: int
-) -> Disassembly:
-    """Return `count` words of an engine from index `first` of its stream on."""
+    device: Device, program: Program, breakpoints: Breakpoints, core: int, engine: str, first: int, count: int,
+    *, sources: bool = True,
+) -> Disassembly:  # fmt: skip
+    """Return `count` words of an engine from index `first` of its stream on, with their source lines or without."""
     sequencer = device.cores[core].engines[engine]
     rows = [
         DisassemblyRow(
             loaded.pc,
             program.text(core, engine, loaded.pc),
-            program.source(core, engine, loaded.pc),
+            program.source(core, engine, loaded.pc) if sources else None,
             _state(sequencer, index),
             _satisfied(sequencer, loaded),
             breakpoints.at(core, engine, loaded.pc),

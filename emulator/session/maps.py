@@ -6,6 +6,7 @@ changed since the last look.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -79,6 +80,7 @@ class Maps:
         self._whole = isinstance(journal, Journal)
         self._tables: dict[tuple[str, int], TileTable] = {}
         self._figures: dict[tuple[str, int, str], BlockFigures] = {}
+        self._counted: dict[tuple[str, int], tuple[Window, int, Array]] = {}    # window, changes, written bytes a cell
 
     def numbers(self, space: str, core: int) -> Numbers | None:
         """Return the number of the event that wrote each block last, None without a journal."""
@@ -162,7 +164,14 @@ class Maps:
 
     def _written(self, window: Window) -> Array:
         found, step = self._figured(window, "written", Dtype.UINT8)
-        return _reduced(found["written"], window, step, np.add, 0)
+        blocks = self._figures.get((window.space, window.core, "written")) if _in_blocks(window) else None
+        known = self._counted.get((window.space, window.core))
+        if blocks is not None and known is not None and known[:2] == (window, blocks.changes):
+            return known[2]
+        counts = _reduced(found["written"], window, step, np.add, 0)
+        if blocks is not None:
+            self._counted[window.space, window.core] = window, blocks.changes, counts
+        return counts
 
     def _values(self, window: Window, dtype: Dtype, figure: str) -> tuple[Array, Array]:
         found, step = self._figured(window, figure, dtype)
@@ -190,7 +199,8 @@ class Maps:
             known = self._figures[key] = BlockFigures(data, written, figure, dtype)
         first, step = window.byte // BLOCK, window.byte_step // BLOCK
         blocks = slice(first, min(first + window.columns * step, width // BLOCK))
-        return known.window(rows, blocks, self._versions(window.space, window.core)), step
+        changed = partial(self._writes.changed, window.space, window.core) if self._whole and self._writes else None
+        return known.window(rows, blocks, self._versions(window.space, window.core), changed), step
 
 
 def maps_of(session: Session) -> Maps:

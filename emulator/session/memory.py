@@ -181,9 +181,11 @@ def chip_bytes(
 def hbm_bytes(device: Device, address: int, nbytes: int) -> tuple[Array, Array]:
     """Return copies of bytes in HBM and of their written plane; a look does not bring an allocation into being."""
     found: Allocation | None = device.hbm.find(address)
-    if found is None or not found.touched:
+    if found is None:
         return np.full(nbytes, FRESH, np.uint8), np.zeros(nbytes, np.bool_)
     start = address - found.address
+    if not found.touched:
+        return found.fresh()[start : start + nbytes], np.zeros(nbytes, np.bool_)
     return found.data[start : start + nbytes].copy(), found.written[start : start + nbytes].copy()
 
 

@@ -29,6 +29,7 @@ from emulator.session.program import Program
 from emulator.session.results import (
     Checks,
     Disassembly,
+    DisassemblyRow,
     DmaRow,
     EngineRow,
     Examined,
@@ -45,7 +46,7 @@ from emulator.session.results import (
 from emulator.session.tensors import Tensors
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
-from formats.neff import Neff, open_neff
+from formats.neff import Neff, SourceLocation, open_neff
 from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 Array = npt.NDArray[Any]
+_SOON = 16  # words behind the present one that may say which file an engine is about to be in
 
 
 class Session(Breaking):
@@ -96,6 +98,7 @@ class Session(Breaking):
         self.folders = [Path(self.neff.path).parent] if self.neff.path else []
         self._breakpoints = Breakpoints()
         self._listed: tuple[str, int] | None = None
+        self._bare: dict[tuple[int, str], int] = {}  # how many words of an engine, from its first on, name no line
         self._examined: Examined | None = None
         self._live: LiveChecks | None = None
         self._start()
@@ -343,18 +346,26 @@ class Session(Breaking):
         self._listed = None
 
     def _source_place(self, around: str | int | None) -> tuple[str, int]:
-        core, name = self._focus
-        engine = self.device.cores[core].engines[name]
-        place = min(engine.position - len(engine.in_flight), engine.count - 1)
-        # Where the engine stands, or the last word before that comes from a line.
-        found = (self.program.source(core, name, engine.words[i].pc) for i in range(place, -1, -1))
-        here = next((source for source in found if source is not None), None)
+        name = self._focus[1]
+        here = self._source_near(*self._focus)
         if around is None or isinstance(around, int) or ":" not in around:
             if here is None or here.file is None:
                 raise NotFoundError(f"the file names no source line for {name}")
             return here.file, (here.line or 1) if around is None else parse_number(str(around), "a line or FILE:LINE")
         file, _, line = around.rpartition(":")
         return self.program.find_file(file), parse_number(line, "a line")
+
+    def _source_near(self, core: int, name: str) -> SourceLocation | None:
+        """Return the line of the word where an engine stands, else of the last one before it, else of one soon."""
+        engine = self.device.cores[core].engines[name]
+        place = min(engine.position - len(engine.in_flight), engine.count - 1)
+        bare = self._bare.get((core, name), 0)
+        for index in (*range(place, bare - 1, -1), *range(place + 1, min(place + 1 + _SOON, engine.count))):
+            source = self.program.source(core, name, engine.words[index].pc)
+            if source is not None:
+                return source
+        self._bare[core, name] = max(bare, place + 1)
+        return None
 
     def disassemble(
         self, engine: str | None = None, around: int | None = None, count: int = 10, core: int | None = None
@@ -366,11 +377,19 @@ class Session(Breaking):
         if around is None:
             index = min(sequencer.position - len(sequencer.in_flight), max(sequencer.count - 1, 0))
         else:
-            index = next((i for i, word in enumerate(sequencer.words) if word.pc >= around), -1)
-            if index < 0 or around < 0:
+            index = listing.index_of(sequencer, around)
+            if index == sequencer.count or around < 0:
                 raise NotFoundError(
                     f"no {name} pc {around}; it has "
                     + (f"0 to {sequencer.words[-1].pc}" if sequencer.words else "no words")
                 )
         first = max(0, min(index - count // 2, sequencer.count - count))
         return listing.disassemble(self.device, self.program, self._breakpoints, number, name, first, count)
+
+    def words_from(self, pc: int, count: int, engine: str, core: int) -> tuple[DisassemblyRow, ...]:
+        """Return `count` words from a pc on, none behind the last, without source lines: a screen asks often."""
+        first = listing.index_of(self.device.cores[core].engines[engine], pc)
+        found = listing.disassemble(
+            self.device, self.program, self._breakpoints, core, engine, first, count, sources=False
+        )
+        return found.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -52,6 +52,9 @@ class Moment(NamedTuple):
     text: str
 
 
+_NO_ROWS = np.zeros((5, 0), np.int64)
+
+
 class _Rows:
     """Rows of one owner, in the order of completion, as far as they were ever seen."""
 
@@ -71,13 +74,69 @@ class _Rows:
         for name, column in zip(self.NAMES, self.columns, strict=True):
             column.extend(getattr(track, name)[first:behind])
 
-    def part(self, start_ps: int, end_ps: int) -> Longs:
+    def __len__(self) -> int:
+        return len(self.columns[3])
+
+    def between(self, start_ps: int, end_ps: int) -> Longs:
         """Return the columns, (5, rows), of what overlaps a span or waited in it."""
         starts, ends = self.columns[:2]
         low = bisect_right(ends, start_ps)
         high = min(bisect_left(starts, end_ps) + 1, len(ends)) if self.engine else len(ends)
-        found = np.array([column[low:high] for column in self.columns], np.int64).reshape(len(self.NAMES), -1)
-        return found if self.engine else found[:, found[0] < end_ps]
+        found = self.part(low, high)
+        return found if self.engine else found[:, found[0] - found[4] < end_ps]
+
+    def part(self, low: int, high: int | None = None) -> Longs:
+        """Return the columns of some rows by their indexes."""
+        return np.array([column[low:high] for column in self.columns], np.int64).reshape(len(self.NAMES), -1)
+
+    def begun(self, time_ps: int) -> int:
+        """Return the index of the last row that began up to a time, -1 without one."""
+        starts = self.columns[0]
+        if self.engine:
+            return bisect_right(starts, time_ps, 0, len(self)) - 1
+        found = np.flatnonzero(np.array(starts, np.int64) <= time_ps)
+        return int(found[-1]) if found.size else -1
+
+
+class _Strips:
+    """The columns of one timeline, kept from one look at it to the next: completions change the last ones only."""
+
+    def __init__(self, owners: tuple[Owner, ...], start_ps: int, step_ps: int, columns: int) -> None:
+        self.view = owners, start_ps, step_ps, columns
+        self.busy, self.waiting = np.zeros((2, len(owners), columns), np.float32)
+        self.completed = np.zeros((len(owners), columns), np.int64)
+        self._known = [0] * len(owners)     # rows of each owner that the columns tell of
+
+    def take(self, rows: dict[Owner, _Rows]) -> None:
+        """Work out anew the columns of all owners in which there are completions that were not known."""
+        owners, start_ps, step_ps, columns = self.view
+        found = [rows.get(owner) for owner in owners]
+        first, behind = columns, 0
+        for index, each in enumerate(found):
+            if each is not None and len(each) > self._known[index]:
+                fresh = each.part(self._known[index])
+                self._known[index] = len(each)
+                first = min(first, (int((fresh[0] - fresh[4]).min()) - start_ps) // step_ps)
+                behind = max(behind, -(-(int(fresh[1].max()) - start_ps) // step_ps))
+        first, behind = max(first, 0), min(behind, columns)
+        if first >= behind:
+            return
+        low, width = start_ps + first * step_ps, (behind - first) * step_ps
+        # Each owner has a stretch of time to itself, one behind the other: one pass finds the shares of all of them.
+        starts, ends, waits, over = [], [], [], []
+        for index, each in enumerate(found):
+            # What takes no time may lie on the last edge.
+            start, end, _, _, waited = each.between(low, low + width + 1) if each is not None else _NO_ROWS
+            shift = index * width - low
+            starts.append(np.clip(start, low, low + width) + shift)
+            ends.append(np.clip(end, low, low + width) + shift)
+            waits.append(np.clip(start - waited, low, low + width) + shift)
+            over.append(end[(end > low) & (end <= low + width)] + shift)
+        start, part, many = np.concatenate(starts), np.s_[:, first:behind], len(owners) * (behind - first)
+        self.busy[part] = shares(start, np.concatenate(ends), 0, step_ps, many).reshape(len(owners), -1)
+        self.waiting[part] = shares(np.concatenate(waits), start, 0, step_ps, many).reshape(len(owners), -1)
+        done = (np.concatenate(over) - 1) // step_ps
+        self.completed[part] = np.bincount(done, minlength=many).reshape(len(owners), -1)
 
 
 class _Keeper:
@@ -87,6 +146,7 @@ class _Keeper:
         self.device = session.device
         self.known_ps = 0
         self._rows: dict[Owner, _Rows] = {}
+        self._strips = _Strips((), 0, 1, 0)
         self._recorder: Recorder | None = None
         if session.post_mortem:
             self._take_dumped(session)
@@ -117,10 +177,18 @@ class _Keeper:
             if rows.columns[1]:
                 self.known_ps = max(self.known_ps, rows.columns[1][-1])
 
-    def rows(self, owner: Owner, start_ps: int, end_ps: int) -> Longs:
-        """Return starts, ends, pcs, event numbers and waits of what overlaps a span of time."""
-        found = self._rows.get(owner)
-        return np.zeros((len(_Rows.NAMES), 0), np.int64) if found is None else found.part(start_ps, end_ps)
+    def strips(self, *view: Any) -> _Strips:
+        """Return the columns of a timeline: of these owners, from a time on, by a step, so many."""
+        if self._strips.view != view:
+            self._strips = _Strips(*view)
+        self._strips.take(self._rows)
+        return self._strips
+
+    def at(self, owner: Owner, time_ps: int) -> list[int] | None:
+        """Return start, end, pc, event number and wait of what an owner began last up to a time, None before."""
+        rows = self._rows.get(owner)
+        index = -1 if rows is None else rows.begun(time_ps)
+        return None if rows is None or index < 0 else [column[index] for column in rows.columns]
 
 
 _keepers: WeakKeyDictionary[Session, _Keeper] = WeakKeyDictionary()
@@ -154,49 +222,44 @@ def _owners(session: Session) -> tuple[Owner, ...]:
 def spans_of(session: Session, start_ps: int, step_ps: int, columns: int) -> Spans:
     """Return the timeline of a session in columns; the first call begins to record where nothing does yet."""
     keeper, owners = _keeper(session), _owners(session)
-    busy = np.zeros((len(owners), columns), np.float32)
-    waiting = np.zeros((len(owners), columns), np.float32)
-    completed = np.zeros((len(owners), columns), np.int64)
-    for row, owner in enumerate(owners):
-        start, end, _, _, waited = keeper.rows(owner, start_ps, start_ps + step_ps * columns)
-        busy[row] = shares(start, end, start_ps, step_ps, columns)
-        waiting[row] = shares(start - waited, start, start_ps, step_ps, columns)
-        inside = (end > start_ps) & (end <= start_ps + step_ps * columns)
-        completed[row] = np.bincount((end[inside] - start_ps - 1) // step_ps, minlength=columns)
-    return Spans(owners, start_ps, step_ps, busy, waiting, completed, session.time_ps, known_ps(session))
+    found = keeper.strips(owners, start_ps, step_ps, columns)
+    known = max(keeper.known_ps, session.time_ps)
+    return Spans(owners, start_ps, step_ps, found.busy.copy(), found.waiting.copy(), found.completed.copy(),
+                 session.time_ps, known)  # fmt: skip
 
 
 def shares(start: Longs, end: Longs, first_ps: int, step_ps: int, columns: int) -> Shares:
     """Return the share of each column of time that spans cover, spans that overlap counted once, 1 at most."""
-    edges = first_ps + np.arange(columns + 1, dtype=np.int64) * step_ps
-    last = int(edges[-1])
-    inside = (end > first_ps) & (start < last) & (end > start)
-    low, high = np.maximum(start[inside], first_ps), np.minimum(end[inside], last)
+    low, high = np.maximum(start, first_ps), np.minimum(end, first_ps + columns * step_ps)
+    inside = high > low
+    low, high = low[inside], high[inside]
     if not low.size:
         return np.zeros(columns, np.float32)
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], np.maximum.accumulate(high[order])
-    # A span that begins after all before it have ended begins a new union.
-    fresh = np.flatnonzero(np.concatenate(([True], low[1:] > high[:-1])))
-    low, high = low[fresh], high[np.concatenate((fresh[1:], [low.size])) - 1]
-    done = np.concatenate(([0], np.cumsum(high - low)))
-    index = np.searchsorted(low, edges, side="right")
-    begun = np.maximum(index - 1, 0)
-    covered = np.where(index > 0, done[begun] + np.clip(edges - low[begun], 0, (high - low)[begun]), 0)
-    return (np.diff(covered) / step_ps).astype(np.float32)
+    if (low[1:] < low[:-1]).any():  # words of an engine are in order
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], high[order]
+    high = np.maximum.accumulate(high)
+    # A span that begins after all before it have ended begins a new union; one of nothing stands before the first.
+    ends = np.append(low[1:] > high[:-1], True)
+    begins = np.append(True, ends[:-1])
+    low = np.append(first_ps - 1, low[begins])
+    length = np.append(0, high[ends] - low[1:])
+    before = length.cumsum() - length
+    edges = np.arange(first_ps, first_ps + columns * step_ps + 1, step_ps)
+    index = low.searchsorted(edges, side="right") - 1
+    covered = before[index] + np.minimum(edges - low[index], length[index])
+    found: Shares = ((covered[1:] - covered[:-1]) / step_ps).astype(np.float32)
+    return found
 
 
 def moment_of(session: Session, owner: Owner, time_ps: int) -> Moment | None:
     """Return what an engine or queue was at, or had done last, at a time; None before its first."""
-    keeper = _keeper(session)
-    rows = keeper.rows(owner, -1, time_ps + 1)
-    begun = np.flatnonzero(rows[0] <= time_ps)
-    if not begun.size:
+    found = _keeper(session).at(owner, time_ps)
+    if found is None:
         return None
-    at = int(begun[-1])
     starter = owner.name
     if owner.kind == "queue":
         queues = session.device.queues
         starter = next((q.engine for q in queues if (q.core, q.name) == (owner.core, owner.name)), owner.name)
-    start, end, pc, number, _ = rows[:, at].tolist()
+    start, end, pc, number, _ = found
     return Moment(owner, start, end, pc, number, session.program.text(owner.core, starter, pc))

@@ -11,7 +11,7 @@ import numpy as np
 
 from emulator.dtypes import numpy_dtype
 from emulator.events import Region
-from emulator.memory import FRESH
+from emulator.fresh import fresh_pattern
 from emulator.placement import DeviceTensor
 from emulator.session.errors import UsageError
 from emulator.session.results import TensorRow, TensorValue
@@ -168,7 +168,8 @@ class Tensors:
         shape = found.shape if found.dtype else (found.nbytes,)
         held = self.device.hbm.find(found.address) if found.nbytes else None
         if held is None or not held.touched:  # a look does not bring an allocation into being
-            data, blank = np.full(found.nbytes, FRESH, np.uint8), np.zeros(found.nbytes, np.bool_)
+            fresh = np.frombuffer(fresh_pattern(found.dtype), np.uint8)
+            data, blank = np.resize(fresh, found.nbytes), np.zeros(found.nbytes, np.bool_)
             return data.view(kind).reshape(shape), blank.reshape(*shape, kind.itemsize), "HBM"
         bytes_of = slice(found.address - held.address, found.address - held.address + found.nbytes)
         plane = None if held.whole else held.written[bytes_of].reshape(*shape, kind.itemsize)

@@ -98,12 +98,18 @@ def latest_tile(session: Session, core: int) -> str:
     from emulator.session.maps import maps_of
 
     journal = session._journal
-    for entry in () if journal is None else reversed(journal.log[-_LATEST:]):
+    tables = {space: maps_of(session).table(space, core) for space in ("SBUF", "PSUM")}
+    recent = journal.log[-_LATEST:] if journal is not None and any(table.tiles for table in tables.values()) else []
+    seen: set[tuple[str, int, int]] = set()     # loops write the same bytes again and again
+    for entry in reversed(recent):
         for region in entry.regions:
-            if region.space != "HBM" and region.core == core:
-                tile = maps_of(session).table(region.space, core).at(region.first, region.byte)
-                if tile is not None:
-                    return tile.name
+            place = region.space, region.first, region.byte
+            if region.space == "HBM" or region.core != core or place in seen:
+                continue
+            seen.add(place)
+            tile = tables[region.space].at(region.first, region.byte)
+            if tile is not None:
+                return tile.name
     raise NotFoundError("no tile was written yet")
 
 

@@ -21,6 +21,7 @@ from formats.isa import WaitMode
 __all__ = ["Causes", "Link", "Node", "Wait"]
 
 _EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
+_TURNS = 64     # as many transfers back somebody may have had a DMA engine whose turn ended as one began
 _BANKS = 8      # ports behind those of PSUM's banks are SBUF's
 
 
@@ -260,8 +261,9 @@ class Causes:
             resource[0], f"{resource[0]} {resource[1]}")
         if node.time_ps == end and start < end:
             return Link(start, end, kind, owner, row, detail), Node("hold", owner, index, start, resource)
-        if index and taken.end[index - 1] == start:
-            return Link(start, start, "order", owner, row, detail), Node("hold", owner, index - 1, start, resource)
+        for before in range(index - 1, max(index - _TURNS, -1), -1):
+            if taken.end[before] == start:
+                return Link(start, start, "order", owner, row, detail), Node("hold", owner, before, start, resource)
         if source is None:
             raise UnsupportedError("a transfer on the critical path has not completed")
         begun = self._queue(owner).generated[row]

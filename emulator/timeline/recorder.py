@@ -152,6 +152,15 @@ class Recorder:
             found.start.append(start_ps)
             found.end.append(end_ps)
 
+    def on_replan(self, transfer: Transfer, holds: Iterable[tuple[Resource, int, int]]) -> None:
+        """Note that a transfer has some of what it occupies at other times: another queue takes turns with it."""
+        number = transfer.number
+        for resource, start_ps, end_ps in holds:
+            found = self.holds.get(resource)
+            index = -1 if found is None else bisect_left(found.transfer, number)
+            if found is not None and index < len(found.transfer) and found.transfer[index] == number:
+                found.start[index], found.end[index] = start_ps, end_ps
+
     def on_event(self, event: Event) -> None:
         """Note a completion and the semaphores that it changed."""
         kind, number, now = event.kind, event.number, event.time_ps

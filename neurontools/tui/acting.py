@@ -13,7 +13,7 @@ from textual.widgets import Input
 from neurontools.tui import settings
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.command_line import CommandLine
-from neurontools.tui.help import HelpScreen
+from neurontools.tui.help import HelpScreen, key_text
 from neurontools.tui.layout import TABS
 from neurontools.tui.pane import Pane, Selection, Snapshot
 from neurontools.tui.panes import DisassemblyPane, LogPane, SourcePane
@@ -69,7 +69,8 @@ class Acting(App[int]):
         """Offer every key's action, and every pane, in the command palette."""
         for action in ACTIONS:
             if not (self.post_mortem and action.moves):
-                yield SystemCommand(action.name, f"{action.summary} ({action.keys})", self._caller(action.call))
+                keys = key_text(self._keys_given.get(action.name, action.keys))
+                yield SystemCommand(action.name, f"{action.summary} ({keys})", self._caller(action.call))
         for name in self._panes:
             yield SystemCommand(f"pane {name}", "go to this pane", self._caller(f"show_pane('{name}')"))
         for theme in self.available_themes:

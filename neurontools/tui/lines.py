@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -59,7 +60,8 @@ class LinesPane(Pane, ScrollView):
         self.lines: Sequence[Parts] = ()
         self.cursor = 0
         self.columns = 0  # to the right of the first one shown
-        self._strips: LRUCache[tuple[Parts, int, int, bool, bool], Strip] = LRUCache(512)
+        self._styles: dict[str, Style] = {}  # by role; finding them costs more than painting
+        self._strips: LRUCache[tuple[Parts, int, int, bool], Strip] = LRUCache(512)
 
     # --- what subclasses use -----------------------------------------------------------------------------------------
 
@@ -67,14 +69,22 @@ class LinesPane(Pane, ScrollView):
         """Show these lines; those that differ from the ones before are repainted."""
         before, self.lines = self.lines, lines
         if len(before) != len(lines):
-            self.virtual_size = Size(self.size.width, len(lines))
+            self._fit()
             self.cursor = max(0, min(self.cursor, len(lines) - 1))
-        top = int(self.scroll_offset.y)
-        for y in range(self.size.height):
-            old = before[top + y] if top + y < len(before) else _NOTHING
-            new = lines[top + y] if top + y < len(lines) else _NOTHING
-            if old != new:
-                self.refresh(Region(0, y, self.size.width, 1))
+        top, (width, height) = int(self.scroll_offset.y), self.size
+        changed = [
+            y
+            for y in range(height)
+            if (before[top + y] if top + y < len(before) else _NOTHING)
+            != (lines[top + y] if top + y < len(lines) else _NOTHING)
+        ]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def _fit(self) -> None:
+        """Fit what can be scrolled to the lines: while all of them are seen, their number asks for no new layout."""
+        width, height = self.size
+        self.virtual_size = Size(width, max(len(self.lines), height))
 
     def reveal(self, index: int, margin: int = 1) -> None:
         """Scroll as little as needed to see a line; a line far away goes to the middle."""
@@ -102,35 +112,52 @@ class LinesPane(Pane, ScrollView):
     def render_line(self, y: int) -> Strip:
         """Return one line as it is on the screen."""
         index, width = int(self.scroll_offset.y) + y, self.size.width
-        base = self.rich_style
         if index >= len(self.lines):
-            return Strip.blank(width, base)
-        here = index == self.cursor and self.has_focus
-        key = (self.lines[index], width, self.columns, here, index == self.cursor)
+            return Strip.blank(width, self.plain)
+        key = (self.lines[index], width, self.columns, index == self.cursor and self.has_focus)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(self.lines[index], width, base, index == self.cursor)
+            strip = self._strips[key] = self._strip(*key)
         return strip
 
-    def _strip(self, parts: Parts, width: int, base: Style, cursor: bool) -> Strip:
-        segments = [
-            Segment(text, base + self.get_component_rich_style(f"lines--{role}", partial=True) if role else base)
-            for text, role in parts
-        ]
-        strip = Strip(segments).crop(self.columns, self.columns + width).extend_cell_length(width, base)
-        if cursor and self.has_focus:
-            style = self.get_component_rich_style("lines--cursor", partial=True)
+    def _strip(self, parts: Parts, width: int, columns: int, cursor: bool) -> Strip:
+        base, left = self.plain, columns + width
+        segments = []
+        for text, role in parts:
+            if left <= 0:
+                break
+            # Almost all of it is: what does not fit is cut off before it is measured.
+            simple = text.isascii() and text.isprintable()
+            segments.append(Segment(text[:left] if simple else text, self._style(role)))
+            left -= len(text) if simple else cell_len(text)
+        strip = Strip(segments, columns + width - max(left, 0) if left >= 0 else None)
+        if columns or strip.cell_length > width:
+            strip = strip.crop(columns, columns + width)
+        strip = strip.extend_cell_length(width, base)
+        if cursor:
+            style = self._style("cursor")
             strip = Strip([Segment(s.text, (s.style or base) + style) for s in strip], width)
         return strip
+
+    def _style(self, role: str) -> Style:
+        """Return the style of a role; that of the cursor lies over the others."""
+        if not role:
+            return self.plain
+        found = self._styles.get(role)
+        if found is None:
+            found = self.get_component_rich_style(f"lines--{role}", partial=True)
+            found = self._styles[role] = found if role == "cursor" else self.plain + found
+        return found
 
     def notify_style_update(self) -> None:
         """Forget painted lines when colours change."""
         super().notify_style_update()
         self._strips.clear()
+        self._styles.clear()
 
     def on_resize(self, event: Resize) -> None:
-        """Fit the scrolled area to the new width and ask again: more or fewer lines are seen."""
-        self.virtual_size = Size(self.size.width, len(self.lines))
+        """Fit the scrolled area to the new size and ask again: more or fewer lines are seen."""
+        self._fit()
         self.ask()
 
     def on_focus(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from rich.style import Style
 from textual.message import Message
 from textual.widget import Widget
 
@@ -99,6 +100,20 @@ class Pane(Widget, can_focus=True):
 
     class Asks(Message):
         """What a pane wants to know has changed (it scrolled, zoomed, was resized): the app collects questions anew."""
+
+    _plain: Style | None = None
+
+    @property
+    def plain(self) -> Style:
+        """Return the style of plain text in the pane; Textual works it out anew whenever it is asked."""
+        if self._plain is None:
+            self._plain = self.rich_style
+        return self._plain
+
+    def notify_style_update(self) -> None:
+        """Forget the style when colours change."""
+        super().notify_style_update()
+        self._plain = None
 
     def on_mount(self) -> None:
         """Write the title into the border."""

@@ -54,8 +54,7 @@ class Engines:
         for row in rows:
             found: tuple[DisassemblyRow, ...] = ()
             if row.words and row.state != "done":
-                listing = session.disassemble(row.engine, row.pc, 2 * self.count, core)
-                found = tuple(word for word in listing.rows if word.pc >= row.pc)[: self.count]
+                found = session.words_from(row.pc, self.count, row.engine, core)
             words.append(found)
             blockers.append(_blocker(session, core, row.engine) if row.state == "waiting" else None)
         return EnginesAnswer(rows, tuple(words), tuple(blockers))

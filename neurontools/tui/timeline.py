@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
 
@@ -27,6 +28,13 @@ _BOLD, _DIM = Style(bold=True), Style(dim=True)
 # Busy engine, busy queue, waiting, taken back; for dark and light themes and 16 colours.
 _COLOURS = (("#87d75f", "#5fafff", "#875f3f", "#6f6f6f"), ("#3f7f00", "#005faf", "#c79f6f", "#a7a7a7"),
             ("bright_green", "bright_blue", "yellow", "bright_black"))  # fmt: skip
+
+
+@lru_cache(16)
+def _styles_on(base: Style, palette: int) -> tuple[Style, ...]:
+    """Return the styles of busy engine, busy queue, waiting and taken back; then the same under the cursor."""
+    plain = tuple(base + Style(color=colour) for colour in _COLOURS[palette])
+    return (*plain, *(style + Style(reverse=True) for style in plain))
 
 
 class Timeline(Pane):
@@ -140,10 +148,10 @@ class Timeline(Pane):
 
     def render_line(self, y: int) -> Strip:
         """Return one line as it is on the screen."""
-        return self._lines[y][1] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
+        return self._lines[y][1] if y < len(self._lines) else Strip.blank(self.size.width, self.plain)
 
     def _made(self) -> list[tuple[object, Strip]]:
-        spans, width, base = self.spans, self.size.width, self.rich_style
+        spans, width, base = self.spans, self.size.width, self.plain
         if spans is None:
             return []
         palette = palette_of(self.app)
@@ -171,20 +179,17 @@ class Timeline(Pane):
 
     def _row(self, spans: Spans, number: int, text: str, column: int, palette: int, base: Style) -> Strip:
         owner, width = spans.owners[number], self.size.width
-        busy, queue, waits, gone = (Style(color=colour) for colour in _COLOURS[palette])
+        styles = _styles_on(base, palette)
         name = row_name(owner, self._cores)[: _GUTTER - 2].ljust(_GUTTER - 2)
         focus = base + (_BOLD if number == self.row else Style())
         segments = [Segment(("›" if number == self.row else " ") + name + " ", focus)]
-        colour = queue if owner.kind == "queue" else busy
-        kinds = np.array([character == "┄" for character in text], np.int8)
-        kinds[max((spans.now_ps - spans.start_ps) // spans.step_ps + 1, 0) :] = 2
+        kinds = np.where(np.frombuffer(text.encode("utf-32-le"), "<u4") == ord("┄"), 2, owner.kind == "queue")
+        kinds[max((spans.now_ps - spans.start_ps) // spans.step_ps + 1, 0) :] = 3
         if 0 <= column < len(text):
             kinds[column] += 4
         edges = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(text)]
-        for start, end in pairwise(edges):
-            kind = int(kinds[start]) if start < len(text) else 0
-            style = base + (colour, waits, gone)[kind & 3]
-            segments.append(Segment(text[start:end], style + Style(reverse=True) if kind & 4 else style))
+        for start, end in pairwise(edges if text else ()):
+            segments.append(Segment(text[start:end], styles[kinds[start]]))
         return Strip(segments).extend_cell_length(width, base).crop(0, width)
 
     # --- keys and mouse ----------------------------------------------------------------------------------------------

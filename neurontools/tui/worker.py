@@ -1,7 +1,7 @@
 """The thread that owns the session: carries out commands, answers the panes' questions, and follows a run in frames.
 
 The user interface never waits for it. While the device moves, frames are taken between two completions, at most thirty
-a second and only so many that answering and painting take a small share of the time: the emulator keeps its speed.
+a second and only so many that answering and painting take a small share of the processor: the emulator keeps its speed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Answered", "Broke", "Completed", "Finished", "Fresh", "Worker"]
 
 _FRAME = 1 / 30  # seconds between frames at least
-_SHARE = 0.06  # of the time that frames may take while the device runs
+_SHARE = 0.08  # of the processor time of a run that frames may take
+_MOST = 0.14  # where that gives fewer than one in `_LIVE` seconds
+_LIVE = 0.2
 _SLOWEST = 2.0  # seconds between frames at most
 _FIRST = 0.1  # seconds that a command may run before its first frame: shorter ones do not flicker
 
@@ -98,6 +100,9 @@ class Worker:
         self._pausing = threading.Event()
         self._paint_seconds = 0.0
         self._next_frame = self._due = 0.0
+        self._framed = self._spent = 0.0  # when the last frame was taken, and its processor seconds
+        self._ran = 0.0  # processor time of this thread behind it
+        self._standing = False  # nothing has been carried out since the last frame
         self._events = -1
         self._asked = False
         self._given = self._served = 0
@@ -192,7 +197,9 @@ class Worker:
     def _move(self, item: _Line) -> None:
         self._pausing.clear()
         now = perf_counter()
-        self._next_frame, self._due = now + _FIRST, now
+        self._next_frame, self._due, self._framed = now + _FIRST, now, now
+        self._ran, self._spent = thread_time(), 0.0
+        self._standing = False
         self._events = self._session.events
         self.running = True
         done = carry_out(self._session, item.text, item.quiet)
@@ -222,6 +229,7 @@ class Worker:
             self._due = max(self._due + 1 / self.rate, perf_counter() - 1)
             while (left := self._due - perf_counter()) > 0:
                 self._between()
+                self._ran -= min(left, _FRAME)  # the processor is free meanwhile
                 if self._pausing.wait(min(left, _FRAME)):
                     return True
         self._between()
@@ -230,6 +238,12 @@ class Worker:
     def _between(self) -> None:
         now = perf_counter()
         if now < self._next_frame:
+            return
+        # On a machine that others use too, the run has had less of the processor than time has gone by.
+        ran = thread_time() - self._ran
+        left = min(self._spent / _SHARE - ran, max(self._spent / _MOST - ran, self._framed + _LIVE - now))
+        if left > 0 and now < self._framed + _SLOWEST:
+            self._next_frame = now + left
             return
         while not self._inbox.empty():
             try:
@@ -253,20 +267,22 @@ class Worker:
         if not self._untaken:
             began = thread_time()
             self._frame()
-            spent = thread_time() - began + self._paint_seconds
-            self._next_frame = now + min(max(_FRAME, spent / _SHARE), _SLOWEST)
+            self._framed, self._ran = now, thread_time()
+            self._spent = self._ran - began + self._paint_seconds
 
     def _frame(self) -> None:
         session, before = self._session, self._latest.answers if self._latest is not None else {}
+        state = session.state()  # first: words issue with it, which answers tell of
         answers = {
             question: before[question]
-            if self.running and question in before and getattr(question, "STANDING", False)
+            if question in before and (self._standing or (self.running and getattr(question, "STANDING", False)))
             else self._answer(question)
             for question in dict.fromkeys(self._questions)
         }
+        self._standing = not self.running
         self.frames += 1
         self._latest = Snapshot(
-            session.state(), answers, self.frames, self.running, bool(getattr(session, "post_mortem", False))
+            state, answers, self.frames, self.running, bool(getattr(session, "post_mortem", False))
         )
         if not self._untaken:
             self._untaken = True

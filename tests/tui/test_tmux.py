@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 TMUX = shutil.which("tmux")
+_PATIENCE = 120.0  # seconds: many times what it takes, for a machine that does much else
 pytestmark = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
 
 
@@ -30,10 +31,10 @@ class Terminal:
     def run(self, *arguments: str) -> str:
         """Carry out one tmux command."""
         done = subprocess.run([str(TMUX), "-S", self.socket, *arguments], capture_output=True, text=True,
-                              env=self._environment, timeout=20)  # fmt: skip
+                              env=self._environment, timeout=_PATIENCE)  # fmt: skip
         return done.stdout
 
-    def until(self, wanted: Callable[[str], bool], seconds: float = 30) -> str:
+    def until(self, wanted: Callable[[str], bool], seconds: float = _PATIENCE) -> str:
         """Return the screen when it is as wanted."""
         end = time.monotonic() + seconds
         while True:

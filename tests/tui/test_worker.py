@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from emulator.session import Session
 from formats.errors import NotFoundError
 from neurontools.assemble_neff import to_neff
 from neurontools.assembler import parse_program
+from neurontools.tui import worker as worker_module
 from neurontools.tui.questions import Engines, Semaphores
 from neurontools.tui.worker import Answered, Broke, Completed, Finished, Fresh, Worker
 
@@ -177,6 +179,71 @@ def test_going_back_shows_where_it_begins_and_ends_only(long_ear: Ear) -> None:
     long_ear.wait(Fresh)
     assert {each.state.events for each in long_ear.snapshots[seen:]} <= {0, end}
     assert long_ear.snapshots[-1].state.events == 0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A question that counts how often it is answered."""
+
+    answered: list[int] = field(compare=False)
+
+    def answer(self, session: Session) -> int:
+        self.answered.append(session.events)
+        return session.events
+
+
+def test_where_nothing_has_moved_only_new_questions_are_answered(ear: Ear) -> None:
+    first: list[int] = []
+    ear.worker.ask((Counted(first),))
+    ear.wait(Fresh)
+    ear.worker.ask((Counted(first), Semaphores()))
+    ear.wait(Fresh)
+    assert len(first) == 1 and Semaphores() in ear.snapshots[-1].answers
+    ear.carry_out("step")
+    ear.wait(Fresh)
+    ear.carry_out("break dve:1")
+    ear.wait(Fresh)
+    assert first == [0, 1, 1] and ear.snapshots[-1].answers[Counted(first)] == 1
+
+
+class Clock:
+    """A processor and a clock on the wall, of a machine that is `busy` with others that many times as long."""
+
+    def __init__(self, busy: float) -> None:
+        self.cpu = self.wall = 0.0
+        self._busy = busy
+
+    def work(self, seconds: float) -> None:
+        self.cpu += seconds
+        self.wall += seconds * self._busy
+
+
+@pytest.mark.parametrize(
+    ("frame", "busy", "share", "each_second"),
+    [(0.0002, 1, 0.01, 33), (0.008, 1, 0.08, 9), (0.02, 1, 0.14, 5), (0.008, 3, 0.14, 4), (0.2, 1, 0.14, 0.5)],
+)
+def test_frames_take_a_small_share_of_a_run(
+    monkeypatch: pytest.MonkeyPatch, frame: float, busy: float, share: float, each_second: float
+) -> None:
+    clock = Clock(busy)
+    monkeypatch.setattr(worker_module, "perf_counter", lambda: clock.wall)
+    monkeypatch.setattr(worker_module, "thread_time", lambda: clock.cpu)
+    session: Any = SimpleNamespace(events=0, state=lambda: clock.work(frame / 2))
+    taken: list[float] = []
+
+    def tell(item: Any) -> None:
+        taken.append(clock.wall)
+        clock.wall += frame / 2 * busy
+        worker.take(frame / 2)  # what painting took, on another thread
+
+    worker = Worker(session, tell)
+    worker.running = True
+    while clock.wall < 20:
+        clock.work(0.0001)
+        session.events += 1
+        assert not worker._look()
+    assert len(taken) * frame <= 1.05 * share * clock.cpu
+    assert each_second * 0.9 <= len(taken) / clock.wall <= 30 * 1.1
 
 
 def test_frames_that_nobody_takes_are_not_made(long_program: Path) -> None:

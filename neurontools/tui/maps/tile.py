@@ -132,10 +132,10 @@ class TileInspector(Pane):
 
     def render_line(self, y: int) -> Strip:
         """Return one line as it is on the screen."""
-        return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
+        return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.plain)
 
     def _made(self) -> list[Strip]:
-        width, base = self.size.width, self.rich_style
+        width, base = self.size.width, self.plain
         if width < 1:
             return []
         view = self.view

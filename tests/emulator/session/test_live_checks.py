@@ -103,5 +103,8 @@ def test_registers_events_and_transfers(root: Path) -> None:
     (first, *_) = session.info_dma()
     assert (first.queue, first.nbytes, first.increment) == ("qB", 32768, 16) and first.due_ps > first.triggered_ps
     assert first.state in ("queued", "moving") and first.source is not None
-    session.until(f"{first.due_ps}ps")
-    assert first.number not in [row.number for row in session.info_dma()]
+    ran = []
+    while found := [row.due_ps for row in session.info_dma() if row.number == first.number]:
+        ran += found        # another queue that gets a transfer takes turns with this one: it is due later then
+        session.until(f"{found[0]}ps")
+    assert ran == sorted(set(ran)) and 1 <= len(ran) <= 2

@@ -167,6 +167,7 @@ def test_last_writes_follow_the_log_forwards_and_back(written: list[list[Region]
     journal: Any = SimpleNamespace(device=SimpleNamespace(cores=[SimpleNamespace(memory=memory)]), log=log)
     writes = LastWrites(journal)
     writes._apart = 3  # copies every few events, thinned out
+    before, turns = [np.full((PARTITIONS, WIDTH // BLOCK), NEVER)], [-1]
     for stop in stops:
         journal.log = log[:stop]
         wanted = np.full((PARTITIONS, WIDTH // BLOCK), NEVER)
@@ -175,6 +176,13 @@ def test_last_writes_follow_the_log_forwards_and_back(written: list[list[Region]
                 for block in {byte // BLOCK for byte in touched(region)}:
                     wanted[region.first : region.first + region.partitions, block] = entry.number
         np.testing.assert_array_equal(writes.numbers("SBUF", 0), wanted)
+        for numbers, turn in zip(before, turns, strict=True):
+            box = writes.changed("SBUF", 0, turn)
+            outside = np.ones(wanted.shape, np.bool_)
+            outside[box.top : box.bottom, box.left : box.right] = False
+            assert not ((numbers != wanted) & outside).any()
+        before.append(wanted)
+        turns.append(writes.changed("SBUF", 0, -1).turn)
 
 
 @given(regions(), st.sampled_from([1, 3, 16, 64, 100]))
@@ -222,6 +230,36 @@ def test_maps_after_time_travel_are_those_of_a_fresh_look(attention: Session) ->
         # Blocks that something wrote are the blocks that the memory itself knows to be written.
         shares = fresh.cells(window, "unwritten").cells
         np.testing.assert_array_equal(fresh.cells(window, "age").marked, shares < 1)
+
+
+def test_scrolled_windows_of_a_run_are_those_of_a_fresh_look(attention: Session) -> None:
+    first, behind = maps_of(attention).used("SBUF", 0)
+    half = (behind - first) // BLOCK // 2
+    left = Window("SBUF", 0, 0, first, 8, half, 16, BLOCK)
+    windows = left, left._replace(byte=first + half * BLOCK), left._replace(partition=64, rows=4)
+    for number, event in enumerate((12, 13, 30, 31, 58, 45, 46, 67)):
+        attention.goto(f"#{event}")
+        for window in (windows[number % 3], windows[number // 3]):
+            for mode in ("tensor", "unwritten"):
+                kept, wanted = maps_of(attention).cells(window, mode), Maps(attention).cells(window, mode)
+                np.testing.assert_array_equal(kept.cells, wanted.cells)
+                np.testing.assert_array_equal(kept.marked, wanted.marked)
+
+
+def test_what_is_written_whole_is_not_counted_again(attention: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    attention.goto("end")
+    first, behind = maps_of(attention).used("SBUF", 0)
+    window = Window("SBUF", 0, 0, first, 8, -(-(behind - first) // BLOCK), 16, BLOCK)
+    attention.goto("#40")
+    maps_of(attention).cells(window, "unwritten")
+    read: list[int] = []
+    true = blocks_module.figures_of
+    monkeypatch.setattr(blocks_module, "figures_of", lambda data, *rest: read.append(len(data)) or true(data, *rest))
+    attention.goto("end")
+    found = maps_of(attention).cells(window, "unwritten")
+    numbers = maps_of(attention).numbers("SBUF", 0)
+    assert numbers is not None and 0 < sum(read) < (numbers >= 40).sum(), "blocks of reused tiles were whole before"
+    np.testing.assert_array_equal(found.cells, Maps(attention).cells(window, "unwritten").cells)
 
 
 def test_only_the_window_and_what_changed_is_read(attention: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emulator.events import Region
 from emulator.session import Session, UsageError
 from emulator.session.byte_facts import facts_of, variables_of
-from emulator.session.spans import known_ps, moment_of, record, shares, spans_of
+from emulator.session.spans import _keeper, _Strips, known_ps, moment_of, record, shares, spans_of
 from emulator.session.tile_view import BINS, statistics_of, view_tile
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
@@ -155,6 +155,29 @@ def test_the_timeline_knows_what_was_taken_back(attention: Session) -> None:
         np.testing.assert_allclose(found.busy, whole.busy)
         np.testing.assert_array_equal(found.completed, whole.completed)
     assert known_ps(attention) == end
+
+
+@pytest.mark.parametrize("timing", [True, False])
+def test_columns_kept_from_look_to_look_are_those_of_a_first_look(root: Path, timing: bool) -> None:
+    session = open_session(Request(root / "examples" / "attention.py", [], timing=timing))
+    session.goto("end")
+    end = session.time_ps
+    session.restart()
+    views = [(0, -(-end // 90), 90), (end // 3, max(end // 200, 1), 50), (0, max(end // 7, 1), 3)]
+    for view in views:
+        session.restart()
+        record(session)
+        looks = []
+        for event in (1, 2, 9, 10, 31, 30, 5, 44, 45, 66, 67):
+            session.goto(f"#{event}")
+            kept = spans_of(session, *view)
+            first = _Strips(kept.owners, *view)
+            first.take(_keeper(session)._rows)
+            np.testing.assert_array_equal(kept.busy, first.busy)
+            np.testing.assert_array_equal(kept.waiting, first.waiting)
+            np.testing.assert_array_equal(kept.completed, first.completed)
+            looks.append(int(kept.completed.sum()))
+        assert looks == sorted(looks) and looks[0] < looks[-1], "what is taken back is still shown"
 
 
 def test_busy_time_is_that_of_the_recorded_rows(attention: Session) -> None:
