@@ -11,7 +11,7 @@ from emulator.addresses import AddressMap, address_map
 from emulator.dma.blocks import block_parts
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.indirect import translate_indirect
-from emulator.dma.rings import Segment, share_out
+from emulator.dma.rings import share_out
 from emulator.dma.system import DmaQueue
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
@@ -128,6 +128,7 @@ class _CoreLoader:
         self.core, self.cores = subgraph.index, cores
         self.direct = DirectContext(placement, addresses, subgraph.index)
         self.extended = subgraph.dialect == "extended"
+        self._bells: dict[tuple[int, int], bytes] = {}  # by ring and descriptors
         self.queues: dict[str, DmaQueue] = {
             queue.name: self._queue(queue) for queue in sorted(subgraph.queues.values(), key=lambda q: q.name)
         }
@@ -311,15 +312,17 @@ class _CoreLoader:
         The data are that ring's descriptors, the semaphore write included, destination side first. How the runtime
         rings the other fifteen engines is not public, so the word starts them all.
         """
-        dma = self.device.dma
-        count = 1
-        for engine, (first, last) in enumerate(share_out(transfer.pieces, dma.costs.rows_per_engine, queue.num_queues)):
-            dma.engines[self.core][engine].rings[queue.ring].prebuilt.append(Segment(transfer, first, last))
-            count += last - first if engine == 0 else 0
-        addresses = [self.addresses.doorbell(self.core, 0, queue.ring, side) for side in ("s2m", "m2s")]
-        write = Write(size0=4, size1=4, address0=addresses[0], address1=addresses[1], data0=count, data1=count)
+        shares = share_out(transfer.pieces, self.device.dma.costs.rows_per_engine, queue.num_queues)
+        queue.made.append((transfer, shares))
+        first, last = shares[0]
+        write = self._bells.get((queue.ring, last - first))
+        if write is None:
+            count = last - first + 1
+            tails = [self.addresses.doorbell(self.core, 0, queue.ring, side) for side in ("s2m", "m2s")]
+            write = Write(size0=4, size1=4, address0=tails[0], address1=tails[1], data0=count, data1=count).raw
+            self._bells[queue.ring, last - first] = write
         # The header keeps flags, waits and updates of the compiler's word.
-        return Write.from_raw(write.raw[:2] + word.raw[2:12] + write.raw[12:])
+        return Write.from_raw(write[:2] + word.raw[2:12] + write[12:])
 
 
 _TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, DmaIndirect, SendReceive))

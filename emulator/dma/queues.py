@@ -22,6 +22,7 @@ class DmaQueue:
         "engine",
         "generator_ps",
         "handed",
+        "made",
         "kind",
         "name",
         "nbytes",
@@ -43,6 +44,7 @@ class DmaQueue:
         # How often transfers of each shape were handed to the rings and completed; rings count their descriptors by it.
         self.handed: dict[Shares, int] = {}
         self.retired: dict[Shares, int] = {}
+        self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
 
     def __repr__(self) -> str:

@@ -43,7 +43,6 @@ class Ring:
         self.core, self.engine, self.index = core, engine, index
         self.owner: DmaQueue | None = None
         self.size = RING_SIZE
-        self.prebuilt: list[Segment] = []  # written at load time, in trigger order, by blocks of a static queue
 
     @property
     def queue(self) -> str | None:
@@ -88,6 +87,12 @@ class Ring:
         """Return the parts of transfers that are in the ring, the next one first."""
         pending = () if self.owner is None else self.owner.pending
         return tuple(Segment(t, *t.shares[self.engine]) for t in pending if self.engine < len(t.shares))
+
+    @property
+    def prebuilt(self) -> tuple[Segment, ...]:
+        """Return what blocks of a static queue wrote into the ring at load time, in trigger order."""
+        made = () if self.owner is None else self.owner.made
+        return tuple(Segment(t, *shares[self.engine]) for t, shares in made if self.engine < len(shares))
 
     @property
     def descriptors(self) -> tuple[DmaDescriptor, ...]:
