@@ -68,6 +68,11 @@ class Index:
         """Return the extents, 1 for the axes that the expression does not depend on."""
         return tuple(self.axes.get(axis, (0, 1))[1] for axis in range(self.ndim))
 
+    def bounds(self) -> tuple[int, int]:
+        """Return the least and the largest value."""
+        reach = [coefficient * (extent - 1) for coefficient, extent in self.axes.values()]
+        return self.const + sum(min(0, one) for one in reach), self.const + sum(max(0, one) for one in reach)
+
     def over(self, ndim: int) -> Index:
         """Return the expression over more axes; NumPy's rule: the last axes are the same."""
         shift = ndim - self.ndim
@@ -129,9 +134,20 @@ class Index:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        raise unsupported("division of an index expression")
+        """Return the quotient; what is left of the division must not reach the divisor."""
+        number = _integer(other)
+        if not number or number < 0:
+            raise unsupported("division of an index expression by anything but a whole number above 0")
+        rest = Index({axis: one for axis, one in self.axes.items() if one[0] % number}, self.const % number, self.ndim)
+        low, high = rest.bounds()
+        if low < 0 or high >= number:
+            raise unsupported("division of an index expression that is not affine")
+        axes = {axis: (0 if coefficient % number else coefficient // number, extent)
+                for axis, (coefficient, extent) in self.axes.items()}  # fmt: skip
+        return Index(axes, self.const // number, self.ndim)
 
-    __mod__ = __floordiv__
+    def __mod__(self, other: Any) -> Any:
+        return self - (self // other) * other
 
     def __lt__(self, other: Any) -> Mask:
         return Mask([(other - self) - 1])
@@ -163,6 +179,22 @@ class Mask:
         return Mask(self.conditions + other.conditions) if isinstance(other, Mask) else NotImplemented
 
     __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        """Return the mask of either; one of them must hold nowhere, or one everywhere."""
+        if isinstance(other, bool):
+            return other or self
+        if not isinstance(other, Mask):
+            return NotImplemented
+        for one, another in ((self, other), (other, self)):
+            bounds = [condition.bounds() for condition in one.conditions]
+            if any(high < 0 for _, high in bounds):
+                return another
+            if all(low >= 0 for low, _ in bounds):
+                return one
+        raise unsupported("a mask of either of two conditions")
+
+    __ror__ = __or__
 
     def box(self, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return first and last + 1 place of each axis of an iteration of that shape; conditions must make a box."""

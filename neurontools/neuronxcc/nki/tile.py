@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Grid, Index, Mask, unsupported
+from neurontools.neuronxcc.nki.masks import Box, both, masked_box
 from neurontools.neuronxcc.nki.walks import sliced, walked
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -17,7 +18,7 @@ from neurontools.nki.tensor import DynamicSlice, NkiTensor
 from neurontools.nki.views import complain
 from neurontools.trace import Space
 
-__all__ = ["Gathered", "Product", "Tile", "apply", "boxed", "copy_into", "materialize", "unwrap"]
+__all__ = ["Cut", "Gathered", "Product", "Tile", "apply", "boxed", "copy_into", "materialize", "unwrap"]
 
 
 class Tile:
@@ -73,6 +74,9 @@ class Tile:
         return keys
 
     def __getitem__(self, key: Any) -> Tile:
+        if isinstance(key, (Mask, bool, np.bool_)):
+            box = masked_box(key, self.shape)
+            return self if box is None else Cut(self, box)
         keys = self._keys(key)
         if any(isinstance(one, Tile) for one in keys):
             return _gathered(self.tensor, keys)
@@ -125,7 +129,8 @@ class Tile:
         return self._update("divide", value)
 
     def _update(self, name: str, value: Any) -> Tile:
-        if isinstance(value, Product) and name == "add" and self.buffer is MemoryRegion.psum and not value.made:
+        adds = isinstance(value, Product) and name == "add" and not value.made
+        if adds and self.buffer is MemoryRegion.psum and not self.dtype.is_int:
             value.into(self.tensor)
         else:
             copy_into(self, apply(getattr(nl, name), None, self, value), valid=getattr(value, "valid", None))
@@ -175,6 +180,30 @@ class Product(Tile):
             self.made = True
             self._emit(self._tensor)
         return self._tensor
+
+
+class Cut(Tile):
+    """A tile of which only a box takes part, `tile[mask]`; matrix products take it."""
+
+    def __init__(self, whole: Tile, box: Box) -> None:
+        super().__init__(whole.tensor)
+        self.whole, self.box = whole, box
+
+    @property
+    def tensor(self) -> NkiTensor:
+        """Refuse to be used as if nothing were left out."""
+        raise unsupported("a masked tile anywhere but in a matrix product")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the extents of the whole tile."""
+        return self.whole.shape
+
+    def __getitem__(self, key: Any) -> Tile:
+        if not isinstance(key, (Mask, bool, np.bool_)):
+            raise unsupported("a part of a masked tile")
+        box = masked_box(key, self.shape)
+        return self if box is None else Cut(self.whole, both(self.box, box))
 
 
 class Gathered(Tile):
@@ -246,27 +275,6 @@ def nominal(values: Iterable[Any]) -> tuple[int, ...]:
     ndim = max(map(len, shapes))
     wide = [(*one, *[1] * (ndim - len(one))) for one in shapes]
     return tuple(max(extents) for extents in zip(*wide, strict=True))
-
-
-def masked_box(mask: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...] | None:
-    """Return the box of a mask over a shape, None where it leaves nothing out."""
-    if mask is None:
-        return None
-    if isinstance(mask, (bool, np.bool_)):      # of numbers, not of index expressions
-        return None if mask else tuple((0, 0) for _ in shape)
-    if not isinstance(mask, Mask):
-        raise unsupported(f"mask={mask!r}")
-    box = mask.box(shape)
-    return None if all(pair == (0, extent) for pair, extent in zip(box, shape, strict=True)) else box
-
-
-def multiplies(mask: Any, what: str) -> bool:
-    """Tell whether a product with a mask is computed at all; a part of one is refused."""
-    if mask is None or isinstance(mask, (bool, np.bool_)):
-        return mask is None or bool(mask)
-    if isinstance(mask, Mask) and not any(one.axes for one in mask.conditions):
-        return masked_box(mask, (1,)) is None
-    raise unsupported(f"{what} with a mask over its elements")
 
 
 def apply(function: Callable[..., NkiTensor], mask: Any, *operands: Any, **keywords: Any) -> Tile:

@@ -8,11 +8,13 @@ import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask, refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.isa import constants
-from neurontools.neuronxcc.nki.tile import Product, Tile, boxed, copy_into, masked_box, materialize, multiplies, unwrap
+from neurontools.neuronxcc.nki.masks import Box, is_empty, masked_box, product_boxes, squares, whole_box
+from neurontools.neuronxcc.nki.tile import Cut, Product, Tile, boxed, copy_into, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
-from neurontools.nki.dtype import promote
+from neurontools.nki.dtype import dtype_of, promote
 from neurontools.nki.isa.constants import dge_mode, engine, oob_mode, reduce_cmd
+from neurontools.nki.tracer import tracer
 from neurontools.nki.views import complain
 from neurontools.trace import Space
 
@@ -219,19 +221,39 @@ def nc_matmul(stationary: Tile, moving: Tile, *, is_stationary_onezero: bool = F
     mode = getattr(perf_mode, "value", perf_mode) or "none"
     if mode not in _PERF_MODES:
         raise unsupported(f"nc_matmul with perf_mode={perf_mode!r}")
-    left, right = _in_sbuf(stationary).tensor, _in_sbuf(moving).tensor
+    (whole_left, mine), (whole_right, theirs) = _cut(stationary), _cut(moving)
+    left, right = _in_sbuf(whole_left).tensor, _in_sbuf(whole_right).tensor
     rows = 1 if _PERF_MODES[mode] is constants.matmul_perf_mode.none else 2
     columns, width = int(np.prod(left.shape[1:])) // rows, int(np.prod(right.shape[1:])) // rows
+    mine, theirs = product_boxes(mask, (mine, theirs), left.shape, right.shape)
+    valid: Box | None = None
+    if is_empty(mine) or is_empty(theirs):
+        valid = (0, 0), (0, 0)
+    elif mine != whole_box(left.shape) or theirs != whole_box(right.shape):
+        if rows > 1 or len(left.shape) > 2 or len(right.shape) > 2:
+            raise unsupported("nc_matmul of a part of more than two dimensions")
+        valid = mine[1], theirs[1]
+        left, right = boxed(left, mine, left.shape), boxed(right, theirs, right.shape)
 
     def emit(dst: Any) -> None:
-        if not multiplies(mask, "nc_matmul"):
+        if valid is not None and is_empty(valid):
             return
-        isa.nc_matmul(dst, left, right, is_stationary_onezero, is_moving_onezero, is_transpose,
+        if valid is not None and dst.shape != (columns, width):
+            raise unsupported(f"a part of a product of {(columns, width)} in a tile of {dst.shape}")
+        isa.nc_matmul(boxed(dst, valid, dst.shape), left, right, is_stationary_onezero, is_moving_onezero, is_transpose,
                       tile_position=tile_position, tile_size=tile_size, perf_mode=_PERF_MODES[mode])
 
-    product = Product((columns, width), emit, left.dtype if is_transpose else nl.float32)
-    product.valid = None if multiplies(mask, "nc_matmul") else ((0, 0), (0, 0))
+    exact = is_transpose and tracer().limits.transpose_exact
+    product = Product((columns, width), emit, left.dtype if exact else nl.float32)
+    product.valid = valid
     return product
+
+
+def _cut(operand: Tile) -> tuple[Tile, Box]:
+    """Return an operand of a product, and the box of it that takes part."""
+    if isinstance(operand, Cut):
+        return operand.whole, operand.box
+    return operand, whole_box(operand.shape)
 
 
 def nc_transpose(
@@ -241,11 +263,20 @@ def nc_transpose(
     tensor = data.tensor
     rows, columns = tensor.shape[0], int(np.prod(tensor.shape[1:]))
     vector = engine is vector_engine or (engine is unknown_engine and max(rows, columns) <= 32)
-    dst = nl.ndarray((columns, rows), dtype or tensor.dtype, nl.sbuf if vector else nl.psum)
+    where = nl.sbuf if vector else nl.psum
+    wanted = dtype_of(dtype) if dtype is not None else tensor.dtype
+    direct = wanted is tensor.dtype or (wanted is nl.float32 and not vector)
+    dst = nl.ndarray((columns, rows), wanted if direct else tensor.dtype, where)
     box = masked_box(mask, tensor.shape)
     if box is None or all(high > low for low, high in box):
         part = boxed(dst, None if box is None else (box[1], box[0]), dst.shape)
-        isa.nc_transpose(part, boxed(tensor, box, tensor.shape), engine=vector_engine if vector else tensor_engine)
+        source = boxed(tensor, box, tensor.shape)
+        for into, piece in squares(part, source) if vector else ((part, source),):
+            isa.nc_transpose(into, piece, engine=vector_engine if vector else tensor_engine)
+        if not direct:      # the engine keeps the type: a copy casts
+            whole, dst = dst, nl.ndarray((columns, rows), wanted, where)
+            isa.tensor_copy(boxed(dst, None if box is None else (box[1], box[0]), dst.shape),
+                            whole if box is None else part)
     turned = Tile(dst)
     turned.valid = None if box is None else (box[1], box[0])
     return turned

@@ -13,18 +13,8 @@ from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.affine import arange, mgrid, refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.blocks import Blocks
 from neurontools.neuronxcc.nki.loops import folded, turns
-from neurontools.neuronxcc.nki.tile import (
-    Gathered,
-    Product,
-    Tile,
-    apply,
-    boxed,
-    copy_into,
-    masked_box,
-    materialize,
-    multiplies,
-    unwrap,
-)
+from neurontools.neuronxcc.nki.masks import masked_box, multiplies
+from neurontools.neuronxcc.nki.tile import Gathered, Product, Tile, apply, boxed, copy_into, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import DType, dtype_of, promote
