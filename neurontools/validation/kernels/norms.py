@@ -40,26 +40,30 @@ def _scale(mean_square, epsilon):
 
 
 def layernorm_v1(x, gamma, beta, epsilon=1e-5):
-    """Use one instruction per step of the formula."""
+    """Use one instruction per step of the formula; the variance is the mean of squares less the mean's square."""
     rows, width, out, ones = _begin(x)
     weights, shifts = _row(ones, gamma, width), _row(ones, beta, width)
     for first in range(0, rows, _P):
-        tile = _tile(width)
+        tile, squares = _tile(width), _tile(width)
         nisa.dma_copy(dst=tile, src=x[first : first + _P, :])
-        total, mean = _tile(1), _tile(1)
-        nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1, keepdims=True)
-        nisa.tensor_scalar(dst=mean, data=total, op0=nl.multiply, operand0=1.0 / width)
-        centred, squares, sums, variance = _tile(width), _tile(width), _tile(1), _tile(1)
+        nisa.activation(dst=squares, op=nl.square, data=tile)
+        mean, mean_square, square_mean, variance = _mean(tile), _mean(squares), _tile(1), _tile(1)
+        nisa.tensor_tensor(dst=square_mean, data1=mean, data2=mean, op=nl.multiply)
+        nisa.tensor_tensor(dst=variance, data1=mean_square, data2=square_mean, op=nl.subtract)
+        centred, scaled, weighted, done = _tile(width), _tile(width), _tile(width), _tile(width)
         nisa.tensor_scalar(dst=centred, data=tile, op0=nl.subtract, operand0=mean)
-        nisa.activation(dst=squares, op=nl.square, data=centred)
-        nisa.tensor_reduce(dst=sums, op=nl.add, data=squares, axis=1, keepdims=True)
-        nisa.tensor_scalar(dst=variance, data=sums, op0=nl.multiply, operand0=1.0 / width)
-        scaled, weighted, done = _tile(width), _tile(width), _tile(width)
         nisa.tensor_scalar(dst=scaled, data=centred, op0=nl.multiply, operand0=_scale(variance, epsilon))
         nisa.tensor_tensor(dst=weighted, data1=scaled, data2=weights, op=nl.multiply)
         nisa.tensor_tensor(dst=done, data1=weighted, data2=shifts, op=nl.add)
         nisa.dma_copy(dst=out[first : first + _P, :], src=done)
     return out
+
+
+def _mean(tile):
+    total, mean = _tile(1), _tile(1)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1, keepdims=True)
+    nisa.tensor_scalar(dst=mean, data=total, op0=nl.multiply, operand0=1.0 / tile.shape[1])
+    return mean
 
 
 def layernorm_v2(x, gamma, beta, epsilon=1e-5):
