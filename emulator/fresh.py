@@ -30,16 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["INTEGER", "fill_fresh", "fresh_pattern"]
 
 INTEGER = 4
-_CODES = frozenset({
-    Dtype.INT8, Dtype.UINT8, Dtype.INT16, Dtype.UINT16, Dtype.INT32, Dtype.UINT32, Dtype.INT64, Dtype.UINT64,
-})  # fmt: skip
 _NUMBERS = ("partition", "partitions", "offset", "nbytes")
 
 
 def fresh_pattern(dtype: str) -> bytes:
     """Return the bytes of one element that was never written; "" is a type that is not known."""
     code = Dtype.from_numpy_name(dtype) if dtype else Dtype.UNKNOWN
-    return INTEGER.to_bytes(code.size, "little") if code in _CODES else bytes([FRESH])
+    return INTEGER.to_bytes(code.size, "little") if code.is_int else bytes([FRESH])
 
 
 def fill_fresh(

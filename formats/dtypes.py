@@ -70,6 +70,12 @@ class Dtype(IntEnum):
         """Tell whether values are floating point."""
         return DTYPES[self].is_float
 
+    @property
+    def is_int(self) -> bool:
+        """Tell whether values are whole numbers; packed types, which an unsigned integer holds, are not."""
+        info = DTYPES[self]
+        return not info.is_float and info.numpy_name == info.spelling
+
     @classmethod
     def from_numpy_name(cls, name: str) -> Dtype:
         """Return the type of a NumPy, ml_dtypes or NKI name such as "float32" or "float8_e4m3"."""

@@ -30,6 +30,9 @@ class Space(Enum):
     HBM = "hbm"
 
 
+_HBM = Space.HBM
+
+
 class Allocation:
     """Hold one piece of memory that a kernel asked for.
 
@@ -77,7 +80,7 @@ class Allocation:
         self.address = address
         self.data = data
         self.born = born
-        if space is Space.HBM:
+        if space is _HBM:
             self.partitions = 1
             self.partition_bytes = prod(shape) * dtype.size
         else:
@@ -295,6 +298,7 @@ class SendRecvOp:
     """Hold one exchange with program id `peer`: `src` goes there, what it sends lands in `dst`."""
 
     __slots__ = ("dst", "peer", "source", "src")
+    name = None
 
     def __init__(self, src: View, dst: View, peer: int, source: Source) -> None:
         self.src = src
@@ -329,6 +333,7 @@ class LoopEndOp:
     """Hold the end of the body of the innermost open loop."""
 
     __slots__ = ("source",)
+    name = None
 
     def __init__(self, source: Source) -> None:
         self.source = source

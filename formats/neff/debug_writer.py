@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from formats.neff.debuginfo import ENGINE_IDS
 from formats.neff.wire import packed, varint, write_bytes, write_varint
 
-__all__ = ["DebugEntry", "DebugWriter"]
+__all__ = ["DebugEntry", "DebugWriter", "Entry"]
 
 _PENGUIN = "debug_info_penguin.dbg"
 _REGULAR = 1
 
 
 class DebugEntry(NamedTuple):
-    """Where one instruction comes from; `tensor` is the text of what it computes."""
+    """Where one instruction comes from; `tensor` is the text of what it computes. Shorter tuples serve as well."""
 
     name: str
     file: str | None = None
     line: int | None = None
     tensor: str | None = None
+
+
+Entry = tuple[Any, ...]
+_Place = tuple[Any, ...]    # file and line, and the text where there is one
 
 
 class DebugWriter:
@@ -33,37 +37,35 @@ class DebugWriter:
         self.local: dict[str, bytes] = {}
         self._subgraph = subgraph
         self._next = 1
-        self._origins: dict[tuple[str | None, int | None, str | None], int] = {}
+        self._origins: dict[_Place, int] = {}
 
-    def engine(self, engine: str, entries: list[DebugEntry | None]) -> None:
+    def engine(self, engine: str, entries: list[Entry | None]) -> None:
         """Add one engine, one entry per 64-byte slot."""
-        numbers: dict[DebugEntry, int] = {}
+        references: dict[Entry, bytes] = {}
         strings: dict[str, int] = {}
-        tails: dict[tuple[str | None, int | None, str | None], bytes] = {}
+        tails: dict[_Place, bytes] = {}
         backend, asm = bytearray(), bytearray()
-        nothing = write_bytes(3, b"")
-        before: DebugEntry | None = None
-        reference = nothing
+        before: Entry | None = None
+        reference = nothing = write_bytes(3, b"")
         for entry in entries:
-            if entry is None:
-                asm += nothing
-                continue
-            if entry is before:
-                asm += reference
-                continue
-            before = entry
-            known = numbers.get(entry)
-            if known is None:
-                known = numbers[entry] = self._next
-                self._next += 1
-                place = (entry.file, entry.line, entry.tensor)
-                tail = tails.get(place)
-                if tail is None:
-                    if entry.file is not None:
-                        strings.setdefault(entry.file, len(strings))
-                    tail = tails[place] = _tail([self._origin(entry)], entry, strings)
-                backend += write_bytes(3, _head(known, entry.name) + tail)
-            reference = write_bytes(3, write_bytes(3, varint(known)))
+            if entry is not before:  # the words of one operation share theirs
+                before = entry
+                if entry is None:
+                    reference = nothing
+                else:
+                    if len(entry) != 3:
+                        entry = _usual(entry)
+                    known = references.get(entry)
+                    if known is None:
+                        place = entry[1:]
+                        tail = tails.get(place)
+                        if tail is None:
+                            tail = tails[place] = _tail([self._origin(place)], place, strings)
+                        number = varint(self._next)
+                        self._next += 1
+                        backend += _instruction(number, entry[0], tail)
+                        known = references[entry] = b"\x1a%c\x1a%c%b" % (len(number) + 2, len(number), number)
+                    reference = known
             asm += reference
         number = write_varint(4, ENGINE_IDS[engine])
         self.local[f"debug_info_asm_{engine}.dbg"] = (
@@ -86,11 +88,10 @@ class DebugWriter:
         """Return the members outside the subgraph's folder."""
         if not self.engines:
             return {}
-        files = dict.fromkeys(file for file, _, _ in self._origins if file is not None)
-        strings = {file: number for number, file in enumerate(files)}
+        strings: dict[str, int] = {}
         body = b"".join(
-            write_bytes(3, _head(number, tensor or "") + _tail([], DebugEntry("", file, line), strings))
-            for (file, line, tensor), number in self._origins.items()
+            _instruction(varint(number), place[2] if len(place) > 2 else "", _tail([], place, strings))
+            for place, number in self._origins.items()
         )
         return {
             f"debug_info/{_PENGUIN}_sg{self._subgraph:06d}": write_bytes(
@@ -100,20 +101,34 @@ class DebugWriter:
             + _strings(strings)
         }
 
-    def _origin(self, entry: DebugEntry) -> int:
-        return self._origins.setdefault((entry.file, entry.line, entry.tensor), len(self._origins) + 1)
+    def _origin(self, place: _Place) -> int:
+        return self._origins.setdefault(place, len(self._origins) + 1)
 
 
-def _head(number: int, name: str) -> bytes:
-    """Return what is an instruction's own: its number and name."""
-    return write_varint(1, number) + (write_bytes(2, name) if name else b"")
+def _usual(entry: Entry) -> Entry:
+    """Return an entry with file and line, and with the text only where there is one: equal entries are the same."""
+    name, file, line, tensor = (*entry, None, None, None)[:4]
+    return (name, file, line) if tensor is None else (name, file, line, tensor)
 
 
-def _tail(parents: list[int], entry: DebugEntry, strings: dict[str, int]) -> bytes:
-    """Return what all instructions of one kernel line share."""
+def _instruction(number: bytes, name: str, tail: bytes) -> bytes:
+    """Return one instruction: its number as a varint and its name, which are its own, and what its line shares."""
+    raw = name.encode("utf-8", "backslashreplace")
+    if len(raw) < 0x80:
+        body = b"\x08%b\x12%c%b%b" % (number, len(raw), raw, tail) if raw else b"\x08%b%b" % (number, tail)
+    else:
+        body = b"\x08%b%b%b" % (number, write_bytes(2, raw), tail)
+    return b"\x1a%c%b" % (len(body), body) if len(body) < 0x80 else write_bytes(3, body)
+
+
+def _tail(parents: list[int], place: _Place, strings: dict[str, int]) -> bytes:
+    """Return what all instructions of one kernel line share; files get their numbers in the order they come."""
     out = packed(3, parents) + write_varint(6, _REGULAR)
-    if entry.file is not None and entry.line is not None:
-        for key, value in (("kernel_file", strings[entry.file]), ("kernel_line", entry.line)):
+    file, line = place[:2]
+    if file is not None:
+        strings.setdefault(file, len(strings))
+    if file is not None and line is not None:
+        for key, value in (("kernel_file", strings[file]), ("kernel_line", line)):
             out += write_bytes(7, write_bytes(1, key) + write_bytes(2, str(value)))
     return out
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from formats.errors import FormatError
-from formats.neff.debug_writer import DebugEntry, DebugWriter
+from formats.neff.debug_writer import DebugWriter, Entry
 from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
 from formats.neff.npy import parse_npy
 from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
@@ -50,7 +50,7 @@ class SubgraphWriter:
         self._implied: set[str] = set()
         self._sets: dict[str, tuple[dict[str, int], dict[str, bytes]]] = {}
         self._constants: dict[str, bytes] = {}
-        self._debug: dict[str, list[DebugEntry | None]] = {}
+        self._debug: dict[str, list[Entry | None]] = {}
 
     def stream(self, engine: str, data: bytes) -> None:
         """Set the instruction words of an engine."""
@@ -268,15 +268,9 @@ class SubgraphWriter:
         One entry per instruction, or one per 64-byte slot; the counts must match the stream.
         """
         self._engine(engine)
-        kept: list[DebugEntry | None] = []
-        before: tuple[Any, ...] | None = None
-        made: DebugEntry | None = None
-        for entry in entries:
-            if entry is not before:  # the words of one operation share theirs
-                if entry is not None and not 1 <= len(entry) <= 4:
-                    raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
-                before, made = entry, None if entry is None else DebugEntry(*entry)
-            kept.append(made)
+        kept = list(entries)
+        if not {len(entry) for entry in kept if entry is not None} <= {1, 2, 3, 4}:
+            raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
         self._debug[engine] = kept
 
     def feature(self, name: str) -> None:
@@ -317,7 +311,7 @@ class SubgraphWriter:
         marker = b"" if self.target.generation == "gen2" else OpcodeCC().encode()
         return SetOrderingMode().encode() + marker
 
-    def _per_slot(self, engine: str, data: bytes, entries: list[DebugEntry | None]) -> list[DebugEntry | None]:
+    def _per_slot(self, engine: str, data: bytes, entries: list[Entry | None]) -> list[Entry | None]:
         slots = len(data) // _WORD
         if len(entries) == slots:
             return entries

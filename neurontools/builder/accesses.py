@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
 from formats.isa import ENGINES
-from neurontools.builder.areas import Area, Shape, shape_of
+from neurontools.builder.areas import Access, Area, Shape, shape_of
 from neurontools.builder.hazards import Memory, Needs, Region
 from neurontools.builder.tiles import Place, Tiles
 from neurontools.trace import Allocation, Space, View
 
 __all__ = ["Accesses", "TileState"]
 
-_HBM = Space.HBM
+_HBM, _PSUM = Space.HBM, Space.PSUM
+_NEVER = 1 << 62
+_ROW = 2 * len(ENGINES)
 
 
 class TileState:
@@ -32,22 +34,33 @@ class TileState:
 
 
 class Accesses:
-    """Regions of all memories of a core; `tiles` has the state of every tile by allocation id.
+    """Regions of all memories of a core; `tiles` has the state of every tile that lives now, by allocation id.
 
     `pcs` has a row per tile, in the order of their lives: first and last word of each engine, -1 where none touches it.
+    `rows` has those of the tiles touched since it was cleared.
     """
 
     def __init__(self, tiles: Tiles, written: frozenset[int]) -> None:
-        self._groups, self._written = tiles.groups, written
-        self.tiles = {
-            life.allocation.id: TileState(tiles.place(life.allocation), *tiles.places[life.allocation.id], row)
-            for life, row in zip(tiles.lives, count(0, 2 * len(ENGINES)), strict=False)
-        }
-        self.pcs = array("q", [-1]) * (2 * len(ENGINES) * len(tiles.lives))
-        self._memory = {Space.SBUF: Memory(), Space.PSUM: Memory()}
+        self._tiles, self._groups, self._written = tiles, tiles.groups, written
+        self.tiles: dict[int, TileState] = {}
+        firsts = [life.first for life in tiles.lives]
+        self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
+        self._next = firsts[self._coming[-1]] if firsts else _NEVER
+        self.pcs = array("q", [-1]) * (_ROW * len(tiles.lives))
+        self.rows: list[int] = []
+        self._sbuf, self._psum = Memory(), Memory()
         self._tensors: dict[int, Region] = {}
         self._group_regions: dict[int, Region] = {}
         self._shapes: dict[tuple[Any, int], Shape] = {}
+
+    def begin(self, number: int) -> None:
+        """Make room for the tiles whose lives begin with an operation."""
+        while self._next <= number:
+            lives, row = self._tiles.lives, self._coming.pop()
+            tile = lives[row].allocation
+            partition, byte = self._tiles.places[tile.id]
+            self.tiles[tile.id] = TileState(self._tiles.place(tile), partition, byte, row * _ROW)
+            self._next = lives[self._coming[-1]].first if self._coming else _NEVER
 
     def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
@@ -74,21 +87,38 @@ class Accesses:
             region = tile.region
             if region is None:
                 region = self._claim(allocation, tile)
+            self.rows.append(tile.row)
             first = tile.partition + view.partition
             area = Area(first, first + view.partitions, tile.byte + view.offset, shape)
         region.access(area, write, actor, unit, needs)
 
+    def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,
+                 addresses: list[int]) -> None:  # fmt: skip
+        """Order accesses to operands on chip as `touch` does; note the engine address of each one's first element."""
+        tiles, row = self.tiles, self.rows.append
+        for number, shape, write in accesses:
+            allocation, _, partition, partitions, offset, _ = views[number]
+            tile = tiles[allocation.id]
+            region = tile.region
+            if region is None:
+                region = self._claim(allocation, tile)
+            row(tile.row)
+            addresses[number] = tile.address + partition * tile.stride + offset
+            first = tile.partition + partition
+            area = Area(first, first + partitions, tile.byte + offset, shape)
+            region.access(area, write, actor, unit, needs)
+
     def _claim(self, allocation: Allocation, tile: TileState) -> Region:
         """Give the bytes of a tile to it when it is touched for the first time."""
-        group = self._groups.get(allocation.id)
-        region = None if group is None else self._group_regions.get(group)
-        if region is None:
-            region = Region()
-            if group is not None:
-                self._group_regions[group] = region
-        tile.region = region
         low = tile.byte
-        self._memory[allocation.space].claim(low, low + max(allocation.partition_bytes, 1), region)
+        high = low + max(allocation.partition_bytes, 1)
+        group = self._groups.get(allocation.id)
+        if group is None:
+            region = Region(low, high)
+        else:
+            region = self._group_regions.get(group) or self._group_regions.setdefault(group, Region())
+        tile.region = region
+        (self._psum if allocation.space is _PSUM else self._sbuf).claim(low, high, region)
         return region
 
     def end(self, tile: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from neurontools.builder.chip import Chip
@@ -94,11 +96,11 @@ class _Banks:
 def _first_gap(size: int, taken: Sequence[Span], low: int, high: int) -> int | None:
     align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
     at = -(-low // align) * align
-    for span in taken:
-        if span.low >= at + size:
+    for start, end in taken:
+        if start >= at + size:
             break
-        if span.high > at:
-            at = -(-span.high // align) * align
+        if end > at:
+            at = -(-end // align) * align
     return at if at + size <= high else None
 
 
@@ -145,25 +147,25 @@ def tightest(space: Space, chip: Chip) -> Policy:
 def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[int, int]], Life | None]:
     """Place tiles as the program comes to them; return the tile that found no room, if any."""
     fixed = _fixed(lives)
-    live: list[tuple[Span, int]] = []  # ascending, with the last operation
+    taken: list[Span] = []  # ascending
+    ending: list[tuple[int, Span]] = []  # a heap: what is taken with the last operation that needs it
     places: dict[int, tuple[int, int]] = {}
     for life in sorted(lives, key=lambda one: (one.first, one.allocation.id)):
-        allocation = life.allocation
+        allocation, start, last, _ = life
         if allocation.address is not None:
             places[allocation.id] = allocation.address
             continue
-        live = [pair for pair in live if pair[1] >= life.first]
-        taken = [span for span, _ in live]
-        blocked = [span for span, first, last in fixed if first <= life.last and last >= life.first]
-        if blocked:
-            taken = sorted([*taken, *blocked])
+        while ending and ending[0][0] < start:
+            del taken[bisect_left(taken, heappop(ending)[1])]
+        blocked = [span for span, first, behind in fixed if first <= last and behind >= start] if fixed else ()
         size = max(allocation.partition_bytes, 1)
-        at = policy(size, taken)
+        at = policy(size, sorted([*taken, *blocked]) if blocked else taken)
         if at is None:
             return places, life
         places[allocation.id] = (0, at)
-        live.append((Span(at, at + size), life.last))
-        live.sort()
+        span = Span(at, at + size)
+        insort(taken, span)
+        heappush(ending, (last, span))
     return places, None
 
 

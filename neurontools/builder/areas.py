@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Area", "Shape", "overlap", "repeated", "shape_of"]
+__all__ = ["Access", "Area", "Shape", "overlap", "repeated", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -18,6 +18,14 @@ class Shape(NamedTuple):
     reach: int
     run: int
     steps: tuple[tuple[int, int], ...]
+
+
+class Access(NamedTuple):
+    """What an operation does to one of its operands: number of the operand, its bytes, whether it writes them."""
+
+    operand: int
+    shape: Shape
+    write: bool
 
 
 def shape_of(dims: tuple[tuple[int, int], ...], size: int) -> Shape:
@@ -42,25 +50,31 @@ class Area:
     """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1.
 
     As an access it also holds who makes it, as which unit, whether it writes, and whether a later one stands for it;
-    `neurontools.builder.hazards` sets those.
+    `neurontools.builder.hazards` sets those. `plain` tells that the shape has no steps.
     """
 
-    __slots__ = ("actor", "dead", "first", "high", "last", "low", "shape", "stamp", "step", "unit", "write")
+    __slots__ = ("actor", "dead", "first", "high", "last", "low", "plain", "shape", "stamp", "step", "unit", "write")
 
     actor: int
     unit: int
     write: bool
-    dead: bool
     stamp: int
 
     def __init__(self, first: int, last: int, start: int, shape: Shape) -> None:
         """Take the byte of the first element as `start`."""
-        self.first, self.last, self.shape = first, last, shape
-        self.low = low = start + shape.shift
-        self.high = low + shape.reach
-        # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.
-        steps = shape.steps
-        self.step = steps[0][0] if len(steps) == 1 else 0
+        shift, reach, _, steps = self.shape = shape
+        self.first = first
+        self.last = last
+        self.low = low = start + shift
+        self.high = low + reach
+        self.dead = False
+        if steps:
+            self.plain = False
+            # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.
+            self.step = steps[0][0] if len(steps) == 1 else 0
+        else:
+            self.plain = True
+            self.step = 0
 
     def __repr__(self) -> str:
         return f"<Area partitions {self.first}:{self.last} bytes {self.low}:{self.high} {self.shape}>"

@@ -111,8 +111,7 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
         stream.origins.clear()
     for name in program.activation.sets:
         part.activation_set(name, program.activation.sets[name])
-    lowest = program.tiles.bottom(Space.SBUF)
-    low = chip.sbuf_first if lowest is None else lowest
+    low = program.bounds[Space.SBUF][0] if Space.SBUF in program.bounds else chip.sbuf_first
     for use in streams.queues.values():
         facts = use.facts
         # A kernel may choose addresses inside the scratch; the queue then goes without, as those of ACT and SP do.
@@ -153,8 +152,8 @@ def _core_report(program: Program, variables: Variables) -> CoreReport:
         instructions=sum(words.values()) - streams.prelude - streams.wait_words,
         waits=streams.waits,
         wait_words=streams.wait_words,
-        sbuf_bytes=program.tiles.top(Space.SBUF),
-        psum_bytes=program.tiles.top(Space.PSUM),
+        sbuf_bytes=program.bounds.get(Space.SBUF, (0, 0))[1],
+        psum_bytes=program.bounds.get(Space.PSUM, (0, 0))[1],
         hbm_bytes=dict(variables.bytes),
         transfers=program.transfers,
         transfer_bytes=program.transfer_bytes,

@@ -20,7 +20,7 @@ from formats.isa import (
 )
 from formats.isa.field import Immediate
 from formats.isa.operand import Pattern, Pointer
-from neurontools.builder.areas import Shape, shape_of
+from neurontools.builder.areas import Access, shape_of
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
 from neurontools.builder.templates import Spot, Template
@@ -89,11 +89,10 @@ def pad(address: int, dims: Dims, length: int, filler: int) -> tuple[int, tuple[
 
 
 class Plan(NamedTuple):
-    """All that operations of one shape share: words, usually one, and per operand its bytes and what is done to it."""
+    """All that operations of one shape share: words, usually one, and what they read, then what they write."""
 
     templates: tuple[Template, ...]
-    shapes: tuple[Shape, ...]
-    reads: tuple[int, ...]
+    accesses: tuple[Access, ...]
     writes: tuple[int, ...]
 
 
@@ -109,29 +108,38 @@ class Encoder:
 
         Raises BuildError, with the kernel line, for what no word can hold.
         """
-        parts: list[object] = [op.instruction, op.engine]
-        for name, value in op.fields.items():
-            parts += name, _exact(value) if isinstance(value, (float, list)) else value
-        for name, (_, dtype, _, partitions, _, dims) in op.operands.items():
-            parts += name, dtype, partitions, dims
+        fields, operands = op.fields, op.operands
+        parts: list[object] = [op.instruction, op.engine, *fields, *operands]
+        for value in fields.values():
+            parts.append(value)
+            if isinstance(value, _INEXACT):
+                parts[-1:] = _exact(value)
+        for _, dtype, _, partitions, _, dims in operands.values():
+            parts += dtype, partitions, dims
         key = tuple(parts)
         plan = self._known.get(key)
         if plan is None:
             if op.engine not in op.instruction.ENGINES:
                 raise refuse(op, f"does not run on {op.engine}")
+            shapes = [shape_of(view.dims, view.dtype.size) for view in op.operands.values()]
             roles = [op.instruction.OPERANDS[name].role for name in op.operands if name in op.instruction.OPERANDS]
             plan = self._known[key] = Plan(
                 tuple(_templates(op, self.functions)),
-                tuple(shape_of(view.dims, view.dtype.size) for view in op.operands.values()),
-                tuple(number for number, role in enumerate(roles) if role != "write"),
+                tuple(Access(number, shapes[number], False) for number, role in enumerate(roles) if role != "write")
+                + tuple(Access(number, shapes[number], True) for number, role in enumerate(roles) if role != "read"),
                 tuple(number for number, role in enumerate(roles) if role != "read"),
             )
         return plan
 
 
-def _exact(value: float | list[object]) -> object:
-    """Return something that is equal for equal bits only: 0.0 and -0.0 differ, and so do 1 and 1.0."""
-    return value.hex() if isinstance(value, float) else tuple(value)
+_INEXACT = float, list
+
+
+def _exact(value: float | list[object]) -> tuple[object, ...]:
+    """Return what is equal for equal bits only: 0.0 and -0.0 differ, and so do 1 and 1.0."""
+    if isinstance(value, list):
+        return (tuple(value),)
+    return (value, float) if value and value == value else (value.hex(),)
 
 
 def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:

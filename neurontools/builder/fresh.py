@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
-from formats.dtypes import Dtype
 from neurontools.builder.allocate import Life
 from neurontools.builder.dependencies import accesses_of
 from neurontools.builder.tiles import Tiles
 from neurontools.trace import Allocation, ComputeOp, Space, Trace, View
 
 __all__ = ["fresh_map"]
-
-_INTEGERS = frozenset({Dtype.INT8, Dtype.UINT8, Dtype.INT16, Dtype.UINT16, Dtype.INT32, Dtype.UINT32})
 
 
 def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozenset[int]) -> bytes | None:
@@ -24,13 +23,13 @@ def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozen
     listed: list[dict[str, object]] = []
     outputs = {one.id for one in trace.outputs}
     for one in trace.allocations:
-        if (one.dtype in _INTEGERS and one.space is Space.HBM and one.data is None and one.kind != "input"
+        if (one.dtype.is_int and one.space is Space.HBM and one.data is None and one.kind != "input"
                 and one.id not in outputs and one.id in used):  # fmt: skip
             listed.append({"variable": names[one.id], "dtype": one.dtype.numpy_name})
-    open_ones = [life for life in tiles.lives if life.allocation.dtype in _INTEGERS and not _written_whole(trace, life)]
-    for life in open_ones:
-        tile = life.allocation
-        if not any(_meet(tiles, other, life) for other in tiles.lives):
+    open_ones = [life for life in tiles.lives if life.allocation.dtype.is_int and not _written_whole(trace, life)]
+    older = _on_older_bytes(tiles, open_ones)
+    for tile in (life.allocation for life in open_ones):
+        if tile.id not in older:
             partition, byte = tiles.places[tile.id]
             listed.append({"space": tile.space.name, "partition": partition, "partitions": tile.partitions,
                            "offset": byte, "nbytes": tile.partition_bytes, "dtype": tile.dtype.numpy_name})  # fmt: skip
@@ -60,11 +59,71 @@ def _covers(view: View) -> bool:
     return run * view.dtype.size == one.partition_bytes
 
 
-def _meet(tiles: Tiles, earlier: Life, later: Life) -> bool:
-    """Tell whether a tile that lived before shares bytes with another."""
-    a, b = earlier.allocation, later.allocation
-    if earlier.first >= later.first or a.space is not b.space:
+def _on_older_bytes(tiles: Tiles, open_ones: Sequence[Life]) -> set[int]:
+    """Return the allocation ids of those that share bytes with a tile whose life began before theirs."""
+    asked = {life.allocation.id for life in open_ones}
+    found: set[int] = set()
+    if not asked:
+        return found
+    used = {Space.SBUF: _Used(), Space.PSUM: _Used()}
+    for _, together in groupby(sorted(tiles.lives, key=_first), key=_first):
+        begun = [life.allocation for life in together]
+        # Tiles that begin at one operation are not older than each other: all of them ask before any of them counts.
+        for tile in begun:
+            if tile.id in asked and used[tile.space].meets(*_bytes_of(tiles, tile)):
+                found.add(tile.id)
+        for tile in begun:
+            used[tile.space].add(*_bytes_of(tiles, tile))
+    return found
+
+
+def _first(life: Life) -> int:
+    return life.first
+
+
+def _bytes_of(tiles: Tiles, tile: Allocation) -> tuple[int, int, int]:
+    """Return the first byte, the byte behind the last, and the partitions as a mask."""
+    partition, byte = tiles.places[tile.id]
+    return byte, byte + tile.partition_bytes, ((1 << tile.partitions) - 1) << partition
+
+
+class _Used:
+    """Bytes of one memory that some tile had: stretches of bytes, each with the mask of its partitions."""
+
+    def __init__(self) -> None:
+        # Stretch i goes from starts[i] to starts[i + 1]; the first begins at 0 and nothing is behind the last.
+        self.starts, self.masks = [0], [0]
+
+    def meets(self, low: int, high: int, mask: int) -> bool:
+        """Tell whether a byte of the rectangle was used."""
+        at = bisect_right(self.starts, low) - 1
+        while at < len(self.starts) and self.starts[at] < high:
+            if self.masks[at] & mask:
+                return True
+            at += 1
         return False
-    (row, byte), (other_row, other_byte) = tiles.places[a.id], tiles.places[b.id]
-    return (row < other_row + b.partitions and other_row < row + a.partitions
-            and byte < other_byte + b.partition_bytes and other_byte < byte + a.partition_bytes)  # fmt: skip
+
+    def add(self, low: int, high: int, mask: int) -> None:
+        """Count a rectangle as used; neighbours that have become alike are one stretch again."""
+        begin, end = self._cut(low), self._cut(high)
+        starts, masks = self.starts, self.masks
+        kept_starts, kept_masks = [], []
+        before = masks[begin - 1] if begin else None
+        for start, old in zip(starts[begin:end], masks[begin:end], strict=True):
+            new = old | mask
+            if new != before:
+                kept_starts.append(start)
+                kept_masks.append(new)
+                before = new
+        if end < len(starts) and masks[end] == before:
+            end += 1
+        starts[begin:end], masks[begin:end] = kept_starts, kept_masks
+
+    def _cut(self, byte: int) -> int:
+        """Return the number of the stretch that begins at a byte, made where there is none."""
+        at = bisect_right(self.starts, byte) - 1
+        if self.starts[at] == byte:
+            return at
+        self.starts.insert(at + 1, byte)
+        self.masks.insert(at + 1, self.masks[at])
+        return at + 1

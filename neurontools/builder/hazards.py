@@ -81,52 +81,70 @@ def _repeated(shape: Shape, step: int) -> int:
 
 
 class Region:
-    """Accesses to one piece of memory that a later access may still have to be ordered with."""
+    """Accesses to one piece of memory that a later access may still have to be ordered with.
 
-    __slots__ = ("grids", "records")
+    Nothing is accessed outside bytes `low` to `high` - 1 of it, though those it inherits may reach farther.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("grids", "high", "low", "records")
+
+    def __init__(self, low: int = -1, high: int = 1 << 62) -> None:
+        self.low, self.high = low, high
         self.records: list[Area] = []
         self.grids: dict[_Grid, _Cells] | None = None
 
     def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Add to `needs` what the access must wait for, and keep its area for those to come."""
-        low, high, first, last, step, shape = area.low, area.high, area.first, area.last, area.step, area.shape
-        found = self.records if self.grids is None else self._near(low, high, shape)
+        low, high, first, last, plain = area.low, area.high, area.first, area.last, area.plain
+        found = self.records if self.grids is None else self._near(low, high, area.shape)
         into = needs.order if write else needs.data
-        plain = not shape.steps
-        stale = False
+        kept = []
         for other in found:
             its = other.actor
-            if not (write or other.write or its == actor):
+            its_write = other.write
+            if (not (write or its_write or its == actor)
+                    or other.low >= high or low >= other.high or other.first >= last or first >= other.last):
+                kept.append(other)
                 continue
-            if other.low >= high or low >= other.high or other.first >= last or first >= other.last or other.dead:
+            if other.dead:
                 continue
-            if step and step == other.step:
-                # Columns of one row-major tensor: apart where their places in the row are.
-                distance = (other.low - low) % step
-                if distance >= shape.run and step - distance >= other.shape.run:
-                    continue
-            if plain:
-                whole = low <= other.low and high >= other.high and first <= other.first and last >= other.last
+            strictly = low <= other.low and high >= other.high and first <= other.first and last >= other.last
+            if plain and other.plain:
+                # Nobody accesses what lies outside the region, so that it counts as covered.
+                whole = strictly or (
+                    first <= other.first and last >= other.last
+                    and (low <= other.low or low <= self.low) and (high >= other.high or high >= self.high)
+                )
             else:
-                whole = area.contains(other)
-            if not whole and not (plain and not other.shape.steps) and not overlap(area, other):
-                continue
-            if (write or other.write) and (other.unit != unit or its != actor) and into.get(its, -1) < other.unit:
-                into[its] = other.unit
+                step = area.step
+                if step and step == other.step:
+                    # Columns of one row-major tensor: apart where their places in the row are.
+                    distance = (other.low - low) % step
+                    if distance >= area.shape.run and step - distance >= other.shape.run:
+                        kept.append(other)
+                        continue
+                whole = strictly = strictly and area.contains(other)
+                if not whole and not overlap(area, other):
+                    kept.append(other)
+                    continue
+            if its_write or write:
+                its_unit = other.unit
+                if (its_unit != unit or its != actor) and into.get(its, -1) < its_unit:
+                    into[its] = its_unit
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway.
-            if whole and (write or not other.write):
-                other.dead = stale = True
-        area.actor, area.unit, area.write = actor, unit, write
-        area.dead, area.stamp = False, 0
+            if whole and (write or not its_write):
+                other.dead = strictly
+            else:
+                kept.append(other)
+        area.actor = actor
+        area.unit = unit
+        area.write = write
         if self.grids is not None:
             self._file(area, self.grids)
             return
-        if stale:
-            self.records = [other for other in self.records if not other.dead]
-        self.records.append(area)
-        if len(self.records) > _FLAT:
+        kept.append(area)
+        self.records = kept
+        if len(kept) > _FLAT:
             self.adopt(())
 
     def within(self, low: int, high: int) -> list[Area]:
@@ -146,6 +164,7 @@ class Region:
             self._file(record, self.grids)
 
     def _file(self, area: Area, grids: dict[_Grid, _Cells]) -> None:
+        area.stamp = 0
         grid = _grid_of(area.shape)
         cells = grids.get(grid)
         if cells is None:
@@ -199,6 +218,10 @@ class Memory:
             begin -= 1
         end = bisect_left(self._starts, high)
         replaced = self._pieces[begin:end]
+        if not replaced:
+            self._pieces.insert(begin, (low, high, region))
+            self._starts.insert(begin, low)
+            return
         inherited: list[Area] = []
         owners: list[Region] = []
         for _, _, owner in replaced:
@@ -206,12 +229,11 @@ class Memory:
                 owners.append(owner)
                 inherited += owner.within(low, high)
         pieces = [(low, high, region)]
-        if replaced:
-            first, last = replaced[0], replaced[-1]
-            if first[0] < low:
-                pieces.insert(0, (first[0], low, first[2]))
-            if last[1] > high:
-                pieces.append((high, last[1], last[2]))
+        first, last = replaced[0], replaced[-1]
+        if first[0] < low:
+            pieces.insert(0, (first[0], low, first[2]))
+        if last[1] > high:
+            pieces.append((high, last[1], last[2]))
         self._pieces[begin:end] = pieces
         self._starts[begin:end] = [piece[0] for piece in pieces]
         region.adopt(inherited)

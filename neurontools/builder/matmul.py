@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
-from neurontools.builder.areas import Shape, shape_of
+from neurontools.builder.areas import Access, shape_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
 from neurontools.builder.encode import limit_of, pad, refuse
@@ -30,13 +30,14 @@ _BLOCK = 32
 class Passes(NamedTuple):
     """Words of one multiplication: `pairs` of LDWEIGHTS and MATMUL in order, `per_piece` of them for each result.
 
-    With one pass the weights serve the pairs behind them too, and need not be loaded again. `shapes` are those of the
-    bytes of stationary, moving and dst, in this order, which is that of the operands in the words' spots.
+    With one pass the weights serve the pairs behind them too, and need not be loaded again. `weights` is the access to
+    the stationary operand, `rest` those to moving and dst, in the order of the operands in the words' spots.
     """
 
     pairs: tuple[tuple[Template, Template], ...]
     per_piece: int
-    shapes: tuple[Shape, ...]
+    weights: tuple[Access, ...]
+    rest: tuple[Access, ...]
 
 
 class MatmulEncoder:
@@ -59,8 +60,9 @@ class MatmulEncoder:
         known = self._known.get(key)
         if known is None:
             pairs, per_piece = _pairs(op, self.chip, first)
-            shapes = tuple(shape_of(view.dims, view.dtype.size) for view in (left, right, out))
-            known = self._known[key] = Passes(tuple(pairs), per_piece, shapes)
+            loads, *rest = (Access(number, shape_of(view.dims, view.dtype.size), view is out)
+                            for number, view in enumerate((left, right, out)))  # fmt: skip
+            known = self._known[key] = Passes(tuple(pairs), per_piece, (loads,), tuple(rest))
         return known
 
 

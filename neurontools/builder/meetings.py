@@ -62,8 +62,9 @@ class Meetings:
         word = CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw
         self._barriers += 1
         unit = self._streams.knowledge.count(actor)
-        self._streams.add(engine, word, (name, *source), needs)
-        self._streams.complete(engine)
+        stream = self._streams.of[engine]
+        self._streams.add(stream, word, (name, *source), needs)
+        self._streams.complete(stream)
         self._last = actor, unit
 
     def exchange(self, op: SendRecvOp, name: str) -> None:
@@ -99,7 +100,7 @@ class Meetings:
         )
         needs = Needs()
         self._access(op.src, False, self._sent, streams.knowledge.count(self._sent), needs)
-        streams.add(_POOL, word.raw, (name, *op.source), needs, self._sent)
+        streams.add(streams.of[_POOL], word.raw, (name, *op.source), needs, self._sent)
         streams.knowledge.unit(pool, self._sent)
         # What arrives is known by its semaphore alone.
         self._access(op.dst, True, self._received, streams.knowledge.count(self._received), Needs())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from formats.errors import FormatError
@@ -17,7 +17,7 @@ from formats.isa import (
 )
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
-from neurontools.builder.accesses import Accesses, TileState
+from neurontools.builder.accesses import Accesses
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.chip import INDIRECT, Chip, QueueFacts
 from neurontools.builder.encode import Encoder, Plan, refuse
@@ -26,7 +26,7 @@ from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
 from neurontools.builder.meetings import Meetings, Peer
-from neurontools.builder.streams import ENGINE, QueueUse, Streams
+from neurontools.builder.streams import ENGINE, QueueUse, Stream, Streams
 from neurontools.builder.templates import fill
 from neurontools.builder.tiles import Tiles, loops_of
 from neurontools.builder.trace_facts import Facts
@@ -46,12 +46,12 @@ from neurontools.trace import (
     Space,
     Trace,
     View,
-    views_of,
 )
 
 __all__ = ["Program"]
 
-_PSUM, _HBM = Space.PSUM, Space.HBM
+_PSUM = Space.PSUM
+_LAST = attrgetter("last")
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
 
 
@@ -70,9 +70,10 @@ class Program:
     ) -> None:
         self.trace, self.chip, self.writer, self.variables, self.tiles = trace, chip, writer, variables, tiles
         self.places = tiles.places
+        self.bounds = tiles.bounds()
         self.streams = Streams(chip)
         self.accesses = Accesses(tiles, facts.written)
-        self.activation: ActivationPlan = plan_activation(facts.functions, facts.edges)
+        self.activation: ActivationPlan = plan_activation(facts.functions, facts.loops)
         self.transfers = self.transfer_bytes = 0
         self._transfers = TransferEncoder(bool(chip.direct))
         self._encoder = Encoder(self.activation.codes)
@@ -85,7 +86,8 @@ class Program:
         self._number = 0
         self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
         meetings = Meetings(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
-        self._emitters: dict[type[Any], Callable[[Any, str], None]] = {
+        # Those that append to one stream only return it; the others return None.
+        self._emitters: dict[type[Any], Callable[[Any, str], Stream | None]] = {
             ComputeOp: self._compute,
             MatmulOp: self._matmul,
             DmaOp: self._dma,
@@ -105,42 +107,42 @@ class Program:
         after, emitters, streams = self.trace.after, self._emitters, self.streams
         producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
-        ending: dict[int, list[int]] = defaultdict(list)
-        for life in self.tiles.lives:
-            ending[life.last].append(life.allocation.id)
-        tiles, pcs = self.accesses.tiles, self.accesses.pcs
-        pe, activation, pool, dve, sp = lists = tuple(streams.of.values())
+        ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
+        begin, rows, pcs = self.accesses.begin, self.accesses.rows, self.accesses.pcs
+        engines = tuple(streams.of.values())
+        for stream in engines:
+            stream.seen = stream.count
         for number, op in enumerate(self.trace.ops):
-            name = getattr(op, "name", None) or f"I-{number}"
-            before = pe.count, activation.count, pool.count, dve.count, sp.count
+            name = op.name or f"I-{number}"
             self._number = number
+            begin(number)
             if number in after:
                 streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
             counts = streams.counts() if number in producers else []
             try:
-                emitters[type(op)](op, name)
+                only = emitters[type(op)](op, name)
             except FormatError as error:
                 raise refuse(op, str(error)) from None
             if number in producers:
                 # Whatever the operation appended to any actor is a part of it, and actors complete in order.
                 completed[number] = [(actor, count - 1) for actor, count in enumerate(streams.counts())
                                      if count > (counts[actor] if actor < len(counts) else 0)]
-            rows = [tiles[view.allocation.id].row for view in views_of(op) if view.allocation.space is not _HBM]
-            place = 0
-            for stream, first in zip(lists, before):  # noqa: B905  both have one item per engine
-                if stream.count != first:
-                    last = stream.count - 1
+            for stream in engines if only is None else (only,):
+                first, count = stream.seen, stream.count
+                if count != first:
+                    stream.seen = count
+                    place = 2 * stream.actor
                     for row in rows:
                         if pcs[row + place] < 0:
                             pcs[row + place] = first
-                        pcs[row + place + 1] = last
-                place += 2
-            if number in ending:
-                for tile in ending.pop(number):
-                    self.accesses.end(tile)
-                    self._psum.end(tile)
+                        pcs[row + place + 1] = count - 1
+            rows.clear()
+            while ending and ending[-1].last == number:
+                tile = ending.pop().allocation.id
+                self.accesses.end(tile)
+                self._psum.end(tile)
 
-    def _compute(self, op: ComputeOp, name: str) -> None:
+    def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields
         if "function" in fields:
             table = self.activation.loads.get(self._activations)
@@ -149,7 +151,9 @@ class Program:
             self._activations += 1
         if fields.get("accumulate", 1) is None:
             op = self._accumulating(op, name)
-        self._run(op, op.engine, self._encoder.encode(op), name)
+            self._run(op, op.engine, self._encoder.encode(op), name)
+            return None
+        return self._run(op, op.engine, self._encoder.encode(op), name)
 
     def _accumulating(self, op: ComputeOp, name: str) -> ComputeOp:
         """Return a product that adds or overwrites, as the life of its PSUM tile has it; columns always add."""
@@ -161,30 +165,28 @@ class Program:
         fields = {**op.fields, "accumulate": int(columns or state != "fresh")}
         return ComputeOp(op.instruction, op.engine, op.operands, fields, op.source, op.name)
 
-    def _run(self, op: ComputeOp, engine: str, plan: Plan, name: str) -> None:
-        """Append the words of one operation: the first waits, the last signals."""
-        streams, touch, tiles = self.streams, self.accesses.touch, self.accesses.tiles
-        stream = streams.of[engine]
-        actor = stream.actor
-        unit = len(stream.ends)
+    def _run(self, op: ComputeOp, engine: str, plan: Plan, name: str) -> Stream:
+        """Append the words of one operation: the first waits, the last signals. Return their stream."""
+        stream = self.streams.of[engine]
+        raw, add = stream.raw, self.streams.add
         needs: Needs | None = Needs()
         views = list(op.operands.values())
-        shapes = plan.shapes
-        for number in plan.reads:
-            touch(views[number], shapes[number], False, actor, unit, needs)
+        addresses = [0] * len(views)
+        self.accesses.operands(views, plan.accesses, stream.actor, len(stream.ends), needs, addresses)
         for number in plan.writes:
             view = views[number]
-            touch(view, shapes[number], True, actor, unit, needs)
             if view.allocation.space is _PSUM:
                 self._psum.wrote(view)
-        addresses = _addresses(views, tiles)
-        origin = (name, *op.source)
+        file, line = op.source
+        origin = (name, file, line)
         for template in plan.templates:
-            fill(stream.raw, streams.add(engine, template.raw, origin, needs), template, addresses)
+            fill(raw, add(stream, template.raw, origin, needs), template, addresses)
             needs = None
-        streams.complete(engine)
+        self.streams.complete(stream)
+        return stream
 
-    def _matmul(self, op: MatmulOp, name: str) -> None:
+    def _matmul(self, op: MatmulOp, name: str) -> Stream | None:
+        state = ""
         if op.accumulate is None and not moves_bits_of(op, self.chip):
             state = self._psum.state(op.dst)
             if state == "mixed":
@@ -192,15 +194,14 @@ class Program:
             first = state == "fresh"
         else:
             first = not op.accumulate
-        streams, touch = self.streams, self.accesses.touch
+        streams, operands = self.streams, self.accesses.operands
         passes = self._matmuls.encode(op, first)
         stream = streams.of["PE"]
         actor, unit, raw = stream.actor, len(stream.ends), stream.raw
         weight_needs, needs = Needs(), Needs()
-        touch(op.stationary, passes.shapes[0], False, actor, unit, weight_needs)
-        touch(op.moving, passes.shapes[1], False, actor, unit, needs)
-        touch(op.dst, passes.shapes[2], True, actor, unit, needs)
-        addresses = _addresses((op.stationary, op.moving, op.dst), self.accesses.tiles)
+        views, addresses = (op.stationary, op.moving, op.dst), [0, 0, 0]
+        operands(views, passes.weights, actor, unit, weight_needs, addresses)
+        operands(views, passes.rest, actor, unit, needs, addresses)
         # The array keeps its weights: the same tile, unchanged since, is not loaded again.
         single = passes.per_piece == 1
         loaded = (op.stationary, passes.pairs[0][0], sorted(weight_needs.data.items())) if single else None
@@ -210,14 +211,15 @@ class Program:
         words = []
         for number, (weights, matmul) in enumerate(passes.pairs):
             if not again:
-                place = streams.add("PE", weights.raw, origin, None if number else weight_needs)
+                place = streams.add(stream, weights.raw, origin, None if number else weight_needs)
                 fill(raw, place, weights, addresses)
                 again = single
-            place = streams.add("PE", matmul.raw, origin, None if number else needs)
+            place = streams.add(stream, matmul.raw, origin, None if number else needs)
             fill(raw, place, matmul, addresses)
             words.append(place)
-        streams.complete("PE")
+        streams.complete(stream)
         self._psum.completed(op.dst, first, tuple(words[passes.per_piece - 1 :: passes.per_piece]))
+        return None if state == "mixed" else stream
 
     def _clear(self, dst: View, source: Source, name: str) -> None:
         """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
@@ -246,7 +248,7 @@ class Program:
             return "SP" if self._turn else "Activation"
         return "SP"
 
-    def _dma(self, op: DmaOp, name: str) -> None:
+    def _dma(self, op: DmaOp, name: str) -> Stream:
         for view in (op.src, op.dst):
             if view.allocation.space is Space.PSUM:
                 raise refuse(op, f"touches {view.allocation.name} in PSUM, which DMA does not reach")
@@ -267,17 +269,18 @@ class Program:
         if how.direct is None:
             word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
             self._block(use, descriptors(op, how.way, src, dst), name)
-            streams.add(facts.engine, word, origin, needs, actor)
+            streams.add(stream, word, origin, needs, actor)
             streams.knowledge.unit(stream.actor, actor)
             use.transfers += 1
         for direct in how.direct or ():
-            place = streams.add(facts.engine, direct.raw, origin, needs, actor)
+            place = streams.add(stream, direct.raw, origin, needs, actor)
             fill_direct(stream.raw, place, direct, src, dst, use.semaphore(use.transfers)[0])
             streams.knowledge.unit(stream.actor, actor)
             use.transfers += 1
             needs = None
         self.transfers += count
-        self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+        self.transfer_bytes += how.nbytes
+        return stream
 
     def _block(self, use: QueueUse, block: list[Descriptor], name: str) -> None:
         """Write the descriptors of the next listed transfer of a queue."""
@@ -291,7 +294,8 @@ class Program:
         src, dst = (self.variables.side(view, self.places) for view in (op.src, op.dst))
         words = indirect_words(op, src, dst, self.tiles.place(op.index.allocation))
         use = self.streams.queue(self.chip.direct.get(op.engine or self._choose(op), INDIRECT))
-        actor = ENGINE[use.facts.engine]
+        stream = self.streams.of[use.facts.engine]
+        actor = stream.actor
         unit, last = self.streams.knowledge.count(actor), use.transfers + len(words) - 1
         needs = Needs()
         self.accesses.access(op.index, False, actor, unit, needs)
@@ -300,10 +304,10 @@ class Program:
         for number, word in enumerate(words):
             word[_INDIRECT_SEMAPHORE] = use.semaphore(use.transfers)[0]
             wanted = needs if number == 0 else None
-            self.streams.add(use.facts.engine, word, (name, *op.source), wanted, use.actor)
+            self.streams.add(stream, word, (name, *op.source), wanted, use.actor)
             self.streams.knowledge.unit(actor, use.actor)
             use.transfers += 1
-        self.streams.complete(use.facts.engine)
+        self.streams.complete(stream)
         self.transfers += len(words)
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
 
@@ -320,8 +324,9 @@ class Program:
         for view in op.srcs:
             self.accesses.access(view, False, use.actor, use.transfers, needs)
         self.accesses.access(op.dst, True, use.actor, use.transfers, needs)
-        self.streams.add(facts.engine, word, (name, *op.source), needs, use.actor)
-        self.streams.knowledge.unit(ENGINE[facts.engine], use.actor)
+        stream = self.streams.of[facts.engine]
+        self.streams.add(stream, word, (name, *op.source), needs, use.actor)
+        self.streams.knowledge.unit(stream.actor, use.actor)
         use.transfers += 1
         self.transfers += 1
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
@@ -329,6 +334,10 @@ class Program:
     def _loop(self, op: LoopOp, name: str) -> None:
         """Begin a loop: a test on every engine, with the condition in a register."""
         self._zero_sums(name)
+        self.accesses.rows.clear()  # the loop does not touch those tiles itself
+        table = self.activation.ahead.get(self._number)
+        if table is not None:
+            self.streams.plain("Activation", ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))
         loop = open_loop(self.streams, name, op.source)
         self._loops.append(loop)
         self._loaded = None  # the turn before left other weights
@@ -353,12 +362,3 @@ class Program:
     def _loop_end(self, op: LoopEndOp, name: str) -> None:
         close_loop(self.streams, self._loops.pop())
         self._loaded = None
-
-
-def _addresses(views: Sequence[View], tiles: dict[int, TileState]) -> list[int]:
-    """Return the engine address of the first element of each view."""
-    found = []
-    for view in views:
-        tile = tiles[view.allocation.id]
-        found.append(tile.address + view.partition * tile.stride + view.offset)
-    return found

@@ -3,14 +3,16 @@
 Kernels fill a row of tiles and then read them one by one; AWS's compiler schedules the reads between. The builder keeps
 program order, and does what stands here only for a program whose tiles find no room in that order. Constants are then
 filled in where they are first wanted; and where a tile cannot be placed, the operations that end the life of another,
-and whatever they depend on, are carried out first. The order of any two operations that depend on each other stays, so
-results are the same to the bit.
+and whatever they depend on, are carried out first. Tiles of many sizes may leave gaps too small for the next one though
+there are bytes enough: then the order is made by counting bytes, some of them kept for what ends lives, and the places
+are found afterwards. The order of any two operations that depend on each other stays, so results are the same to the
+bit.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from formats.isa import Memset
 from neurontools.builder.allocate import Life, Policy, Span, tightest
@@ -18,7 +20,11 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.dependencies import predecessors, stands
 from neurontools.trace import Allocation, ComputeOp, Op, Space, Trace, views_of
 
-__all__ = ["filled_late", "moved_forward"]
+__all__ = ["counted", "filled_late", "moved_forward"]
+
+# Parts of SBUF: what stays free altogether, for gaps, and what only those operations may use that end lives.
+_SPARE = (64, 32)
+_RESERVE = 16
 
 
 def filled_late(trace: Trace, lives: Sequence[Life]) -> Trace:
@@ -58,7 +64,25 @@ def moved_forward(trace: Trace, lives: Sequence[Life], chip: Chip) -> tuple[Trac
 
     `lives` are those of the trace as it stands.
     """
-    return _Scheduler(trace, lives, chip).run()
+    scheduler = _Scheduler(trace, lives, chip)
+    return (scheduler.traced(), scheduler.places) if scheduler.run() else None
+
+
+def counted(trace: Trace, lives: Sequence[Life], chip: Chip) -> Iterator[Trace]:
+    """Return orders in which the tiles that live in SBUF at any moment are no more bytes than it has.
+
+    Whether there is a place for each is for the caller to find out. `lives` are those of the trace as it stands. None
+    where the kernel has placed tiles in SBUF itself.
+    """
+    if any(life.allocation.address is not None and life.allocation.space is Space.SBUF for life in lives):
+        return
+    capacity = chip.sbuf_end - chip.sbuf_first
+    for part in _SPARE:
+        scheduler = _Scheduler(trace, lives, chip)
+        scheduler.room = _Counted(scheduler.room.policies, scheduler.room.fixed, capacity - capacity // part)
+        scheduler.reserve = capacity // _RESERVE
+        if scheduler.run():
+            yield scheduler.traced()
 
 
 class _Room:
@@ -73,8 +97,8 @@ class _Room:
         other.live = {space: dict(spans) for space, spans in self.live.items()}
         return other
 
-    def place(self, tile: Allocation) -> int | None:
-        """Find and take a place for a tile; return its first byte."""
+    def place(self, tile: Allocation, keep: int = 0) -> int | None:
+        """Find and take a place for a tile; return its first byte. Of bytes that are counted, `keep` stay free."""
         size = max(tile.partition_bytes, 1)
         taken = sorted([*self.fixed[tile.space], *self.live[tile.space].values()])
         at = self.policies[tile.space](size, taken)
@@ -85,6 +109,29 @@ class _Room:
     def used(self, space: Space) -> int:
         """Return the bytes that live tiles take."""
         return sum(span.high - span.low for span in self.live[space].values())
+
+
+class _Counted(_Room):
+    """Bytes of SBUF that live tiles take, with no places yet; PSUM has places."""
+
+    def __init__(self, policies: dict[Space, Policy], fixed: dict[Space, list[Span]], capacity: int) -> None:
+        super().__init__(policies, fixed)
+        self.capacity = capacity
+
+    def copy(self) -> _Counted:
+        other = _Counted(self.policies, self.fixed, self.capacity)
+        other.live = {space: dict(spans) for space, spans in self.live.items()}
+        return other
+
+    def place(self, tile: Allocation, keep: int = 0) -> int | None:
+        """Count a tile; return 0 where there is room for it."""
+        if tile.space is not Space.SBUF:
+            return super().place(tile)
+        size = max(tile.partition_bytes, 1)
+        if self.used(Space.SBUF) + size + keep > self.capacity:
+            return None
+        self.live[Space.SBUF][tile.id] = Span(0, size)
+        return 0
 
 
 class _Scheduler:
@@ -117,8 +164,10 @@ class _Scheduler:
         }
         self.done = bytearray(len(trace.ops))
         self.order: list[int] = []
+        self.reserve = 0
 
-    def run(self) -> tuple[Trace, dict[int, tuple[int, int]]] | None:
+    def run(self) -> bool:
+        """Carry out all operations; return whether there was room for all."""
         ops = self.trace.ops
         edges = [number for number, op in enumerate(ops) if stands(op)]
         edges.append(len(ops))
@@ -127,12 +176,18 @@ class _Scheduler:
             while edges[-1] < number:
                 edges.pop()
             while not self.done[number]:
-                full = self._carry_out([number])
-                if full is not None and not self._make_room(number, full, edges[-1]):
-                    return None
-        return _renumbered(self.trace, self.order), self.places
+                full = self._carry_out([number], keep=self.reserve)
+                if full is None or self._make_room(number, full, edges[-1]):
+                    continue
+                if not self.reserve or self._carry_out([number]) is not None:
+                    return False
+        return True
 
-    def _carry_out(self, numbers: Sequence[int], relieve: Space | None = None) -> Space | None:
+    def traced(self) -> Trace:
+        """Return the trace in the order in which operations were carried out."""
+        return _renumbered(self.trace, self.order)
+
+    def _carry_out(self, numbers: Sequence[int], relieve: Space | None = None, keep: int = 0) -> Space | None:
         """Carry out operations; where that needs room, return the memory that has none, with nothing changed.
 
         With `relieve` it counts as well as no room where the live tiles of that memory do not get smaller.
@@ -147,7 +202,7 @@ class _Scheduler:
                 if allocation.address is not None:
                     continue
                 if tile not in room.live[allocation.space]:
-                    at = room.place(allocation)
+                    at = room.place(allocation, keep)
                     if at is None:
                         for one in new:  # of the one operation, where nothing has to be relieved
                             del room.live[one.space][one.id]

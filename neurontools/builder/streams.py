@@ -38,13 +38,14 @@ class Stream:
     once everything is known.
     """
 
-    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw")
+    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw", "seen")
 
     def __init__(self, actor: int) -> None:
         self.actor = actor
         self.raw = bytearray()
         self.origins: list[Origin | None] = []
         self.count = self.last = 0
+        self.seen = 0                   # words when an operation last appended some
         self.conditions = array("q")    # place in `raw`, actor, unit
         self.ends = array("q")          # by unit of this engine: first byte of the word that completes it
         self.awaited = bytearray()      # by unit of this engine: whether anybody waits for it
@@ -55,8 +56,8 @@ class Stream:
         self.raw += raw
         self.count += 1
         self.origins.append(origin)
-        for _ in range(_WORD, len(raw), _WORD):
-            self.origins.append(origin)
+        if len(raw) > _WORD:
+            self.origins += [origin] * (len(raw) // _WORD - 1)
         return place
 
 
@@ -120,18 +121,17 @@ class Streams:
         """Append a word that waits for nothing; return its place in the stream."""
         return self.of[engine].append(raw, origin)
 
-    def add(self, engine: str, raw: bytes, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
+    def add(self, stream: Stream, raw: bytes, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
         """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts.
 
         Return the place of the word in the stream.
         """
-        stream = self.of[engine]
-        if needs is None or not (needs.data or needs.order or self.after):
-            return stream.append(raw, origin)
-        wanted = self._missing(stream.actor, needs, queue)
+        wanted = None
+        if needs is not None and (needs.data or needs.order or self.after):
+            wanted = self._missing(stream.actor, needs, queue)
         if not wanted:
             return stream.append(raw, origin)
-        missing = list(wanted.items()) if len(wanted) == 1 else self.knowledge.essential(wanted)
+        missing = self.knowledge.essential(wanted) if len(wanted) > 1 else [*wanted.items()]
         if len(missing) > 1:
             name, file, line = origin
             for number in range(0, len(missing) - 1, 2):
@@ -142,9 +142,8 @@ class Streams:
         self._wait(stream, missing[-1:])
         return place
 
-    def complete(self, engine: str) -> None:
+    def complete(self, stream: Stream) -> None:
         """Let the last word of an engine complete the next unit of it."""
-        stream = self.of[engine]
         stream.ends.append(stream.last)
         stream.awaited.append(0)
         self.knowledge.unit(stream.actor, stream.actor)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from formats.isa import ENGINES, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
@@ -12,19 +12,24 @@ from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
 from neurontools.builder.errors import AllocationError
-from neurontools.builder.reorder import filled_late, moved_forward
+from neurontools.builder.reorder import counted, filled_late, moved_forward
 from neurontools.builder.rewritten import apart
 from neurontools.trace import (
     Allocation,
+    ComputeOp,
     LoopEndOp,
     LoopOp,
     Source,
     Space,
     Trace,
+    View,
     views_of,
 )
 
 __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of"]
+
+
+_NOWHERE = 1 << 62
 
 
 class Tiles(NamedTuple):
@@ -40,32 +45,45 @@ class Tiles(NamedTuple):
         base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if tile.space is Space.PSUM else (0, SBUF_PARTITION_STRIDE)
         return Place(base + partition * stride + byte, stride)
 
-    def top(self, space: Space) -> int:
-        """Return the byte behind the highest one in use, 0 for none."""
-        mine = [life.allocation for life in self.lives if life.allocation.space is space]
-        return max((self.places[one.id][1] + one.partition_bytes for one in mine), default=0)
-
-    def bottom(self, space: Space) -> int | None:
-        """Return the lowest byte in use."""
-        mine = [life.allocation.id for life in self.lives if life.allocation.space is space]
-        return min((self.places[number][1] for number in mine), default=None)
+    def bounds(self) -> dict[Space, tuple[int, int]]:
+        """Return, for each memory that is in use, its lowest byte and the byte behind its highest one."""
+        places, found = self.places, {}
+        for space in (Space.SBUF, Space.PSUM):
+            low, high = _NOWHERE, -1
+            for life in self.lives:
+                tile = life.allocation
+                if tile.space is space:
+                    byte = places[tile.id][1]
+                    if byte < low:
+                        low = byte
+                    if byte + tile.partition_bytes > high:
+                        high = byte + tile.partition_bytes
+            if high >= 0:
+                found[space] = low, high
+        return found
 
 
 def lives_of(trace: Trace) -> list[Life]:
     """Return every tile that an operation touches, with its first and last operation."""
-    first: dict[int, tuple[Allocation, int, Source]] = {}
+    first: list[tuple[Allocation, int, Source]] = []
     last: dict[int, int] = {}
     hbm = Space.HBM
+    looped = False
     for number, op in enumerate(trace.ops):
-        for view in views_of(op):
+        if type(op) is ComputeOp:
+            views: Iterable[View] = op.operands.values()
+        else:
+            views = views_of(op)
+            looped = looped or type(op) is LoopOp
+        for view in views:
             allocation = view.allocation
             if allocation.space is not hbm:
                 tile = allocation.id
                 if tile not in last:
-                    first[tile] = allocation, number, op.source
+                    first.append((allocation, number, op.source))
                 last[tile] = number
-    lives = [Life(tile, start, last[tile.id], source) for tile, start, source in first.values()]
-    for begin, end in loops_of(trace):
+    lives = [Life(tile, start, last[tile.id], source) for tile, start, source in first]
+    for begin, end in loops_of(trace) if looped else ():
         # The next turn finds what an earlier one left in tiles that are older than the loop.
         lives = [
             life._replace(first=min(life.first, begin), last=max(life.last, end))
@@ -113,7 +131,15 @@ def _made_to_fit(trace: Trace, lives: list[Life], chip: Chip) -> tuple[Trace, di
         return trace, allocate(lives, chip)
     except AllocationError:
         pass  # less is wanted than before, and still too much
-    return moved_forward(trace, lives, chip)
+    moved = moved_forward(trace, lives, chip)
+    if moved is not None:
+        return moved
+    for other in counted(trace, lives, chip):
+        try:
+            return other, allocate(lives_of(other), chip)
+        except AllocationError:
+            continue  # bytes enough, but in gaps too small
+    return None
 
 
 def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
@@ -125,22 +151,22 @@ def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
     kinds: dict[Any, str] = {}  # what tiles of one kind have in common
-    text = bytearray(b"[")
-    for number, life in enumerate(tiles.lives):
+    texts = [f'"{engine}":[%d,%d]' for engine in ENGINES]
+    psum = Space.PSUM
+    rows: list[str] = []
+    at, width = 0, 2 * len(ENGINES)
+    for life in tiles.lives:
         one = life.allocation
         partition, byte = tiles.places[one.id]
         key = one.shape, one.dtype
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = f'"shape":{encode(list(one.shape))},"dtype":"{one.dtype.numpy_name}"'
-        at = 2 * len(ENGINES) * number
-        pcs = ",".join([
-            f'"{engine}":[{words[place]},{words[place + 1]}]' for engine, place in zip(ENGINES, count(at, 2))
-            if words[place] >= 0
-        ])
-        row = (f'{{"name":{encode(one.name)},"space":"{one.space.name}","partition":{partition},'
-               f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}}}')  # fmt: skip
-        text += b"," if number else b""
-        text += row.encode()
-    text += b"]"
-    return bytes(text)
+        space = "PSUM" if one.space is psum else "SBUF"
+        row = words[at : at + width]
+        at += width
+        pairs = zip(texts, row[::2], row[1::2])  # noqa: B905  all have one item per engine
+        pcs = ",".join([text % (first, last) for text, first, last in pairs if first >= 0])
+        rows.append(f'{{"name":{encode_basestring_ascii(one.name)},"space":"{space}","partition":{partition},'
+                    f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}}}')  # fmt: skip
+    return f"[{','.join(rows)}]".encode()

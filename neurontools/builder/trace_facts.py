@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from neurontools.builder.activation_sets import ActivationLoop
 from neurontools.trace import (
     ComputeOp,
     DmaComputeOp,
@@ -27,13 +28,13 @@ _COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
 class Facts(NamedTuple):
     """Facts of a trace, each in program order.
 
-    `functions` has the function of every activation; `edges` the numbers, among those, of the first activation in each
-    loop and of the first behind it. HBM allocations go by id: `used` by any operation, `written` by transfers, since
-    nothing else writes any. `landings` are where exchanged tiles arrive; `engines` those that compute.
+    `functions` has the function of every activation; `loops` the loops with activations, outer ones first. HBM
+    allocations go by id: `used` by any operation, `written` by transfers, since nothing else writes any. `landings` are
+    where exchanged tiles arrive; `engines` those that compute.
     """
 
     functions: list[str]
-    edges: frozenset[int]
+    loops: list[ActivationLoop]
     used: frozenset[int]
     written: frozenset[int]
     landings: list[View]
@@ -44,8 +45,10 @@ def facts_of(trace: Trace) -> Facts:
     """Return the facts of a trace."""
     functions: list[str] = []
     landings: list[View] = []
-    edges, used, written, engines = set(), set(), set(), set()
-    for op in trace.ops:
+    used, written, engines = set(), set(), set()
+    loops: list[ActivationLoop] = []
+    open_loops: list[int] = []
+    for number, op in enumerate(trace.ops):
         if isinstance(op, ComputeOp):
             engines.add(op.engine)
             if "function" in op.fields:
@@ -57,9 +60,14 @@ def facts_of(trace: Trace) -> Facts:
             written.add(op.dst.allocation.id)
         elif isinstance(op, SendRecvOp):
             landings.append(op.dst)
-        elif isinstance(op, LoopOp | LoopEndOp):
-            edges.add(len(functions))
+        elif isinstance(op, LoopOp):
+            open_loops.append(len(loops))
+            loops.append(ActivationLoop(number, len(functions), 0))
+        elif isinstance(op, LoopEndOp):
+            place = open_loops.pop()
+            loops[place] = loops[place]._replace(stop=len(functions))
         for view in views_of(op):
             if view.allocation.space is Space.HBM:
                 used.add(view.allocation.id)
-    return Facts(functions, frozenset(edges), frozenset(used), frozenset(written), landings, frozenset(engines))
+    loops = [loop for loop in loops if loop.start < loop.stop]
+    return Facts(functions, loops, frozenset(used), frozenset(written), landings, frozenset(engines))

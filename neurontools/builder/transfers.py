@@ -18,6 +18,7 @@ __all__ = ["Direct", "Side", "Transfer", "TransferEncoder", "Walk", "descriptors
 
 _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
 _SEMAPHORE = 13
+_HBM = Space.HBM
 _pack = struct.Struct("<II").pack_into
 _MOST_RUN = (1 << 16) - 1
 _MOST_COUNT = (1 << 16) - 1
@@ -60,12 +61,16 @@ class Direct(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """What copies of one shape share: the walk, direct words unless a list is shorter, and the bytes of both sides."""
+    """What copies of one shape share: the walk, direct words unless a list is shorter, and the bytes of both sides.
+
+    `nbytes` is what arrives, over all partitions.
+    """
 
     way: Walk
     direct: list[Direct] | None
     src: Shape
     dst: Shape
+    nbytes: int
 
 
 class TransferEncoder:
@@ -82,8 +87,8 @@ class TransferEncoder:
         """
         src, dst = op.src, op.dst
         key = (
-            op.transpose, src.allocation.space, src.dtype, src.partitions, src.dims, dst.allocation.space, dst.dtype,
-            dst.partitions, dst.dims,
+            op.transpose, src.allocation.space is _HBM, src.dtype, src.partitions, src.dims,
+            dst.allocation.space is _HBM, dst.dtype, dst.partitions, dst.dims,
         )  # fmt: skip
         known = self._known.get(key)
         if known is None:
@@ -93,6 +98,7 @@ class TransferEncoder:
                 _direct_templates(op, way) if self.direct else None,
                 shape_of(src.dims, src.dtype.size),
                 shape_of(dst.dims, dst.dtype.size),
+                dst.elements * dst.dtype.size,
             )
         return known
 

@@ -17,6 +17,7 @@ STATE_BUFFER = "SB"
 _TABLE = "DGETable0"
 _ALIGNMENT = 64
 _ADDRESSABLE = 1 << 32
+_HBM = Space.HBM
 
 
 class _Place(NamedTuple):
@@ -30,14 +31,17 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
     Inputs and shared tensors are the same memory on both cores: matched by order, named as the first core names them.
     """
     result: list[dict[int, str]] = []
+    firsts: list[Allocation] | None = None
     for trace in traces:
         names: dict[int, str] = {}
         used = {STATE_BUFFER, _TABLE}
-        for kind in ("common", "own"):
-            counterparts = iter(_common(traces[0]))
-            for allocation in _common(trace) if kind == "common" else _own(trace):
-                first = next(counterparts, None) if kind == "common" else None
-                if kind == "common" and (first is None or first.nbytes != allocation.nbytes):
+        common, own = _tensors(trace)
+        firsts = common if firsts is None else firsts
+        for shared in (True, False):
+            counterparts = iter(firsts)
+            for allocation in common if shared else own:
+                first = next(counterparts, None) if shared else None
+                if shared and (first is None or first.nbytes != allocation.nbytes):
                     raise BuildError(
                         f"program {trace.program_id} shares {allocation.name} ({allocation.nbytes} bytes), "
                         f"program 0 shares {'nothing' if first is None else first.name} in its place"
@@ -52,20 +56,16 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
     return result
 
 
-def _common(trace: Trace) -> list[Allocation]:
-    """Return inputs, then outputs and shared tensors in order of allocation."""
+def _tensors(trace: Trace) -> tuple[list[Allocation], list[Allocation]]:
+    """Return the tensors in HBM: inputs, then outputs and shared ones in order of allocation; and all others."""
     outputs = {one.id for one in trace.outputs}
-    inputs = [one for one in trace.allocations if one.kind == "input"]
-    return inputs + [
-        one
-        for one in trace.allocations
-        if one.space is Space.HBM and one.kind != "input" and (one.id in outputs or one.kind in ("output", "shared"))
-    ]
-
-
-def _own(trace: Trace) -> list[Allocation]:
-    common = {one.id for one in _common(trace)}
-    return [one for one in trace.allocations if one.space is Space.HBM and one.id not in common]
+    inputs, shared, own = [], [], []
+    for one in trace.allocations:
+        if one.space is _HBM:
+            kind = one.kind
+            common = one.id in outputs or kind in ("output", "shared")
+            (inputs if kind == "input" else shared if common else own).append(one)
+    return inputs + shared, own
 
 
 class Variables:
@@ -80,7 +80,8 @@ class Variables:
         outputs = {one.id for one in trace.outputs}
         entries: list[int] = []
         scratch = 0
-        for allocation in (*_common(trace), *_own(trace)):
+        common, own = _tensors(trace)
+        for allocation in (*common, *own):
             name, size = names[allocation.id], max(allocation.nbytes, 1)
             launch = allocation.kind == "input" or allocation.id in outputs
             if not launch and allocation.id not in used:

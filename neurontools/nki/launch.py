@@ -20,7 +20,7 @@ from neurontools.nki.errors import KernelFaultError, NkiValidationError, Unsuppo
 from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_target, tracing
-from neurontools.trace import Allocation, Source, Trace, views_of
+from neurontools.trace import Allocation, ComputeOp, Source, Trace, views_of
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
@@ -96,10 +96,12 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         raise t.error("a loop on the device is left by break or return, which its branches cannot follow",
                       t.loops[-1].source)
     own = t.trace.allocations
+    many = len(own)
     for op in t.ops:
-        for view in views_of(op):
+        for view in op.operands.values() if op.__class__ is ComputeOp else views_of(op):
             allocation = view.allocation
-            if allocation.id >= len(own) or own[allocation.id] is not allocation:
+            number = allocation.id
+            if number >= many or own[number] is not allocation:
                 raise t.error(f"tensor {allocation.name} belongs to another launch of a kernel", op.source)
 
 

@@ -39,7 +39,7 @@ def new_tensor(
     if not t.precise and space is not Space.HBM and dtype.is_float and dtype.itemsize < 4:
         code = Dtype.FLOAT32
     allocation = t.allocate(space, code, shape, kind or _KIND[region], name, address, data)
-    return NkiTensor(shape, dtype, allocation, region, name)
+    return NkiTensor.of(allocation, shape, dtype, region, name)
 
 
 def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:

@@ -104,6 +104,26 @@ class NkiTensor(ViewMethods, NKIObject):
         self._indirection: Indirection | None = None
         self._unchecked = False
 
+    @classmethod
+    def of(cls, allocation: Allocation, shape: tuple[int, ...], dtype: DType, buffer: MemoryRegion,
+           name: str) -> NkiTensor:  # fmt: skip
+        """Return the whole of a new allocation, as the constructor does for arguments in their final form."""
+        new: NkiTensor = object.__new__(cls)
+        new.shape = shape
+        new.strides = contiguous_strides(shape)
+        new.offset = 0
+        new.dtype = dtype
+        new.allocation = allocation
+        new.buffer = buffer
+        new.name = name or allocation.name
+        code = new.code = allocation.dtype
+        size = new.itemsize = code.size
+        new._row = 0 if buffer.space is Space.HBM else allocation.partition_bytes // size
+        new._view = None
+        new._indirection = None
+        new._unchecked = False
+        return new
+
     def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor:
         new: NkiTensor = object.__new__(NkiTensor)
         new.shape = shape

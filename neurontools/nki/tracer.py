@@ -32,6 +32,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Both generations of the front end: the old one lies beside this one.
 _PACKAGE = (_FOLDER + os.sep, os.path.join(os.path.dirname(_FOLDER), "neuronxcc") + os.sep)
 _local = threading.local()
+_HBM, _PSUM = Space.HBM, Space.PSUM
 
 DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
@@ -40,9 +41,9 @@ DEFAULT_TARGET = "trn3"
 _ours: dict[str, bool] = {}     # by file: asked for twice per operation
 
 
-def kernel_frame() -> FrameType | None:
-    """Return the innermost frame outside this package."""
-    frame: FrameType | None = sys._getframe(1)
+def kernel_frame(skipped: int = 1) -> FrameType | None:
+    """Return the innermost frame outside this package; the caller knows that `skipped` frames are inside."""
+    frame: FrameType | None = sys._getframe(skipped)
     while frame is not None:
         file = frame.f_code.co_filename
         ours = _ours.get(file)
@@ -54,9 +55,9 @@ def kernel_frame() -> FrameType | None:
     return None
 
 
-def kernel_line() -> Source:
-    """Return file and line of the innermost frame outside this package."""
-    frame = kernel_frame()
+def kernel_line(skipped: int = 2) -> Source:
+    """Return file and line of the innermost frame outside this package, as `kernel_frame` does."""
+    frame = kernel_frame(skipped)
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
 
 
@@ -71,7 +72,7 @@ def _target_of(file: str, line: int) -> str:
 
 def _assigned_name() -> str:
     """Return the variable that the kernel's line assigns to, "" where it assigns none: people ask for tiles by it."""
-    frame = kernel_frame()
+    frame = kernel_frame(4)  # behind `allocate` and what of this package asks for a tile
     return _target_of(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
 
 
@@ -189,7 +190,7 @@ class Tracer:
             data=data,
             born=len(self.ops),
         )
-        if space is not Space.HBM:
+        if space is not _HBM:
             self._check_tile(allocation)
         allocations.append(allocation)
         return allocation
@@ -200,7 +201,7 @@ class Tracer:
                 f"ndarray: shape[0] of the {allocation.space.value} tensor {allocation.name} is "
                 f"{allocation.partitions} partitions, at most {PARTITIONS}"
             )
-        capacity = PSUM_PARTITION_BYTES if allocation.space is Space.PSUM else self.limits.sbuf_bytes
+        capacity = PSUM_PARTITION_BYTES if allocation.space is _PSUM else self.limits.sbuf_bytes
         if allocation.partition_bytes > capacity:
             raise self.error(
                 f"ndarray: {allocation.space.value} tensor {allocation.name} takes "
@@ -229,13 +230,13 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect:
             return indirection.compute(self, instruction, engine, operands, fields, name)
-        op = ComputeOp(instruction, engine, operands, fields, kernel_line(), name)
+        op = ComputeOp(instruction, engine, operands, fields, kernel_line(4), name)
         self.ops.append(op)
         return op
 
     def dma(self, dst: View, src: View, engine: str | None, transpose: bool = False, name: str | None = None) -> DmaOp:
         """Append one copy; remember inputs that it writes."""
-        op = DmaOp(dst, src, engine, transpose, kernel_line(), name)
+        op = DmaOp(dst, src, engine, transpose, kernel_line(4), name)
         self.ops.append(op)
         if dst.allocation.kind == "input":
             self.written.add(dst.allocation.id)
@@ -253,7 +254,7 @@ class Tracer:
         """Append one matrix multiplication, and what its indirect operands need around it."""
         if self.indirect:
             return indirection.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
-        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(), name)
+        op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(4), name)
         self.ops.append(op)
         return op
 

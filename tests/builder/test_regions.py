@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from neurontools.builder import hazards
 from neurontools.builder.areas import Area, Shape, overlap, shape_of
-from neurontools.builder.hazards import Needs, Region
+from neurontools.builder.hazards import Memory, Needs, Region
 
 ACTORS = 3
 Pattern = tuple[int, int, int, int, tuple[tuple[int, int], ...]]
@@ -148,3 +148,21 @@ def test_an_access_that_shares_no_byte_waits_for_nothing() -> None:
     needs = Needs()
     region.access(Area(0, 1, 32 * 40, shape_of(((4096, 128), (1, 64)), 1)), False, 1, 0, needs)
     assert needs.data == {0: 41} and not needs.order
+
+
+def test_what_reaches_out_of_a_region_is_covered_by_a_write_of_all_its_bytes() -> None:
+    """A tile inherits from one that stood half beside it; the bytes outside still know that tile's access."""
+    memory, old, new, beside = Memory(), Region(0, 64), Region(32, 96), Region(0, 32)
+    memory.claim(0, 64, old)
+    old.access(Area(0, 128, 0, shape_of(((1, 64),), 1)), True, 0, 0, Needs())
+    memory.claim(32, 96, new)
+    needs = Needs()
+    new.access(Area(0, 128, 32, shape_of(((1, 64),), 1)), True, 1, 0, needs)
+    assert needs.order == {0: 0}
+    needs = Needs()
+    new.access(Area(0, 128, 32, shape_of(((1, 64),), 1)), False, 2, 0, needs)
+    assert needs.data == {1: 0}     # who waits for that write need not wait for the one before it
+    memory.claim(0, 32, beside)
+    needs = Needs()
+    beside.access(Area(0, 128, 0, shape_of(((1, 32),), 1)), False, 2, 1, needs)
+    assert needs.data == {0: 0}

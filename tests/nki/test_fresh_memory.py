@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
@@ -15,8 +17,14 @@ from emulator.fresh import fill_fresh, fresh_pattern
 from emulator.memory import ChipMemory, DeviceMemory
 from emulator.runtime import run
 from emulator.session import Session
+from formats.dtypes import DTYPES, Dtype
 from formats.errors import FormatError
+from formats.targets import resolve_target
+from neurontools.builder.allocate import Life
+from neurontools.builder.fresh import fresh_map
+from neurontools.builder.tiles import Tiles
 from neurontools.nki.launch import build_neff
+from neurontools.trace import Allocation, LoopEndOp, Space, Trace
 
 ENTRY = '[{"dtype": "int32", "space": "SBUF", "partition": %d, "partitions": %d, "offset": 0, "nbytes": %d}]'
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
@@ -190,3 +198,39 @@ def test_only_what_may_be_read_is_listed() -> None:
 def test_patterns() -> None:
     assert [fresh_pattern(name) for name in ("int32", "uint8")] == [b"\4\0\0\0", b"\4"]
     assert [fresh_pattern(name) for name in ("bfloat16", "float32", "")] == [b"\xff"] * 3
+
+
+RECTANGLES = st.lists(
+    st.tuples(st.sampled_from([Space.SBUF, Space.PSUM]), st.integers(0, 5), st.integers(1, 4), st.integers(0, 40),
+              st.integers(1, 12), st.integers(0, 9)),
+    min_size=1, max_size=24,
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(RECTANGLES)
+def test_a_tile_on_bytes_of_an_older_one_is_not_listed(rectangles: list[tuple[Space, int, int, int, int, int]]) -> None:
+    nowhere = ("kernel.py", 1)
+    trace = Trace(resolve_target("trn2"))
+    trace.ops = [LoopEndOp(nowhere)] * 10  # an operation that writes none of the tiles
+    lives, places, taken = [], {}, {}
+    for number, (space, partition, partitions, byte, width, first) in enumerate(rectangles):
+        tile = Allocation(number, space, f"tile_{number}", Dtype.INT8, (partitions, width))
+        lives.append(Life(tile, first, 9, nowhere))
+        places[number] = (partition, byte)
+        taken[number] = {(space, row, column) for row in range(partition, partition + partitions)
+                         for column in range(byte, byte + width)}  # fmt: skip
+    want = [
+        (mine.allocation.space.name, *places[mine.allocation.id], *mine.allocation.shape)
+        for mine in lives
+        if not any(other.first < mine.first and taken[other.allocation.id] & taken[mine.allocation.id]
+                   for other in lives)
+    ]  # fmt: skip
+    keys = ("space", "partition", "offset", "partitions", "nbytes")
+    listed = json.loads(fresh_map(trace, Tiles(lives, places, {}), {}, frozenset()) or b"[]")
+    assert [tuple(one[key] for key in keys) for one in listed] == want
+
+
+def test_whole_numbers_are_those_that_numpy_calls_so() -> None:
+    found = {dtype.spelling for dtype in DTYPES if dtype.is_int}
+    assert found == {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}

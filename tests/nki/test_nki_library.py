@@ -18,10 +18,10 @@ NEEDED = ("torch", "scipy", "pytest_html", "xdist", "filelock", "allpairspy", "p
 FOLDERS = [
     ("cumsum", 3),
     ("embeddings", 17),
-    ("subkernels/test_rmsnorm_tkg.py", 8),
+    ("subkernels", 22),
     ("qkv/test_qkv_cte.py", 15),
     ("max", 65),
-    ("subkernels/test_indexed_flatten.py", 5),
+    ("utils", 35),
 ]
 
 

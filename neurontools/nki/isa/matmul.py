@@ -136,6 +136,9 @@ def _source(t: Tracer, argument: str, value: Any) -> View:
 
 def _matmul_dtypes(t: Tracer, dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_transpose: bool) -> None:
     """Refuse type combinations the array does not have. Source: hardware.md 3.3 and the nc_matmul docstring."""
+    combination = ("matmul_dtypes", dst.dtype, stationary.dtype, moving.dtype, bool(is_transpose))
+    if combination in t.cache:
+        return  # looked at before
     kinds = (stationary.dtype, moving.dtype)
     for argument, one in zip(("stationary", "moving"), kinds, strict=True):
         if one not in t.limits.matmul_dtypes:
@@ -153,6 +156,7 @@ def _matmul_dtypes(t: Tracer, dst: NkiTensor, stationary: NkiTensor, moving: Nki
         allowed.add(str(stationary.dtype))
     if str(dst.dtype) not in allowed:
         raise reject(t, "nc_matmul", "dst", f"of {dst.dtype}", f"must be {' or '.join(sorted(allowed))}")
+    t.cache[combination] = True
 
 
 def _array_tile(t: Tracer, left: View, width: int, position: Any, size: Any) -> None:

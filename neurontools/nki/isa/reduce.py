@@ -104,6 +104,8 @@ def tensor_reduce(
     dims = ReduceDims.X + len(folded) - 1
     if dims > ReduceDims.XYZW:
         raise reject(t, instruction, "axis", axis, "folds more than four separate dimensions")
-    src = src._replace(dims=merge_dims(src.dims[: first - 1]) + folded)
+    merged = merge_dims(src.dims[: first - 1]) + folded
+    if merged != src.dims:
+        src = src._replace(dims=merged)
     fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": int(bool(negate))}
     return NkiInstruction(t.compute(TensorReduce, "DVE", {"src": src, "dst": out}, fields, name))
