@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Run", "Served", "serve"]
+__all__ = ["Point", "Run", "Served", "serve"]
 
 _RINGS = 16
 
@@ -38,6 +38,14 @@ class Served(NamedTuple):
     last_ring: int
     left: tuple[Run, ...]
     finished: tuple[tuple[int, int, int], ...]
+
+
+class Point(NamedTuple):
+    """An engine when one of its rings has run empty: when, which ring it served last, what is left in the others."""
+
+    time_ps: int
+    last_ring: int
+    left: tuple[Run, ...]
 
 
 class _Ring:
@@ -72,10 +80,12 @@ class _Ring:
         return [self.run._replace(packets=self.packets, begun_ps=self.begun), *reversed(self.runs)]
 
 
-def serve(time_ps: int, last_ring: int, runs: Iterable[Run], until_ps: int | None = None) -> Served:
+def serve(time_ps: int, last_ring: int, runs: Iterable[Run], until_ps: int | None = None,
+          ends: dict[int, Point] | None = None) -> Served:  # fmt: skip
     """Serve runs, in the order of their rings, from a time on: all, or the packets that begin before `until_ps`.
 
-    `time_ps` is when the engine is free, `last_ring` the one it served last. Times are picoseconds.
+    `time_ps` is when the engine is free, `last_ring` the one it served last. Times are picoseconds. `ends` gets the
+    point at which each ring runs empty: whatever joins that ring changes nothing before it.
     """
     order: dict[int, list[Run]] = {}
     for run in runs:
@@ -125,10 +135,15 @@ def serve(time_ps: int, last_ring: int, runs: Iterable[Run], until_ps: int | Non
             finished.append((work.run.transfer, work.begun, time_ps))
             if not work.next(time_ps):
                 del rings[ring]
+                if ends is not None:
+                    others = tuple(run for other in rings.values() for run in other.left())
+                    ends[ring] = Point(time_ps, last_ring, others)
     left = tuple(run for work in rings.values() for run in work.left())
     return Served(time_ps, last_ring, left, tuple(finished))
 
 
 def _next(ready: list[int], last: int) -> int:
     """Return the ring whose turn it is."""
+    if len(ready) == 1:
+        return ready[0]
     return min(ready, key=lambda ring: (ring - last - 1) % _RINGS)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS
-from emulator.dma.arbitration import Run, serve
+from emulator.dma.arbitration import Point, Run, serve
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class DmaEngine:
     `backlog` is what it had not begun to move at `served_ps`, when it had last served `last_ring`.
     """
 
-    __slots__ = ("_kept", "_waiting", "backlog", "busy_ps", "core", "free_ps", "index", "last_ring", "rings",
+    __slots__ = ("_ends", "_kept", "_waiting", "backlog", "busy_ps", "core", "free_ps", "index", "last_ring", "rings",
                  "served_ps")
 
     def __init__(self, core: int, index: int) -> None:
@@ -130,6 +130,7 @@ class DmaEngine:
         self.backlog: tuple[Run, ...] = ()
         self._waiting: set[int] = set()     # rings of the backlog
         self._kept = _KEPT                  # the backlog at which it is looked what of it has begun
+        self._ends: dict[int, Point] = {}   # by ring: where what is planned changes when it gets more work
 
     def give(self, run: Run, now_ps: int) -> tuple[tuple[int, int, int], ...]:
         """Take over part of a transfer that was triggered now; return (transfer, begun, end) of it, behind those of
@@ -138,7 +139,10 @@ class DmaEngine:
         if self.free_ps <= now_ps:
             self.served_ps, self.backlog = self.free_ps, ()
             self._waiting.clear()
-        elif len(self.backlog) > self._kept or len(self._waiting) > 1 or run.ring not in self._waiting:
+            self._ends = {}
+        elif len(self.backlog) > self._kept or (
+            run.ring not in self._ends and (len(self._waiting) > 1 or run.ring not in self._waiting)
+        ):
             self.served_ps, self.last_ring, self.backlog, _ = serve(
                 self.served_ps, self.last_ring, self.backlog, now_ps)
             self._waiting = {kept.ring for kept in self.backlog}
@@ -151,21 +155,34 @@ class DmaEngine:
             took += run.fill_ps if idle else 0
             self.free_ps = begun + took
             self.busy_ps += took
+            self._ends = {}
             return ((run.transfer, begun, self.free_ps),)
         before = self.free_ps
-        served = serve(self.served_ps, self.last_ring, self.backlog)
+        point = self._ends.get(run.ring)
+        ends: dict[int, Point] = {}
+        if point is None:
+            served = serve(self.served_ps, self.last_ring, self.backlog, ends=ends)
+        else:
+            mine = run._replace(begun_ps=max(run.ready_ps, point.time_ps))
+            served = serve(point.time_ps, point.last_ring, (*point.left, mine), ends=ends)
+            for ring, other in self._ends.items():
+                if ring not in ends and len(other.left) < _KEPT:
+                    ends[ring] = other._replace(left=(*other.left, run))
+        self._ends = ends
         self.free_ps = served.time_ps
         self.busy_ps += took + (run.fill_ps if before < run.ready_ps else 0)
-        mine = [one for one in served.finished if one[0] == run.transfer]
-        return (*(one for one in served.finished if one[0] != run.transfer), *mine)
+        own = [one for one in served.finished if one[0] == run.transfer]
+        return (*(one for one in served.finished if one[0] != run.transfer), *own)
 
     def state(self) -> tuple[Any, ...]:
         """Return what it was given as a value, for `restore`."""
-        return self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog
+        ends = tuple(self._ends.items())
+        return self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog, self._kept, ends
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to a state."""
-        self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog = state
+        self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog, self._kept, ends = state
+        self._ends = dict(ends)
         self._waiting = {kept.ring for kept in self.backlog}
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.device import Device
 from emulator.dma.arbitration import Run, serve
+from emulator.dma.rings import DmaEngine
 from emulator.session import Session
 from emulator.timeline import Recorder
 from formats import isa
@@ -63,6 +64,39 @@ def test_jumps_are_as_good_as_steps(parts: list[tuple[int, ...]], time: int, las
     rest = serve(first.time_ps, first.last_ring, first.left)
     assert [*first.finished, *rest.finished] == want
     assert rest.left == ()
+
+
+GIVEN = st.lists(st.builds(
+    lambda ring, wait, start, packets, packet, more, fill: (ring, wait, start, packets, packet, packet + more, fill),
+    st.integers(0, 3), st.integers(0, 60), st.integers(0, 90), st.integers(1, 20), st.integers(1, 30),
+    st.integers(0, 9), st.integers(0, 12)), min_size=2, max_size=60)
+
+
+@settings(max_examples=300, deadline=None)
+@given(GIVEN)
+def test_a_plan_goes_on_from_where_new_work_changes_it(parts: list[tuple[int, ...]]) -> None:
+    engine, forgetful = DmaEngine(0, 0), DmaEngine(0, 0)
+    spans: tuple[dict[int, tuple[int, int]], ...] = ({}, {})
+    now, held = 0, engine.state()
+    for number, (ring, wait_ps, start, *rest) in enumerate(parts):
+        now += wait_ps
+        run = Run(number, ring, now + start, *rest)
+        forgetful._ends.clear()     # works the whole backlog out anew
+        for one, found in zip((engine, forgetful), spans, strict=True):
+            *others, mine = one.give(run, now)
+            assert mine[0] == number
+            found.update((transfer, (begun, end)) for transfer, begun, end in (*others, mine))
+        assert spans[0] == spans[1]
+        assert engine.state()[:2] == forgetful.state()[:2]
+        if number == len(parts) // 2:
+            held, kept, then = engine.state(), dict(spans[0]), now
+    # Going back goes on alike.
+    engine.restore(held)
+    for number, (ring, wait_ps, start, *rest) in list(enumerate(parts))[len(parts) // 2 + 1 :]:
+        then += wait_ps
+        kept.update((transfer, (begun, end))
+                    for transfer, begun, end in engine.give(Run(number, ring, then + start, *rest), then))  # fmt: skip
+    assert kept == spans[0]
 
 
 def test_queues_alternate_at_packets() -> None:
