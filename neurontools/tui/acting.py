@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Acting(App[int]):
     post_mortem: bool
     snapshot: Snapshot | None
     selection: Selection
+    visible_panes: list[Pane]
+    _arrange: Callable[[], None]
     _cores: int
     _keys_given: dict[str, str]
     _last_pane: Pane | None
@@ -45,14 +47,6 @@ class Acting(App[int]):
     _searched: str
     _tab: str
     _zoomed: str
-
-    @property
-    def visible_panes(self) -> list[Pane]:
-        """Return the panes that are on the screen."""
-        raise NotImplementedError
-
-    def _arrange(self) -> None:
-        raise NotImplementedError
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
