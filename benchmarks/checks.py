@@ -14,11 +14,11 @@ from typing import Any
 from emulator.checks import make_checks
 from emulator.device import Device
 from formats.neff import Neff, open_neff
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 
-TILES = 8           # buffers on chip, used in turn
-PER_TURN = 12       # words of the engines in one turn
+TILES = 8  # buffers on chip, used in turn
+PER_TURN = 12  # words of the engines in one turn
 HEAD = """
 .target trn2
 .name checks
@@ -46,7 +46,7 @@ def source(words: int) -> str:
         if turn < TILES:
             dma.append(f".dma qIn {slot} 8 x+{column}[1,2048][256,128] -> SB+{tile:#x}[1,262144][256,128]")
             dma.append(f".dma qOut {slot} 24 SB+{work:#x}[1,262144][256,128] -> y+{column}[1,2048][256,128]")
-        late = max(turn - TILES + 1, 0)     # what has to be over before this slot is used again
+        late = max(turn - TILES + 1, 0)  # what has to be over before this slot is used again
         sp.append(f"PSEUDO_DMA_TRIGGER S[6]>={2 * late} qIn block_id={slot}")
         a, b = f"fp32@{tile:#x}{TILE}", f"fp32@{work:#x}{TILE}"
         wide = "[1,1,1,1][64,1,1,1]"
@@ -107,18 +107,17 @@ def measure(neff: Neff, tools: tuple[str, ...], events: int) -> tuple[float, flo
 
 def stuck(neff: Neff) -> tuple[float, float]:
     """Drop one signal in the middle, run until nothing can move; return seconds to explain it, first and again."""
-    from emulator.hang import explain
+    from emulator.diagnosis.explain import explain
+    from emulator.diagnosis.index import ProgramIndex
 
     device = Device(neff.target, 1)
     device.load(neff)
     words: Any = device.cores[0].engines["DVE"].words
-    at = next(n for n in range(len(words) // 2, len(words)) if words[n].word.raw[6])
+    at = next(n for n in range(len(words) // 2, len(words)) if words[n].word.signals)
     words[at] = words[at]._replace(word=words[at].word.replace(update_mode=0))
     device.run()
     assert device.outcome == "hang"
-    from emulator import signals
-
-    signals._indices.clear()        # as if nobody had asked yet
+    device.program_index = ProgramIndex()  # as if nobody had asked yet
     marks = [time.perf_counter()]
     for _ in range(2):
         explain(device, "deadlock")
@@ -133,13 +132,17 @@ def main() -> None:
     events = words // PER_TURN * (PER_TURN + 2)
     measure(neff, (), events)
     _, base, flat, _ = measure(neff, (), events)
-    print(f"{words} words, {events} completions; bare run {base:.2f} s, {base / events * 1e3:.4f} ms each, last tenth "
-          f"/ first {flat:.2f}; CPU time throughout")
+    print(
+        f"{words} words, {events} completions; bare run {base:.2f} s, {base / events * 1e3:.4f} ms each, last tenth "
+        f"/ first {flat:.2f}; CPU time throughout"
+    )
     for tools in (("race",), ("init",), ("mem",), ("sync",), ("race", "init", "mem"), ("all",)):
         before, took, ratio, found = measure(neff, tools, events)
         more = (took + before - base) / events * 1e3
-        print(f"{'+'.join(tools):15} {took:7.2f} s  {more:8.4f} ms more per instruction, last tenth / first "
-              f"{ratio:.2f}, attach {before:.2f} s, {found} findings")
+        print(
+            f"{'+'.join(tools):15} {took:7.2f} s  {more:8.4f} ms more per instruction, last tenth / first "
+            f"{ratio:.2f}, attach {before:.2f} s, {found} findings"
+        )
     first, again = stuck(neff)
     print(f"one signal dropped: the hang is explained in {first * 1e3:.0f} ms, once more in {again * 1e3:.0f} ms")
 

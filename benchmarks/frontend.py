@@ -24,7 +24,7 @@ from neurontools.nki.launch import trace_kernel
 TARGET = "trn2"
 GOAL_US, GOAL_BYTES, GOAL_GROWTH = 60.0, 1500, 1.3
 WORDS_PER_TURN = 11.6
-MEASURED_BYTES = 50_000     # tracemalloc slows building down tenfold
+MEASURED_BYTES = 50_000  # tracemalloc slows building down tenfold
 
 
 def mixed(a, b, turns):
@@ -97,7 +97,7 @@ def height(turns):
 
 def one_size(size):
     """Print the figures of one size as JSON; memory is that of the first run, in a process that has done nothing."""
-    measure(2)      # imports, tables of the instruction set
+    measure(2)  # imports, tables of the instruction set
     turns = max(round(size / WORDS_PER_TURN), 1)
     runs = [measure(turns) for _ in range(3 if size < 200_000 else 1)]
     words, *_, of_trace, of_build = runs[0]
@@ -116,12 +116,17 @@ def main():
         words, traced, built, of_trace, of_build = json.loads(done.stdout)
         costs.append(traced + built)
         resident_bytes.append(of_build)
-        print(f"{words:>9,} instructions: trace {traced:.1f} + build {built:.1f} = {costs[-1]:.1f} us each "
-              f"(goal {GOAL_US:.0f}); resident: trace {of_trace:.0f} + build {of_build:.0f} bytes each", flush=True)
+        print(
+            f"{words:>9,} instructions: trace {traced:.1f} + build {built:.1f} = {costs[-1]:.1f} us each "
+            f"(goal {GOAL_US:.0f}); resident: trace {of_trace:.0f} + build {of_build:.0f} bytes each",
+            flush=True,
+        )
     peak = height(round(MEASURED_BYTES / WORDS_PER_TURN))
     growth = max(costs) / min(costs)
-    print(f"building holds {peak:.0f} bytes per instruction at its height by tracemalloc (goal {GOAL_BYTES}); the "
-          f"dearest size costs {growth:.2f} times the cheapest (goal {GOAL_GROWTH})")
+    print(
+        f"building holds {peak:.0f} bytes per instruction at its height by tracemalloc (goal {GOAL_BYTES}); the "
+        f"dearest size costs {growth:.2f} times the cheapest (goal {GOAL_GROWTH})"
+    )
     return 0 if max(costs) <= GOAL_US and max(peak, *resident_bytes[1:]) <= GOAL_BYTES and growth <= GOAL_GROWTH else 1
 
 

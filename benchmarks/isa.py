@@ -1,6 +1,6 @@
 """How fast words are decoded, printed, assembled, judged and turned into columns. Informational: nothing here fails.
 
-    python benchmarks/isa.py [NEFF]      without a file: 60,000 words of the kinds that compiled programs are made of
+python benchmarks/isa.py [NEFF]      without a file: 60,000 words of the kinds that compiled programs are made of
 """
 
 from __future__ import annotations
@@ -13,15 +13,39 @@ from typing import Any
 from formats import isa
 
 KINDS: tuple[tuple[int, isa.Instruction], ...] = (
-    (56, isa.MatMul(src=(0x4000, (1, 0, 0), (512, 1, 1)), dst=(0x2000800, (1, 0, 0), (512, 1, 1)), dtype=7, acc_flags=1,
-                    update_mode=0x13, update_index=5)),
-    (14, isa.LoadWeights(src=(0x37cfe, (-1, 0, -32), (32, 1, 4)), dtype=7, wait_mode=5, wait_index=24, wait_value=16)),
+    (
+        56,
+        isa.MatMul(
+            src=(0x4000, (1, 0, 0), (512, 1, 1)),
+            dst=(0x2000800, (1, 0, 0), (512, 1, 1)),
+            dtype=7,
+            acc_flags=1,
+            update_mode=0x13,
+            update_index=5,
+        ),
+    ),
+    (14, isa.LoadWeights(src=(0x37CFE, (-1, 0, -32), (32, 1, 4)), dtype=7, wait_mode=5, wait_index=24, wait_value=16)),
     (13, isa.EventSemaphore(wait_mode=5, wait_index=4, wait_value=2, wait2_mode=5, wait2_index=6, wait2_value=8)),
-    (15, isa.PseudoDmaDirect2d(src=("variable", 0, 0x4000), dst=("table", 1, 0), src_dtype=7, dst_dtype=7, semaphore=24,
-                               src_pattern=((0x40000, 1), (128, 1)), dst_pattern=((4096, 1), (128, 1)),
-                               src_element_size=1024, dst_element_size=1024)),
-    (2, isa.Cast(src=(0x2000000, (1,) * 4, (512, 1, 1, 1)), dst=(0x8000, (1,) * 4, (512, 1, 1, 1)), src_dtype=10,
-                 dst_dtype=7)),
+    (
+        15,
+        isa.PseudoDmaDirect2d(
+            src=("variable", 0, 0x4000),
+            dst=("table", 1, 0),
+            src_dtype=7,
+            dst_dtype=7,
+            semaphore=24,
+            src_pattern=((0x40000, 1), (128, 1)),
+            dst_pattern=((4096, 1), (128, 1)),
+            src_element_size=1024,
+            dst_element_size=1024,
+        ),
+    ),
+    (
+        2,
+        isa.Cast(
+            src=(0x2000000, (1,) * 4, (512, 1, 1, 1)), dst=(0x8000, (1,) * 4, (512, 1, 1, 1)), src_dtype=10, dst_dtype=7
+        ),
+    ),
 )
 
 
@@ -67,7 +91,7 @@ def main() -> None:
         "check": (total // 10, lambda: [isa.check(word) for d in data for word in isa.decode_stream(d)[::10]]),
         "columns_by_class": (total, lambda: [isa.columns_by_class(d) for d in data]),
     }
-    isa.columns_by_class(data[0])      # NumPy is imported here, not inside a measurement
+    isa.columns_by_class(data[0])  # NumPy is imported here, not inside a measurement
     print(f"{total} words in {len(data)} streams")
     for name, (count, task) in tasks.items():
         print(f"{name:18} {count / best(task) / 1e3:10.1f} thousand words/s")

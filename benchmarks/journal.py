@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"    # before NumPy is imported: spinning threads would measure themselves
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
 
 import sys
 import time
@@ -67,14 +67,18 @@ def recording(size: int) -> None:
             times[label] = min(took, times.get(label, took))
             assert device.outcome == "finished"
             if journal is not None:
-                kept = (f"{journal.nbytes / 1e6:.0f} MB of records + {journal.checkpoint_bytes / 1e6:.0f} MB of "
-                        f"{len(journal.checkpoints) - 1} checkpoints = "
-                        f"{(journal.nbytes + journal.checkpoint_bytes) / 1e6:.0f} of {BUDGET / 1e6:.0f} MB")
+                kept = (
+                    f"{journal.nbytes / 1e6:.0f} MB of records + {journal.checkpoint_bytes / 1e6:.0f} MB of "
+                    f"{len(journal.checkpoints) - 1} checkpoints = "
+                    f"{(journal.nbytes + journal.checkpoint_bytes) / 1e6:.0f} of {BUDGET / 1e6:.0f} MB"
+                )
             del journal
             device.release()
     more = (times["journal"] - times["bare"]) / words * 1e6
-    print(f"matmul {size}^3: {words:,} instructions, bare {times['bare']:.2f} s, recorded {times['journal']:.2f} s "
-          f"(CPU, best of 3): {more:.0f} us more per instruction (goal {GOAL_US:.0f})")
+    print(
+        f"matmul {size}^3: {words:,} instructions, bare {times['bare']:.2f} s, recorded {times['journal']:.2f} s "
+        f"(CPU, best of 3): {more:.0f} us more per instruction (goal {GOAL_US:.0f})"
+    )
     print(f"  {kept}")
 
 
@@ -89,9 +93,11 @@ def stepping(words: int, steps: int) -> None:
     device.run()
     took = time.process_time() - started
     total = len(journal.log)
-    print(f"{words} words, {total} completions recorded in {took:.1f} s; {journal.records} at hand, "
-          f"{len(journal.checkpoints) - 1} checkpoints, "
-          f"{(journal.nbytes + journal.checkpoint_bytes) / 1e6:.0f} of {BUDGET / 1e6:.0f} MB")
+    print(
+        f"{words} words, {total} completions recorded in {took:.1f} s; {journal.records} at hand, "
+        f"{len(journal.checkpoints) - 1} checkpoints, "
+        f"{(journal.nbytes + journal.checkpoint_bytes) / 1e6:.0f} of {BUDGET / 1e6:.0f} MB"
+    )
     _report("one after the other from the end", journal, [total - 1 - at for at in range(steps)])
     for at in (int(at) for at in np.linspace(total - steps - 2, 2, 20)):
         before = time.perf_counter()
@@ -114,14 +120,17 @@ def _report(label: str, journal: Journal, places: list[int]) -> None:
         journal.back_to(target)
         times.append(time.perf_counter() - before)
     over = sum(each > GOAL_MS / 1e3 for each in times)
-    print(f"  {label}: median {np.median(times) * 1e3:.2f} ms, most {max(times) * 1e3:.1f} ms, "
-          f"{over} of {len(times)} over {GOAL_MS:.0f} ms")
+    print(
+        f"  {label}: median {np.median(times) * 1e3:.2f} ms, most {max(times) * 1e3:.1f} ms, "
+        f"{over} of {len(times)} over {GOAL_MS:.0f} ms"
+    )
 
 
 def main() -> None:
     """Print all figures."""
-    size, words, steps = (int(sys.argv[n]) if len(sys.argv) > n else default
-                          for n, default in ((1, 2048), (2, 100_000), (3, 1500)))
+    size, words, steps = (
+        int(sys.argv[n]) if len(sys.argv) > n else default for n, default in ((1, 2048), (2, 100_000), (3, 1500))
+    )
     recording(size)
     stepping(words, steps)
 

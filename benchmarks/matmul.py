@@ -8,7 +8,7 @@ same process is the measure. One BLAS thread for both.
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"    # before NumPy is imported: spinning threads would measure themselves
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
 
 import sys
 import time
@@ -55,8 +55,10 @@ def main():
 
     per_word, ratio = emulated / words * 1e6, emulated / plain
     print(f"matmul {size}^3 fp32 on {TARGET}: {words:,} instructions, built in {built:.2f} s")
-    print(f"emulated {emulated:.3f} s = {per_word:.1f} us per instruction (goal {GOAL_US}); "
-          f"{ratio:.2f} x NumPy's {plain:.3f} s (goal {GOAL_RATIO})")
+    print(
+        f"emulated {emulated:.3f} s = {per_word:.1f} us per instruction (goal {GOAL_US}); "
+        f"{ratio:.2f} x NumPy's {plain:.3f} s (goal {GOAL_RATIO})"
+    )
     print(f"device time {result.time_ps / 1e6:.1f} us, largest relative error {error:.1e}")
     return 0 if error < 1e-4 else 1
 

@@ -11,6 +11,7 @@ read from the checkout, their unit is taken as picoseconds.  What the runtime pu
 This file is also the pytest plugin that does it (NKI_LIBRARY_TIMES names the output).
 """
 
+import contextlib
 import inspect
 import json
 import os
@@ -22,8 +23,8 @@ from pathlib import Path
 
 BELOW = "test/integration/nkilib/core"
 _EXPECTED = ("tpbSgCyclesSum", "cyclesQoR")
-_LEAST = 1_000_000          # an expected time; every other number of a configuration is smaller
-_rows, _current = [], {}
+_LEAST = 1_000_000  # an expected time; every other number of a configuration is smaller
+_rows, _current, _way = [], {}, contextlib.ExitStack()
 
 
 def expected_of(item):
@@ -31,7 +32,7 @@ def expected_of(item):
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     for name in _EXPECTED:
         value = parameters.get(name)
-        if isinstance(value, tuple | list):     # (a condition, the time)
+        if isinstance(value, tuple | list):  # (a condition, the time)
             value = next((x for x in value if isinstance(x, int | float)), None)
         if isinstance(value, int | float):
             return {None: value}
@@ -104,9 +105,9 @@ def pytest_runtest_setup(item):
     """Begin a row."""
     import pytest
 
-    from neurontools.nki import launch
+    from neurontools.program.launches import Launches, using
 
-    launch.launch_hook = _timed
+    _way.enter_context(using(Launches(before=_timed)))
     _current.clear()
     _current.update(case=item.nodeid.removeprefix(BELOW + "/"), expected=expected_of(item))
 
@@ -122,6 +123,7 @@ def pytest_runtest_makereport(item, call):
     """End a row: keep it, and write all rows so far."""
     if call.when == "call":
         signal.alarm(0)
+        _way.close()
         if call.excinfo is not None and "emulated_us" not in _current:
             _current.pop("expected", None)
             _current.setdefault("left_out", str(call.excinfo.value).splitlines()[0][:200])
@@ -140,12 +142,16 @@ def summary(rows):
         by_file.setdefault(row["case"].split("::")[0], []).append(error)
         lines.append(f"{row['expected_us']:10.1f} {row['emulated_us']:10.1f} {error:+8.1%}  {row['case']}")
     for name, errors in by_file.items():
-        lines.append(f"{name}: {len(errors)} rows, median absolute error "
-                     f"{statistics.median(map(abs, errors)):.1%}, median {statistics.median(errors):+.1%}")
+        lines.append(
+            f"{name}: {len(errors)} rows, median absolute error "
+            f"{statistics.median(map(abs, errors)):.1%}, median {statistics.median(errors):+.1%}"
+        )
     every = [error for errors in by_file.values() for error in errors]
     if every:
-        lines.append(f"all: {len(every)} rows, median absolute error {statistics.median(map(abs, every)):.1%}, "
-                     f"median {statistics.median(every):+.1%}; {len(rows) - len(timed)} cases left out")
+        lines.append(
+            f"all: {len(every)} rows, median absolute error {statistics.median(map(abs, every)):.1%}, "
+            f"median {statistics.median(every):+.1%}; {len(rows) - len(timed)} cases left out"
+        )
     return lines
 
 
@@ -159,17 +165,50 @@ def main():
 
     here = Path(inspect.getfile(neurontools)).parent
     path = [bridge, here / "nki_path", here.parent, Path(__file__).resolve().parent, Path(checkout, "src"), checkout]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "NEURON_PYTHONHASHSEED": "0",
-                   "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
-                   "NKILIB_SIMULATION_RUN_ALL": "1", "NKI_LIBRARY_TIMES": str(Path(out).resolve()),
-                   "NKI_LIBRARY_SECONDS": seconds}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
+        "NEURON_PYTHONHASHSEED": "0",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "NKILIB_SIMULATION_RUN_ALL": "1",
+        "NKI_LIBRARY_TIMES": str(Path(out).resolve()),
+        "NKI_LIBRARY_SECONDS": seconds,
+    }
     below = Path(checkout, BELOW)
-    selected = [f"{BELOW}/{one}" if not one.startswith("-") and (below / one.split("::")[0]).exists() else one
-                for one in rest]
-    subprocess.run([sys.executable, "-m", "pytest", "-p", "nki_library_bridge", "-p", "nki_library", *selected, "-c",
-                    "test/pytest.ini", "--rootdir", ".", "--test-mode", "simulation", "-q", "--tb=no",
-                    "--show-capture=no", "--force-local-cleanup", "-p", "no:cacheprovider", "--output-directory",
-                    str(Path(out).resolve().with_suffix(".d"))], cwd=checkout, env=environment, check=False)
+    selected = [
+        f"{BELOW}/{one}" if not one.startswith("-") and (below / one.split("::")[0]).exists() else one for one in rest
+    ]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "nki_library_bridge",
+            "-p",
+            "nki_library",
+            *selected,
+            "-c",
+            "test/pytest.ini",
+            "--rootdir",
+            ".",
+            "--test-mode",
+            "simulation",
+            "-q",
+            "--tb=no",
+            "--show-capture=no",
+            "--force-local-cleanup",
+            "-p",
+            "no:cacheprovider",
+            "--output-directory",
+            str(Path(out).resolve().with_suffix(".d")),
+        ],
+        cwd=checkout,
+        env=environment,
+        check=False,
+    )
     if not Path(out).exists():
         sys.exit("no test case with an expected time was selected")
     print("\n".join(summary(json.loads(Path(out).read_text()))))

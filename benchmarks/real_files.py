@@ -8,7 +8,7 @@ up, which is the quickest way there is.  The file needs 10 GB of memory.
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"    # before NumPy is imported: spinning threads would measure themselves
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
 
 import sys
 import time
@@ -18,7 +18,7 @@ import numpy as np
 
 from emulator import runtime
 from emulator.device import Device
-from emulator.loader import LoadedWord
+from emulator.loaded import LoadedWord
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import PSUM_BASE, AccessPattern, Fp32Pass
@@ -35,7 +35,7 @@ def operands(seed=20260101):
     y = np.empty((DEPTH, WIDTH), np.float16)
     for start in range(0, DEPTH, BLOCK):
         shift = start // BLOCK * 127
-        y[start:start + BLOCK] = strip[:, shift:shift + WIDTH]
+        y[start : start + BLOCK] = strip[:, shift : shift + WIDTH]
     return x, y
 
 
@@ -44,8 +44,8 @@ def product(x, y):
     total = np.zeros((x.shape[0], y.shape[1]), np.float32)
     room = np.empty_like(total)
     for start in range(0, y.shape[0], BLOCK):
-        block = y[start:start + BLOCK].astype(np.float32)
-        np.matmul(x[:, start:start + BLOCK].astype(np.float32), block, out=room)
+        block = y[start : start + BLOCK].astype(np.float32)
+        np.matmul(x[:, start : start + BLOCK].astype(np.float32), block, out=room)
         total += room
     return total
 
@@ -63,10 +63,12 @@ def matmul(path):
     got = result.outputs["output0"].astype(np.float32)
     equal = float((got == want.astype(np.float16)).mean())
     ratio = emulated / plain
-    print(f"matmul_large: {result.stats.instructions:,} words, {result.stats.transfers:,} transfers, "
-          f"{result.stats.dma_bytes / 2**30:.1f} GiB moved; emulated in {emulated:.1f} s ({result.stats.seconds:.1f} s "
-          f"without loading) = {ratio:.2f} x NumPy's {plain:.1f} s (goal {GOAL_RATIO}); {equal:.2%} bit-equal to the "
-          f"rounded fp32 product, device time {result.time_ps / 1e9:.3f} ms")
+    print(
+        f"matmul_large: {result.stats.instructions:,} words, {result.stats.transfers:,} transfers, "
+        f"{result.stats.dma_bytes / 2**30:.1f} GiB moved; emulated in {emulated:.1f} s ({result.stats.seconds:.1f} s "
+        f"without loading) = {ratio:.2f} x NumPy's {plain:.1f} s (goal {GOAL_RATIO}); {equal:.2%} bit-equal to the "
+        f"rounded fp32 product, device time {result.time_ps / 1e9:.3f} ms"
+    )
     return equal > 0.99 and ratio <= GOAL_RATIO
 
 
@@ -78,12 +80,28 @@ def pe_words():
         moving = 0xC000 + number % 16 * 2048
         bank = PSUM_BASE + number % 8 * 2048
         for half, (mode, flags) in enumerate(((Fp32Pass.LOW, 1), (Fp32Pass.HIGH, 2))):
-            words.append(isa.LoadWeights(src=AccessPattern(weights + 508, (-1, 0, 0), (128, 1, 1)), dtype=Dtype.FLOAT32,
-                                         fp32_mode=mode, rows=128, cols=128))
-            words.append(isa.MatMul(src=AccessPattern(moving, (1, 0, 0), (512, 1, 1)), dtype=Dtype.FLOAT32,
-                                    dst=AccessPattern(bank, (1, 0, 0), (512, 1, 1)), fp32_mode=Fp32Pass.LOW_HIGH,
-                                    rows=128, cols=128, acc_flags=flags, update_mode=0x13 if half else 0,
-                                    update_index=5 if half else 0))
+            words.append(
+                isa.LoadWeights(
+                    src=AccessPattern(weights + 508, (-1, 0, 0), (128, 1, 1)),
+                    dtype=Dtype.FLOAT32,
+                    fp32_mode=mode,
+                    rows=128,
+                    cols=128,
+                )
+            )
+            words.append(
+                isa.MatMul(
+                    src=AccessPattern(moving, (1, 0, 0), (512, 1, 1)),
+                    dtype=Dtype.FLOAT32,
+                    dst=AccessPattern(bank, (1, 0, 0), (512, 1, 1)),
+                    fp32_mode=Fp32Pass.LOW_HIGH,
+                    rows=128,
+                    cols=128,
+                    acc_flags=flags,
+                    update_mode=0x13 if half else 0,
+                    update_index=5 if half else 0,
+                )
+            )
     return words
 
 
@@ -100,8 +118,10 @@ def stream():
     spent, worked = time.perf_counter() - started, time.process_time() - worked
     right = outcome == "finished" and bool((core.psum.view(np.float32) == 32.0).all())
     each = spent / len(words) * 1e6
-    print(f"{len(words):,} PE words of 128 x 128 x 512 fp32: {spent:.1f} s ({worked:.1f} s of CPU), {each:.0f} us each "
-          f"(goal {GOAL_STREAM} s), {outcome}{'' if right else ', WRONG'}")
+    print(
+        f"{len(words):,} PE words of 128 x 128 x 512 fp32: {spent:.1f} s ({worked:.1f} s of CPU), {each:.0f} us each "
+        f"(goal {GOAL_STREAM} s), {outcome}{'' if right else ', WRONG'}"
+    )
     return right and spent <= GOAL_STREAM
 
 

@@ -7,7 +7,7 @@ Runs alternate, so that both see the same machine; the best of each counts.  One
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"    # before NumPy is imported: spinning threads would measure themselves
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
 
 import sys
 import time
@@ -41,8 +41,10 @@ def main():
             runtime.run(neff, inputs, timing=timing)
             best[timing] = min(best[timing], time.perf_counter() - started)
     more = best[True] / best[False] - 1
-    print(f"matmul {size}^3 fp32 on {TARGET}: timing off {best[False]:.3f} s, on {best[True]:.3f} s, {more:+.1%} "
-          f"(goal at most {GOAL:+.0%})")
+    print(
+        f"matmul {size}^3 fp32 on {TARGET}: timing off {best[False]:.3f} s, on {best[True]:.3f} s, {more:+.1%} "
+        f"(goal at most {GOAL:+.0%})"
+    )
     return 0 if more <= GOAL else 1
 
 

@@ -88,9 +88,9 @@ class Terminal:
 
 def alone(file: Path) -> None:
     """Print the seconds, and those of the processor, that the same run takes at the prompt, without a screen."""
-    from neurontools.debugging import Request, open_session
+    from neurontools.debugger.opening import open_session
 
-    session = open_session(Request(file, []))
+    session = open_session(file)
     session.step(STEPS)
     started, cpu = time.perf_counter(), time.process_time()
     session.continue_()
@@ -121,8 +121,8 @@ def main() -> None:
         alone(Path(sys.argv[2]))
         return
     from benchmarks.checks import source
-    from neurontools.assemble_neff import to_neff
-    from neurontools.assembler import parse_program
+    from neurontools.assembly.assemble_neff import to_neff
+    from neurontools.assembly.assembler import parse_program
 
     words = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as folder:

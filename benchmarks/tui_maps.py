@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"    # before NumPy is imported
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported
 
 import statistics
 import sys
@@ -23,28 +23,27 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-SIZE = 200, 60      # columns, lines
+SIZE = 200, 60  # columns, lines
 ROUNDS = 15
 
 
 def filled() -> Any:
     """Return a session behind its first events, with all of SBUF written."""
-    from emulator.session.maps import maps_of
-    from neurontools.debugging import Request, open_session
+    from neurontools.debugger.opening import open_session
 
-    session = open_session(Request(ROOT / "examples" / "attention.py", []))
+    session = open_session(ROOT / "examples" / "attention.py")
     session.goto("#40")
     memory = session.device.cores[0].memory
     memory.sbuf[...] = np.random.default_rng(1).integers(0, 120, memory.sbuf.shape, np.uint8)
     memory.sbuf_written[...] = True
-    maps_of(session).numbers("SBUF", 0)[...] = 1    # as if event 1 had written everything
+    session.inspector.maps.numbers("SBUF", 0)[...] = 1  # as if event 1 had written everything
     return session
 
 
 def cells(session: Any) -> list[tuple[str, float, float]]:
     """Return, per mode, milliseconds of the first look at all of SBUF in 200 x 50 cells, and of later ones."""
-    from emulator.session.maps import Maps, Window, maps_of
     from formats.dtypes import Dtype
+    from neurontools.debugger.maps import Maps, Window
 
     width = session.device.cores[0].memory.sbuf.shape[1]
     window = Window("SBUF", 0, 0, 0, 50, 200, 3, -(-width // 200 // 64) * 64)
@@ -52,8 +51,8 @@ def cells(session: Any) -> list[tuple[str, float, float]]:
     for mode, dtype, figure in (("tensor", Dtype.FLOAT32, "absmax"), ("age", Dtype.FLOAT32, "absmax"),
                                 ("unwritten", Dtype.FLOAT32, "absmax"), ("value", Dtype.BFLOAT16, "absmax"),
                                 ("value", Dtype.BFLOAT16, "mean")):  # fmt: skip
-        maps = Maps(session)
-        maps.numbers("SBUF", 0)[...] = maps_of(session).numbers("SBUF", 0)
+        maps = Maps(session.execution)
+        maps.numbers("SBUF", 0)[...] = session.inspector.maps.numbers("SBUF", 0)
         times = []
         for _ in range(ROUNDS):
             started = process_time()

@@ -3,5 +3,5 @@
 import os
 
 # Before NumPy is imported: beside other load, spinning BLAS threads make small products a hundred times slower
-# (style.md B6), and one thread repeats sums from run to run.
+# , and one thread repeats sums from run to run.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

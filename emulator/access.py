@@ -1,4 +1,4 @@
-"""From operands of words to views of memory: where a pattern lies, whether it may, and how NumPy walks it."""
+"""From operands of words to views of memory: where a pattern lies, whether it may lie there, and how NumPy walks it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,21 @@ import numpy.typing as npt
 
 from emulator.arch import Arch
 from emulator.dtypes import numpy_dtype
-from emulator.events import Region
 from emulator.faults import fault_error
 from emulator.memory import ChipMemory, Extent
 from formats import isa
-from formats.dtypes import Dtype
+from formats.isa.behaviour import KEPT
 from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
+from formats.regions import Region, shape_of
 
-__all__ = ["Operand", "Plan", "Resolver", "operand_dtype", "plan_of"]
+__all__ = ["Operand", "Plan", "Resolver", "plan_of"]
 
 # Memories an engine can reach. Source: hardware.md 2.4.
 _NO_PSUM = frozenset(("Pool", "SP"))
-_UNTOUCHED = 255    # mask value of STREAM_SHUFFLE that leaves a partition as it is
-# What one of the eight GpSimd cores touches where an instruction works in its first partition only (hardware.md 5.4).
-_FIRST_OF_16 = (0, *(_UNTOUCHED,) * 15)
-# Partitions of the scales of 32 partitions of MX data (hardware.md 3.3).
-_FIRST_FOUR_OF_32 = (0, 1, 2, 3, *(_UNTOUCHED,) * 28)
 
 
 class Operand(NamedTuple):
-    """One operand in memory: the view an executor works on, the region for who watches, the written plane under it."""
+    """One operand in memory: the view an executor works on, its regions for observers, written planes under them."""
 
     name: str
     view: npt.NDArray[Any]
@@ -39,7 +34,7 @@ class Operand(NamedTuple):
 class Plan(NamedTuple):
     """How to find one operand in the words of a class: its `field`, a Pattern or Pointer, and that of its partitions.
 
-    Fields are descriptors, so that a type checker would take them for the values they read.
+    Both are typed loosely: they are descriptors, which a type checker would take for the values they read.
     """
 
     name: str
@@ -58,30 +53,10 @@ def plan_of(cls: type[isa.Instruction]) -> tuple[Plan, ...]:
     if plan is None:
         plan = _PLANS[cls] = tuple(
             Plan(name, field, cls.FIELDS[field.partitions], "read" in field.role, "write" in field.role)
-            for name, field in cls.OPERANDS.items() if field.role in ("read", "write", "readwrite"))
+            for name, field in cls.OPERANDS.items()
+            if field.role in ("read", "write", "readwrite")
+        )
     return plan
-
-
-def _partition_mask(word: isa.Instruction, writes: bool) -> tuple[int, ...] | None:
-    """Return a repeating mask whose entries of 255 are partitions that the word leaves alone, None without any."""
-    if isinstance(word, isa.StreamShuffle):
-        return word.mask if writes and _UNTOUCHED in word.mask else None
-    return _FIRST_OF_16 if isinstance(word, isa.NonzeroWithCount) else None
-
-
-def _scale_mask(field: Any) -> tuple[int, ...] | None:
-    """Return the mask of an operand that is MX scales: four of 32 partitions."""
-    return _FIRST_FOUR_OF_32 if field.partitions == "scale_channels" else None
-
-
-def operand_dtype(word: isa.Instruction, field: isa.Pattern | isa.Pointer) -> int:
-    """Return the element type of an operand; PSUM results of MATMUL without one have the documented default."""
-    if isinstance(field.dtype, Dtype):
-        return field.dtype
-    code = int(type(word).FIELDS[field.dtype].read(word.raw))
-    if code == 0 and isinstance(word, isa.MatMul) and field.role == "write":
-        return int(word.dtype) if word.transpose_mode else Dtype.FLOAT32
-    return code
 
 
 class Resolver:
@@ -104,25 +79,28 @@ class Resolver:
         field, raw = plan.field, word.raw
         if not field.enabled(raw):
             return None
-        code = operand_dtype(word, field)
+        code = int(word.dtype_of(field))
         partitions = int(plan.partitions.read(raw))
-        mask = _partition_mask(word, plan.writes) or _scale_mask(field)
+        lanes = field.lanes
+        if isinstance(lanes, str):
+            lanes = word.FIELDS[lanes].read(raw)
         # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
-        key = (raw[field.offset:field.offset + field.size], code, partitions, plan.writes, engine, field.kind, mask)
+        key = (raw[field.offset : field.offset + field.size], code, partitions, plan.writes, engine, field.kind, lanes)
         found = self._known.get(key)
         if found is None:
             value: Any = field.read(raw)
             pattern = value if isinstance(value, AccessPattern) else AccessPattern(value, (1,), (1,))
             found = self._place(plan.name, pattern, code, partitions, plan.writes, engine)
-            if mask is not None:
-                found = self._masked(found, mask)
+            if KEPT in lanes:
+                found = self._masked(found, lanes)
             if len(self._known) >= self._LIMIT:
                 self._known.clear()
             self._known[key] = found
         return found
 
-    def _place(self, name: str, pattern: AccessPattern, code: int, partitions: int, writes: bool,
-               engine: str) -> Operand:
+    def _place(
+        self, name: str, pattern: AccessPattern, code: int, partitions: int, writes: bool, engine: str
+    ) -> Operand:
         dtype = numpy_dtype(code)
         size = dtype.itemsize
         address = pattern.address
@@ -130,62 +108,78 @@ class Resolver:
         space = "SBUF" if on_sbuf else "PSUM"
         stride = SBUF_PARTITION_STRIDE if on_sbuf else PSUM_PARTITION_STRIDE
         first, byte = divmod(address if on_sbuf else address - PSUM_BASE, stride)
-        dims = [(step * size, count)
-                for step, count in zip(reversed(pattern.steps), reversed(pattern.counts), strict=True)]
-        low = high = byte
-        for step, count in dims:
-            reach = step * max(count - 1, 0)
-            low, high = (low, high + reach) if reach >= 0 else (low + reach, high)
-        high += size
+        dims = [
+            (step * size, count) for step, count in zip(reversed(pattern.steps), reversed(pattern.counts), strict=True)
+        ]
+        shape = shape_of(dims, size, unit=1)
+        low = byte + shape.shift
+        high = low + shape.reach
         memory = self.memory.array(space)
         width = memory.shape[1]
         if first >= self._partitions or first + partitions > self._partitions or low < 0 or high > width:
             self._refuse(name, space, first, partitions, low, high, width, address - byte)
         if byte % size:
-            raise fault_error("alignment", f"{name}: {space} byte {byte:#x} is no multiple of the element size",
-                              operand=name, space=space, address=(address, address + size),
-                              expected=f"a multiple of {size} bytes", got=f"{byte:#x}")
+            raise fault_error(
+                "alignment",
+                f"{name}: {space} byte {byte:#x} is no multiple of the element size",
+                operand=name,
+                space=space,
+                address=(address, address + size),
+                expected=f"a multiple of {size} bytes",
+                got=f"{byte:#x}",
+            )
         self._reach(name, space, writes, engine, address)
         if self._bank and writes and engine == "PE" and low // self._bank != (high - 1) // self._bank:
-            raise fault_error("bank", f"{name}: PSUM bytes {low:#x} to {high - 1:#x} cross a bank", operand=name,
-                              space=space, address=(address - byte + low, address - byte + high),
-                              expected=f"one bank of {self._bank:#x} bytes",
-                              got=f"banks {low // self._bank} to {(high - 1) // self._bank}")
-        view: npt.NDArray[Any] = np.ndarray((partitions, *(count for _, count in dims)), dtype, memory,
-                                            first * width + byte, (width, *(step for step, _ in dims)))
+            raise fault_error(
+                "bank",
+                f"{name}: PSUM bytes {low:#x} to {high - 1:#x} cross a bank",
+                operand=name,
+                space=space,
+                address=(address - byte + low, address - byte + high),
+                expected=f"one bank of {self._bank:#x} bytes",
+                got=f"banks {low // self._bank} to {(high - 1) // self._bank}",
+            )
+        view: npt.NDArray[Any] = np.ndarray(
+            (partitions, *(count for _, count in dims)),
+            dtype,
+            memory,
+            first * width + byte,
+            (width, *(step for step, _ in dims)),
+        )
         if not view.size:
             return Operand(name, view, (), ())
-        shape = _footprint(dims, size)
-        region = Region(space, self.memory.core, first, partitions, low, high - low, shape)
-        return Operand(name, view, (region,), (self._extent(region),))
+        region = Region(space, self.memory.core, first, partitions, low, shape.reach, shape.pattern)
+        return Operand(name, view, (region,), (self.memory.extent(region),))
 
-    def _extent(self, region: Region) -> Extent:
-        space, _, first, partitions, byte, nbytes, pattern = region
-        return self.memory.extent(space, first, partitions, byte, nbytes, pattern)
-
-    def _masked(self, operand: Operand, mask: tuple[int, ...]) -> Operand:
-        """Return the operand with regions for the partitions that the mask does not leave untouched."""
+    def _masked(self, operand: Operand, lanes: tuple[int, ...]) -> Operand:
+        """Return the operand restricted to the partitions that the word touches."""
         regions: list[Region] = []
         for region in operand.regions:
             start = None
             for p in range(region.partitions + 1):
-                moved = p < region.partitions and mask[p % len(mask)] != _UNTOUCHED
+                moved = p < region.partitions and lanes[p % len(lanes)] != KEPT
                 if moved and start is None:
                     start = p
                 elif not moved and start is not None:
                     regions.append(region._replace(first=region.first + start, partitions=p - start))
                     start = None
-        return operand._replace(regions=tuple(regions), extents=tuple(self._extent(region) for region in regions))
+        return operand._replace(regions=tuple(regions), extents=tuple(map(self.memory.extent, regions)))
 
-    def _refuse(self, name: str, space: str, first: int, partitions: int, low: int, high: int, width: int,
-                base: int) -> NoReturn:
+    def _refuse(
+        self, name: str, space: str, first: int, partitions: int, low: int, high: int, width: int, base: int
+    ) -> NoReturn:
         kind = "oob" if low < 0 or high > width else "partitions"
         rows = f"partitions {first} to {first + partitions - 1}"
         what = f"bytes {low:#x} to {high - 1:#x}" if kind == "oob" else rows
-        raise fault_error(kind, f"{name}: {space} {what} out of bounds", operand=name, space=space,
-                          address=(base + low, base + high),
-                          expected=f"partitions 0 to {self._partitions - 1}, bytes 0x0 to {width - 1:#x} of each",
-                          got=f"{rows}, bytes {low:#x} to {high - 1:#x}")
+        raise fault_error(
+            kind,
+            f"{name}: {space} {what} out of bounds",
+            operand=name,
+            space=space,
+            address=(base + low, base + high),
+            expected=f"partitions 0 to {self._partitions - 1}, bytes 0x0 to {width - 1:#x} of each",
+            got=f"{rows}, bytes {low:#x} to {high - 1:#x}",
+        )
 
     @staticmethod
     def _reach(name: str, space: str, writes: bool, engine: str, address: int) -> None:
@@ -197,17 +191,11 @@ class Resolver:
             wrong, allowed = space == "PSUM" and engine in _NO_PSUM, "has no port to PSUM"
         if wrong:
             verb = "write" if writes else "read"
-            raise fault_error("access", f"{name}: {engine} cannot {verb} {space}", operand=name, space=space,
-                              address=(address, address + 1), expected=f"{engine} {allowed}")
-
-
-def _footprint(dims: list[tuple[int, int]], size: int) -> tuple[tuple[tuple[int, int], ...], int] | None:
-    """Return None where a walk touches one gapless range of bytes, else its ascending steps and counts and the run."""
-    run = size
-    left: list[tuple[int, int]] = []
-    for step, count in sorted((abs(step), count) for step, count in dims if count > 1 and step):
-        if step <= run and not left:
-            run = max(run, step * (count - 1) + run)
-        else:
-            left.append((step, count))
-    return (tuple(reversed(left)), run) if left else None
+            raise fault_error(
+                "access",
+                f"{name}: {engine} cannot {verb} {space}",
+                operand=name,
+                space=space,
+                address=(address, address + 1),
+                expected=f"{engine} {allowed}",
+            )

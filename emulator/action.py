@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,35 +12,45 @@ from emulator import activation_functions
 from emulator.access import Operand, plan_of
 from emulator.activation_tables import bind_table
 from emulator.cost import Claim, Cost
+from emulator.engines import PeState
 from emulator.engines import bind as bind_effect
-from emulator.events import Region
 from emulator.faults import fault_error
 from emulator.memory import Extent
 from emulator.port import ActivationCall, Array
 from formats import isa
 from formats.errors import UnsupportedError
+from formats.regions import Region
 
 if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.sequencer import Sequencer
+    from emulator.context import CoreContext, EngineContext, ResolvingEngine
 
-__all__ = ["Action", "WordPort", "make_action"]
-
-_FIRST_OF_GROUP = 1     # acc_flags bit 0: overwrite PSUM
-# An address as it matters for costs: its highest byte, halved, is 0 in SBUF and more in PSUM.
-_NO_HEADER, _NO_ADDRESS = bytes(11), bytes(3)
+__all__ = ["Action", "WordPort", "make_action", "regions_of_word"]
 
 
 class Action:
     """What a word does, bound to one engine; shared by every word with the same operands.
 
     `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
-    wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines.
+    wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines;
+    `waits` and `signals` are those of a second slot.
     Times are picoseconds.
     """
 
-    __slots__ = ("barrier", "claim", "drain", "effect", "interval", "latency", "read_regions", "reads", "serial",
-                 "write_regions", "writes")
+    __slots__ = (
+        "barrier",
+        "claim",
+        "drain",
+        "effect",
+        "interval",
+        "latency",
+        "read_regions",
+        "reads",
+        "serial",
+        "signals",
+        "waits",
+        "write_regions",
+        "writes",
+    )
 
     def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
         self.effect, self.interval, self.latency = effect, interval, latency
@@ -48,6 +58,8 @@ class Action:
         self.writes: tuple[Extent, ...] = ()
         self.read_regions: tuple[Region, ...] = ()
         self.write_regions: tuple[Region, ...] = ()
+        self.waits: tuple[isa.Awaited, ...] = ()
+        self.signals: tuple[isa.Signal, ...] = ()
         self.serial = self.drain = self.barrier = False
         self.claim: Claim | None = None
 
@@ -57,7 +69,7 @@ class WordPort:
 
     __slots__ = ("_operands", "_sequencer")
 
-    def __init__(self, sequencer: Sequencer, operands: Mapping[str, Operand]) -> None:
+    def __init__(self, sequencer: EngineContext, operands: Mapping[str, Operand]) -> None:
         self._sequencer, self._operands = sequencer, operands
 
     @property
@@ -65,7 +77,7 @@ class WordPort:
         return self._sequencer.name
 
     @property
-    def core(self) -> Core:
+    def core(self) -> CoreContext:
         return self._sequencer.core
 
     @property
@@ -85,7 +97,7 @@ class WordPort:
         return self._sequencer.accumulators
 
     @property
-    def pe(self) -> Any:
+    def pe(self) -> PeState:
         return self._sequencer.core.pe
 
     def read(self, operand: str) -> Array:
@@ -112,9 +124,6 @@ class WordPort:
         table = self._sequencer.core.tables.get(function_id)
         return activation_functions.bind(names[function_id]) if table is None else bind_table(*table)
 
-    def activation_named(self, name: str) -> ActivationCall:
-        return activation_functions.bind(name)
-
     def branch(self, byte_offset: int) -> None:
         self._sequencer.branch(byte_offset)
 
@@ -129,26 +138,25 @@ class WordPort:
         return self._sequencer.device.read_device(address, size)
 
 
-def make_action(sequencer: Sequencer, word: isa.Instruction, starts_transfer: bool) -> Action:
+def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer: bool) -> Action:
     """Bind a word to its engine: operands resolved and checked, executor bound, cost looked up.
 
-    Raises FaultError for operands that may not be where they are, FormatError for contradicting ones, UnsupportedError
+    Raises FaultError for operands that lie where they must not, FormatError for contradicting ones, UnsupportedError
     for what is not modelled.
     """
     cls = type(word)
     name, device = sequencer.name, sequencer.device
     if name not in cls.ENGINES and cls is not isa.Unknown:
         raise fault_error("operand", f"{word.NAME} does not run on {name}", expected=" or ".join(cls.ENGINES), got=name)
-    barrier = cls is isa.CoreBarrier
-    if barrier and len(device.cores) < 2:
+    if cls.MEETS and len(device.cores) < 2:
         raise fault_error("operand", f"{word.NAME} needs a second core", expected="2 cores", got=f"{len(device.cores)}")
     reads: list[Operand] = []
     writes: list[Operand] = []
     effect = None
-    if not barrier and not starts_transfer:
+    if not cls.MEETS and not starts_transfer:
         operands = _operands(sequencer, word, reads, writes)
         effect = bind_effect(word, WordPort(sequencer, operands))
-    elif isinstance(word, isa.DmaIndirect):
+    elif cls.DECIDES:
         _operands(sequencer, word, reads, writes)  # the engine itself reads the indices
     cost = _cost(sequencer, word)
     action = Action(effect, cost.interval_ps, max(cost.latency_ps, 1))
@@ -156,22 +164,28 @@ def make_action(sequencer: Sequencer, word: isa.Instruction, starts_transfer: bo
     action.writes = tuple(extent for operand in writes for extent in operand.extents)
     action.read_regions = tuple(region for operand in reads for region in operand.regions)
     action.write_regions = tuple(region for operand in writes for region in operand.regions)
-    action.serial = cls is isa.CompareBranch
-    action.drain = cls is isa.Drain
-    action.barrier = barrier
+    action.serial, action.drain, action.barrier = cls.BRANCHES, cls.DRAINS, cls.MEETS
     if device.timing:
         bank = device.arch.psum_bank.whole
         regions = (*action.read_regions, *action.write_regions)
-        banks = {at for region in regions if region.space == "PSUM"
-                 for at in range(region.byte // bank, -(-(region.byte + region.nbytes) // bank))}
+        banks = {
+            at
+            for region in regions
+            if region.space == "PSUM"
+            for at in range(region.byte // bank, -(-region.end // bank))
+        }
         sbuf = any(region.space == "SBUF" for region in regions)
         action.claim = sequencer.core.contention.claim(name, cost, banks, sbuf)
     return action
 
 
-def _operands(sequencer: Sequencer, word: isa.Instruction, reads: list[Operand], writes: list[Operand],
-              ) -> dict[str, Operand]:
-    """Return a word's operands by name and sort them; an accumulating MATMUL reads what it adds to."""
+def _operands(
+    sequencer: ResolvingEngine,
+    word: isa.Instruction,
+    reads: list[Operand],
+    writes: list[Operand],
+) -> dict[str, Operand]:
+    """Return a word's operands by name and sort them; a word that adds reads what it adds to."""
     resolve, engine = sequencer.core.resolver.resolve, sequencer.name
     found: dict[str, Operand] = {}
     for plan in plan_of(type(word)):
@@ -182,22 +196,23 @@ def _operands(sequencer: Sequencer, word: isa.Instruction, reads: list[Operand],
                 reads.append(operand)
             if plan.writes:
                 writes.append(operand)
-    if (isinstance(word, isa.MatMul) and not word.acc_flags & _FIRST_OF_GROUP) or (
-            isinstance(word, isa.MatMulMx) and word.accumulate):
+    if word.adds:
         reads += writes
     return found
 
 
-def _cost(sequencer: Sequencer, word: isa.Instruction) -> Cost:
+def _cost(sequencer: EngineContext, word: isa.Instruction) -> Cost:
     """Return what a word costs; words that differ in addresses only, and not in memory, cost the same."""
-    shape = bytearray(word.raw)
-    shape[1:12] = _NO_HEADER
-    for plan in plan_of(type(word)):
-        top = plan.field.offset + 3
-        shape[top - 3:top] = _NO_ADDRESS
-        shape[top] >>= 1
-    key = bytes(shape)
+    key = word.without_addresses()
     found = sequencer.costs.get(key)
     if found is None:
         found = sequencer.costs[key] = sequencer.device.costs.cost_of(word, sequencer.name)
     return found
+
+
+def regions_of_word(engine: ResolvingEngine, word: isa.Instruction) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """Return (reads, writes) of a word's operands, on a live device or in a dump; errors as in `make_action`."""
+    reads: list[Operand] = []
+    writes: list[Operand] = []
+    _operands(engine, word, reads, writes)
+    return tuple(each for one in reads for each in one.regions), tuple(each for one in writes for each in one.regions)

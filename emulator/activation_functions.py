@@ -33,22 +33,22 @@ class Range(NamedTuple):
 
 # Source: hardware.md 7.4; log's lower bound and reciprocal's are bounds of the magnitude.
 VALID: dict[str, Range] = {
-    "log":        Range(2.0 ** -64, 2.0 ** 64, "hardware.md 7.4"),
-    "sin":        Range(-math.pi, math.pi, "hardware.md 7.4"),
-    "arctan":     Range(-math.pi / 2, math.pi / 2, "hardware.md 7.4"),
-    "sqrt":       Range(2.0 ** -116, 2.0 ** 118, "hardware.md 7.4"),
-    "rsqrt":      Range(2.0 ** -87, 2.0 ** 97, "hardware.md 7.4"),
-    "reciprocal": Range(2.0 ** -42, 2.0 ** 42, "hardware.md 7.4"),
+    "log": Range(2.0**-64, 2.0**64, "hardware.md 7.4"),
+    "sin": Range(-math.pi, math.pi, "hardware.md 7.4"),
+    "arctan": Range(-math.pi / 2, math.pi / 2, "hardware.md 7.4"),
+    "sqrt": Range(2.0**-116, 2.0**118, "hardware.md 7.4"),
+    "rsqrt": Range(2.0**-87, 2.0**97, "hardware.md 7.4"),
+    "reciprocal": Range(2.0**-42, 2.0**42, "hardware.md 7.4"),
 }
 
-_REACH = 12.0            # erfc is below the smallest fp32 from here on
-_PER_UNIT = 128          # nodes per unit: cubic interpolation errs by less than 1e-9
-_PARTITIONS = 16         # computed together in float64
+_REACH = 12.0  # erfc is below the smallest fp32 from here on
+_PER_UNIT = 128  # nodes per unit: cubic interpolation errs by less than 1e-9
+_PARTITIONS = 16  # computed together in float64
 _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
-_GELU_CUBIC = 0.044715   # of the tanh approximation
-_GELU_SLOPE = 1.702      # of the sigmoid approximation
+_GELU_CUBIC = 0.044715  # of the tanh approximation
+_GELU_SLOPE = 1.702  # of the sigmoid approximation
 
 
 @cache
@@ -107,16 +107,19 @@ def _softplus64(x: Array) -> Array:
 
 def _wide(function: Callable[[Array], Array]) -> Activation:
     """Return an activation that computes in float64 and rounds once, few partitions at a time to stay in cache."""
+
     def call(x: Array, out: Array, immediate: float) -> None:
         for first in range(0, x.shape[0], _PARTITIONS):
             part = slice(first, first + _PARTITIONS)
             np.copyto(out[part], function(x[part].astype(np.float64)), casting="unsafe")
+
     return call
 
 
 def _plain(ufunc: np.ufunc) -> Activation:
     def call(x: Array, out: Array, immediate: float) -> None:
         ufunc(x, out)
+
     return call
 
 
@@ -231,44 +234,44 @@ def _erf_dx64(x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Activation] = {
-    "identity":              _identity,
-    "copy":                  COPY,
-    "memset_zero":           _zeros,
-    "relu":                  _relu,
-    "leaky_relu":            _leaky_relu,
-    "parametric_relu":       _leaky_relu,
-    "derivative_identity":   _ones,
-    "derivative_relu":       _derivative_relu,
+    "identity": _identity,
+    "copy": COPY,
+    "memset_zero": _zeros,
+    "relu": _relu,
+    "leaky_relu": _leaky_relu,
+    "parametric_relu": _leaky_relu,
+    "derivative_identity": _ones,
+    "derivative_relu": _derivative_relu,
     "derivative_leaky_relu": _derivative_leaky_relu,
-    "tanh":                  _plain(np.tanh),
-    "exp":                   _plain(np.exp),
-    "log":                   _plain(np.log),
-    "sqrt":                  _plain(np.sqrt),
-    "rsqrt":                 _rsqrt,
-    "reciprocal":            _plain(np.reciprocal),
-    "square":                _square,
-    "sign":                  _plain(np.sign),
-    "abs":                   _plain(np.abs),
-    "is_finite":             _is_finite,
-    "sigmoid":               _sigmoid,
-    "silu":                  _wide(_silu64),
-    "silu_dx":               _wide(_silu_dx64),
-    "gelu":                  _wide(_gelu64),
-    "gelu_dx":               _wide(_gelu_dx64),
-    "gelu_apprx_tanh":       _wide(_gelu_tanh64),
-    "gelu_apprx_sigmoid":    _wide(_gelu_sigmoid64),
+    "tanh": _plain(np.tanh),
+    "exp": _plain(np.exp),
+    "log": _plain(np.log),
+    "sqrt": _plain(np.sqrt),
+    "rsqrt": _rsqrt,
+    "reciprocal": _plain(np.reciprocal),
+    "square": _square,
+    "sign": _plain(np.sign),
+    "abs": _plain(np.abs),
+    "is_finite": _is_finite,
+    "sigmoid": _sigmoid,
+    "silu": _wide(_silu64),
+    "silu_dx": _wide(_silu_dx64),
+    "gelu": _wide(_gelu64),
+    "gelu_dx": _wide(_gelu_dx64),
+    "gelu_apprx_tanh": _wide(_gelu_tanh64),
+    "gelu_apprx_sigmoid": _wide(_gelu_sigmoid64),
     "gelu_apprx_sigmoid_dx": _wide(_gelu_sigmoid_dx64),
-    "softplus":              _wide(_softplus64),
-    "mish":                  _wide(_mish64),
-    "erf":                   _wide(_erf64),
-    "erf_dx":                _wide(_erf_dx64),
-    "sin":                   _sine,
-    "cos":                   _plain(np.cos),
-    "tan":                   _plain(np.tan),
-    "arctan":                _plain(np.arctan),
-    "floor":                 _plain(np.floor),
-    "ceil":                  _plain(np.ceil),
-    "trunc":                 _plain(np.trunc),
+    "softplus": _wide(_softplus64),
+    "mish": _wide(_mish64),
+    "erf": _wide(_erf64),
+    "erf_dx": _wide(_erf_dx64),
+    "sin": _sine,
+    "cos": _plain(np.cos),
+    "tan": _plain(np.tan),
+    "arctan": _plain(np.arctan),
+    "floor": _plain(np.floor),
+    "ceil": _plain(np.ceil),
+    "trunc": _plain(np.trunc),
 }
 
 

@@ -21,7 +21,7 @@ __all__ = ["MODES", "PiecewiseCubics", "bind_table"]
 MODES = ("exact", "table")
 _SIGN, _MAGNITUDE, _INFINITY = np.uint32(0x80000000), np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)
 _MANTISSA, _EXPONENTS, _BIAS = 23, 255, 127
-_ONE_BUCKET = 31            # a shift that leaves nothing of the mantissa
+_ONE_BUCKET = 31  # a shift that leaves nothing of the mantissa
 # What steers a table in ways that are not established.
 _UNKNOWN_STEPS = ("fma_const_0", "fma_const_1", "fma_indirection_src_sel", "use_multipass", "symmetry_point")
 
@@ -62,8 +62,13 @@ class PiecewiseCubics:
         small, large = profile[f"{sign}_small_signal_pwl_control"], profile[f"{sign}_large_signal_pwl_control"]
         for index in (small, large):
             if not 0 <= index < count:
-                raise FormatError("activation profile points outside its buckets", path=where,
-                                  field=f"{sign}_small_signal_pwl_control", expected=f"below {count}", got=index)
+                raise FormatError(
+                    "activation profile points outside its buckets",
+                    path=where,
+                    field=f"{sign}_small_signal_pwl_control",
+                    expected=f"below {count}",
+                    got=index,
+                )
         threshold = profile[f"large_{sign}_signal_exp_threshold"]
         mantissa = profile[f"large_{sign}_signal_mantissa_threshold"]
         edge = (threshold << _MANTISSA) + mantissa
@@ -77,15 +82,25 @@ class PiecewiseCubics:
                 self._first[row, exponent] = large
                 continue
             if row and self._folds:
-                continue                # negative values use the positive half
+                continue  # negative values use the positive half
             place = profile[f"pwl_control_base_{sign}"] + exponent - _BIAS - profile["exp_offset"]
             if not 0 <= place < len(tables.controls):
-                raise FormatError("activation profile points outside its controls", path=where,
-                                  field=f"pwl_control_base_{sign}", expected=f"below {len(tables.controls)}", got=place)
+                raise FormatError(
+                    "activation profile points outside its controls",
+                    path=where,
+                    field=f"pwl_control_base_{sign}",
+                    expected=f"below {len(tables.controls)}",
+                    got=place,
+                )
             control = tables.controls[place]
             if control.bucket + (1 << control.log2_count) > count:
-                raise FormatError("activation control points outside the buckets", path=where, field="bucket",
-                                  expected=f"below {count}", got=control.bucket)
+                raise FormatError(
+                    "activation control points outside the buckets",
+                    path=where,
+                    field="bucket",
+                    expected=f"below {count}",
+                    got=control.bucket,
+                )
             self._first[row, exponent] = control.bucket
             self._shift[row, exponent] = control.shift if control.log2_count else _ONE_BUCKET
 
@@ -117,7 +132,11 @@ class PiecewiseCubics:
 def _needed() -> tuple[str, ...]:
     ends = ("pos", "neg")
     return (
-        "exp_offset", "fnan_result", "fpinf_result", "fninf_result", "fzero_result",
+        "exp_offset",
+        "fnan_result",
+        "fpinf_result",
+        "fninf_result",
+        "fzero_result",
         *(f"pwl_control_base_{end}" for end in ends),
         *(f"{size}_{end}_signal_exp_threshold" for size in ("small", "large") for end in ends),
         *(f"large_{end}_signal_mantissa_threshold" for end in ends),

@@ -11,9 +11,9 @@ from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION
 __all__ = ["ADDRESS_MAPS", "DMA_ENGINES", "DMA_RINGS", "PARTITIONS", "AddressMap", "Location", "address_map"]
 
 PARTITIONS = 128
-DMA_ENGINES = 16            # per core; rings per engine: the same number (hardware.md 4.1)
+DMA_ENGINES = 16  # per core; rings per engine: the same number (hardware.md 4.1)
 DMA_RINGS = 16
-_WINDOW_SIZE = 0x4000000    # of one core on gen2; gen3 windows are larger and hold the same 64 MiB at their start
+_WINDOW_SIZE = 0x4000000  # of one core on gen2; gen3 windows are larger and hold the same 64 MiB at their start
 
 # Offsets in the core's synchronisation window, 4 bytes per number. Source: formats.md 7.1.
 _EVENTS = 0x2700000
@@ -132,21 +132,59 @@ class AddressMap(NamedTuple):
 
 _GIB = 1 << 30
 _GEN3_HBM = ((0x0, 24 * _GIB), (0x4000000000, 24 * _GIB), (0x800000000000, 24 * _GIB), (0x804000000000, 24 * _GIB))
-_GEN3_CORES = (0x2000000000, 0x3000000000, 0x6000000000, 0x7000000000,
-               0x802000000000, 0x803000000000, 0x806000000000, 0x807000000000)
+_GEN3_CORES = (
+    0x2000000000,
+    0x3000000000,
+    0x6000000000,
+    0x7000000000,
+    0x802000000000,
+    0x803000000000,
+    0x806000000000,
+    0x807000000000,
+)
 _GEN3_DMA = (0x1002000000, 0x5004000000, 0x801002000000, 0x805004000000)
 
 # Which DMA engines belong to which core: gen2 has one group of 16 per core; on gen3 a doorbell of core 4 names engine 5
 # of group 2, one of core 5 names engine 21 of it (isa.md 10.3), so a group holds two cores.
 ADDRESS_MAPS: dict[str, AddressMap] = {
-    "gen2": AddressMap("gen2", ((0x0, 16 * _GIB), (0x1000000000, 16 * _GIB)), (0xFFFC0000000, 0xFFFC4000000), 1, 0,
-                       (0xFFFF0000000, 0xFFFF0700000), 0x40000, 1, "documented", "formats.md 7.2 (V2)"),
-    "gen3": AddressMap("gen3", _GEN3_HBM, _GEN3_CORES, 2, 0x800000000, _GEN3_DMA, 0x100000, 2, "documented",
-                       "formats.md 7.1, 7.2 (V3); cross-checked with loaded words"),
+    "gen2": AddressMap(
+        "gen2",
+        ((0x0, 16 * _GIB), (0x1000000000, 16 * _GIB)),
+        (0xFFFC0000000, 0xFFFC4000000),
+        1,
+        0,
+        (0xFFFF0000000, 0xFFFF0700000),
+        0x40000,
+        1,
+        "documented",
+        "formats.md 7.2 (V2)",
+    ),
+    "gen3": AddressMap(
+        "gen3",
+        _GEN3_HBM,
+        _GEN3_CORES,
+        2,
+        0x800000000,
+        _GEN3_DMA,
+        0x100000,
+        2,
+        "documented",
+        "formats.md 7.1, 7.2 (V3); cross-checked with loaded words",
+    ),
     # The gen4 driver keeps the structure of gen3; its addresses are not published here, so gen3's stand in. The stacks
     # are 36 GiB (runtime.md 1.1).
-    "gen4": AddressMap("gen4", tuple((base, 36 * _GIB) for base, _ in _GEN3_HBM), _GEN3_CORES, 2, 0x800000000,
-                       _GEN3_DMA, 0x100000, 2, "inferred", "formats.md 7.2: V4 keeps V3's structure"),
+    "gen4": AddressMap(
+        "gen4",
+        tuple((base, 36 * _GIB) for base, _ in _GEN3_HBM),
+        _GEN3_CORES,
+        2,
+        0x800000000,
+        _GEN3_DMA,
+        0x100000,
+        2,
+        "inferred",
+        "formats.md 7.2: V4 keeps V3's structure",
+    ),
 }
 
 

@@ -65,12 +65,23 @@ _KIB, _GIB = 1 << 10, 1 << 30
 _DOC = "documented"
 
 
-def _arch(target: str, generation: str, *, sbuf: int, clocks: tuple[float, float, float, float], cores: int,
-          stacks: int, hbm: int, lnc: int, banks: int) -> Arch:
+def _arch(
+    target: str,
+    generation: str,
+    *,
+    sbuf: int,
+    clocks: tuple[float, float, float, float],
+    cores: int,
+    stacks: int,
+    hbm: int,
+    lnc: int,
+    banks: int,
+) -> Arch:
     """Return one chip from what differs between chips."""
     pe, vector, scalar, gpsimd = (Fact(clock, "GHz", _DOC, "hardware.md 3.1") for clock in clocks)
     return Arch(
-        target=target, generation=generation,
+        target=target,
+        generation=generation,
         partitions=Fact(128, "partitions", _DOC, "hardware.md 2.1"),
         sbuf_bytes=Fact(sbuf, "bytes per partition", _DOC, "hardware.md 2.1"),
         psum_bytes=Fact(16 * _KIB, "bytes per partition", _DOC, "hardware.md 2.1"),
@@ -80,7 +91,10 @@ def _arch(target: str, generation: str, *, sbuf: int, clocks: tuple[float, float
         events=Fact(256, "per core", _DOC, "formats.md 7.2"),
         # Programs get 64; loader words use R130 and R131, so the index space of words is larger (isa.md 15).
         registers=Fact(256, "32-bit registers per engine", "inferred", "isa.md 3, 15"),
-        clock_pe=pe, clock_vector=vector, clock_scalar=scalar, clock_gpsimd=gpsimd,
+        clock_pe=pe,
+        clock_vector=vector,
+        clock_scalar=scalar,
+        clock_gpsimd=gpsimd,
         dma_engines=Fact(16, "per core", _DOC, "hardware.md 4.1"),
         dma_rings=Fact(16, "per engine", _DOC, "hardware.md 4.1"),
         cores=Fact(cores, "per chip", _DOC, "hardware.md 1.1"),

@@ -19,8 +19,8 @@ __all__ = ["blank", "give", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
-_WORTH_KEEPING = 1 << 20    # bytes; smaller ones come from memory that the process has at hand
-_MOST_KEPT = 1 << 28        # bytes, all together
+_WORTH_KEEPING = 1 << 20  # bytes; smaller ones come from memory that the process has at hand
+_MOST_KEPT = 1 << 28  # bytes, all together
 _free: dict[int, list[Bytes]] = {}
 _lock = threading.Lock()
 _kept = 0

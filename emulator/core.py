@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emulator import generators
 from emulator.access import Resolver
 from emulator.cost import Contention
+from emulator.cost.contention import ContentionState
 from emulator.engines import PeState
-from emulator.memory import ChipMemory
-from emulator.semaphores import Events, Semaphores
-from emulator.sequencer import Sequencer
+from emulator.engines.pe_state import PeSnapshot
+from emulator.generators import GeneratorBank, GeneratorsState
+from emulator.memory import ChipMemory, ChipState
+from emulator.semaphores import CountersState, Events, Semaphores
+from emulator.sequencer import Sequencer, SequencerState
 from formats.isa import ENGINES, ActivationFunction
 
 if TYPE_CHECKING:
-    from emulator.device import Device
-    from emulator.loader import LoadedCore, LoadedWord
+    from emulator.context import DeviceContext
+    from emulator.loaded import LoadedCore, LoadedWord
+    from emulator.placement import DeviceTensor
+    from formats.isa import Instruction
+    from formats.neff import SourceLocation
+    from formats.neff.tiles import Tile
 
-__all__ = ["Core"]
+__all__ = ["Core", "CoreState"]
+
+
+class CoreState(NamedTuple):
+    """The state of one core; engines in order."""
+
+    memory: ChipState
+    semaphores: CountersState
+    events: CountersState
+    pe: PeSnapshot
+    contention: ContentionState
+    generators: GeneratorsState
+    engines: tuple[SequencerState, ...]
 
 
 class Core:
     """One physical core; `sbuf` and `psum` are (128, bytes) uint8 arrays, `engines` maps names to sequencers."""
 
-    def __init__(self, device: Device, index: int) -> None:
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("device", "index", "resolver"), "wiring"),
+        **dict.fromkeys(("activation", "extended", "loaded", "tables"), "the program"),
+    }
+
+    def __init__(self, device: DeviceContext, index: int) -> None:
         arch = device.arch
         self.device, self.index = device, index
-        self.memory = ChipMemory(index, arch.partitions.whole, arch.sbuf_bytes.whole, arch.psum_bytes.whole,
-                                 arch.psum_bank.whole)
+        self.memory = ChipMemory(
+            index, arch.partitions.whole, arch.sbuf_bytes.whole, arch.psum_bytes.whole, arch.psum_bank.whole
+        )
         self.resolver = Resolver(self.memory, arch)
         self.semaphores = Semaphores(self)
         self.events = Events(self)
         self.pe = PeState()
+        self.generators = GeneratorBank()
         self.contention = Contention(arch, device.costs.without)
         self.extended = True
         self.activation: Mapping[int, str] = {int(f): f.name.lower() for f in ActivationFunction}
@@ -74,9 +99,52 @@ class Core:
         """Return which bytes of PSUM were written."""
         return self.memory.psum_written
 
-    def source_of(self, engine: str, pc: int) -> object | None:
+    def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return the source location of a word, None where the program has none."""
         return None if self.loaded is None else self.loaded.source_of(engine, pc)
+
+    def file_word(self, engine: str, pc: int) -> Instruction | None:
+        """Return a word as the file has it, before the loader put another in its place; None without such a pc."""
+        return None if self.loaded is None else self.loaded.word_of(engine, pc)
+
+    def text_of(self, engine: str, pc: int) -> str:
+        """Return the text of a word as the file has it, "" without such a pc."""
+        word = self.file_word(engine, pc)
+        return "" if word is None else word.text
+
+    @property
+    def variables(self) -> Mapping[str, DeviceTensor]:
+        """Return the variables in device memory that the core's program names."""
+        return {} if self.loaded is None else self.loaded.placement.by_name
+
+    @property
+    def tiles(self) -> Sequence[Tile]:
+        """Return what the file maps to SBUF and PSUM; FormatError where its map is malformed."""
+        return () if self.loaded is None else self.loaded.tiles
+
+    def snapshot(self) -> CoreState:
+        """Return the state as a value, for `restore`."""
+        engines = tuple(engine.snapshot() for engine in self.engines.values())
+        return CoreState(
+            self.memory.snapshot(),
+            self.semaphores.snapshot(),
+            self.events.snapshot(),
+            self.pe.snapshot(),
+            self.contention.snapshot(),
+            self.generators.snapshot(),
+            engines,
+        )
+
+    def restore(self, state: CoreState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.memory.restore(state.memory)
+        self.semaphores.restore(state.semaphores)
+        self.events.restore(state.events)
+        self.pe.restore(state.pe)
+        self.contention.restore(state.contention)
+        self.generators.restore(state.generators)
+        for engine, held in zip(self.engines.values(), state.engines, strict=True):
+            engine.restore(held)
 
     def digest(self, into: Any) -> None:
         """Feed memories, counters, registers and engine positions to a hash."""
@@ -86,4 +154,4 @@ class Core:
             into.update(repr((name, engine.completed, engine.pc, engine.registers)).encode())
             into.update(engine.accumulators)
         into.update(self.pe.fingerprint())
-        generators.digest(self, into)
+        self.generators.digest(into)

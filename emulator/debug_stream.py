@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from formats.debug_stream import is_printed, prefix_of
 
 if TYPE_CHECKING:
     from emulator.device import Device
-    from emulator.events import Event, Region
+    from emulator.events import Event
     from emulator.placement import DeviceTensor
+    from formats.regions import Region
 
 __all__ = ["DebugStream", "Printed"]
 
@@ -69,24 +69,15 @@ class DebugStream:
         assert self._device is not None  # an observer is made by `of`
         cores = len(self._device.cores)
         key = tensor.name, event.core
-        arrived = self._arrived.get(key, 0) + _touched(region)
+        arrived = self._arrived.get(key, 0) + region.size
         if arrived < tensor.nbytes // cores:
             self._arrived[key] = arrived
             return
         self._arrived[key] = 0
         values = self._device.tensor(tensor.name)
         part = values if cores == 1 else values[event.core]
-        self._records[event.number] = Printed(
-            event.number, event.time_ps, event.core, prefix_of(tensor.name), part)
+        self._records[event.number] = Printed(event.number, event.time_ps, event.core, prefix_of(tensor.name), part)
 
     def records(self, events: int | None = None) -> tuple[Printed, ...]:
         """Return what was printed, in the order of completion; by the first so many completions if asked."""
         return tuple(one for number, one in sorted(self._records.items()) if events is None or number < events)
-
-
-def _touched(region: Region) -> int:
-    """Return how many bytes a region holds without its gaps."""
-    if region.pattern is None:
-        return region.nbytes
-    *dims, size = region.pattern
-    return int(np.prod([count for _, count in dims])) * int(size)

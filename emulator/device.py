@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +18,23 @@ import numpy.typing as npt
 from emulator.activation_tables import MODES as ACT_MODES
 from emulator.addresses import address_map
 from emulator.arch import arch_of
-from emulator.core import Core
+from emulator.core import Core, CoreState
 from emulator.cost import CostModel
 from emulator.cost.contention import check_parts
+from emulator.diagnosis.causes import Reason
+from emulator.diagnosis.explain import explain
+from emulator.diagnosis.graph import Hang
+from emulator.diagnosis.index import ProgramIndex
 from emulator.dma.queues import DmaQueue
-from emulator.dma.system import DmaSystem
+from emulator.dma.system import DmaState, DmaSystem
 from emulator.dtypes import numpy_dtype
-from emulator.errors import FaultError, InputError, LoadError
+from emulator.errors import InputError, LoadError
 from emulator.events import Event, Notice, SemaphoreChange
-from emulator.faults import Fault, Place
-from emulator.hang import Hang, explain
-from emulator.memory import DeviceMemory, new_hash
+from emulator.faults import Fault, FaultError, Place
+from emulator.livelock import Joint, Loop
+from emulator.loader import load
+from emulator.memory import DeviceMemory, DeviceMemoryState, new_hash
+from emulator.observers import Hooks, Observer
 from emulator.sequencer import Sequencer
 from emulator.windows import read_device, write_device
 from formats.dtypes import Dtype
@@ -35,16 +42,45 @@ from formats.errors import NeuronError, UnsupportedError
 from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:
-    from emulator.loader import LoadedModel
+    from emulator.loaded import LoadedModel, LoadedWord
+    from emulator.placement import DeviceTensor
     from formats.neff import Neff
 
-__all__ = ["Device"]
+__all__ = ["Device", "DeviceState", "Progress"]
 
 Callback = Callable[[int], object]
 _WARNINGS = 100
 # Range of the random factor on every interval and latency of a shaken schedule.
 _JITTER = (0.5, 2.0)
 _NEVER = 1 << 62
+_LOOK = 512  # completions between two looks at this machine's clock
+
+
+class Progress(NamedTuple):
+    """Where a device stands in time; fields as in `Device`, `numbers` counts its events, `loops` are never left."""
+
+    now_ps: int
+    steps: int
+    heap: tuple[tuple[int, int, Callback], ...]
+    ended: bool
+    fault: Fault | None
+    hang: Hang | None
+    checking: bool
+    warnings: tuple[Notice, ...]
+    drawn: int
+    alarm_ps: int
+    numbers: int
+    joint: Joint | None
+    loops: tuple[Loop, ...]
+
+
+class DeviceState(NamedTuple):
+    """The whole state of a device between two completions."""
+
+    progress: Progress
+    cores: tuple[CoreState, ...]
+    dma: DmaState
+    hbm: DeviceMemoryState
 
 
 class Device:
@@ -53,14 +89,42 @@ class Device:
     `timing=False` gives every step one picosecond, `without` leaves out parts of the time model ("ports", "throttle");
     `act` is "table" where activation functions are to be computed by the file's own tables;
     `seed` permutes what is due at one time and jitters latencies;
-    `max_steps` (completions) and `limit_ps` (emulated time) end a run that does not end by itself, `hang_timeout_ps`
-    one in which an engine waits longer than that, whatever the others do. Nothing that a program does raises: `fault`
-    and `hang` say what stopped it.
+    `max_steps` (completions), `limit_ps` (emulated time) and `max_seconds` (this machine's time, while it runs) end a
+    run that does not end by itself, `hang_timeout_ps` one in which an engine waits longer than that, whatever the
+    others do, and `interrupt` any. Nothing that a program does raises: `fault` and `hang` say what stopped it.
     """
 
-    def __init__(self, target: Target | str, cores: int = 1, timing: bool = True, seed: int | None = None, *,
-                 max_steps: int | None = None, limit_ps: int | None = None,
-                 hang_timeout_ps: int | None = None, without: Collection[str] = (), act: str = "exact") -> None:
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(
+            ("act", "hang_timeout_ps", "limit_ps", "max_seconds", "max_steps", "seed", "target", "timing"), "an option"
+        ),
+        **dict.fromkeys(("addresses", "arch", "costs", "propagation_ps"), "a figure of the chip"),
+        **dict.fromkeys(("observers", "watched", "hooks"), "who watches"),
+        "reprice": "a what-if of the caller",
+        **dict.fromkeys(
+            ("_interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
+        ),
+        **dict.fromkeys(("changes", "_pending", "_stepping"), "empty between two completions that were reported"),
+        **dict.fromkeys(("_chance", "jitter"), "put back by how many random words were `drawn`"),
+        "order": "only grows; what counts is which of two numbers is larger",
+        "model": "the program",
+        "program_index": "derived from the program",
+    }
+
+    def __init__(
+        self,
+        target: Target | str,
+        cores: int = 1,
+        timing: bool = True,
+        seed: int | None = None,
+        *,
+        max_steps: int | None = None,
+        limit_ps: int | None = None,
+        hang_timeout_ps: int | None = None,
+        without: Collection[str] = (),
+        act: str = "exact",
+        max_seconds: float | None = None,
+    ) -> None:
         self.target = resolve_target(target)
         self.arch = arch_of(self.target)
         if not 1 <= cores <= self.arch.lnc.whole:
@@ -71,6 +135,13 @@ class Device:
         self.timing, self.seed, self.act = timing, seed, act
         self.max_steps = _NEVER if max_steps is None else max_steps
         self.limit_ps = _NEVER if limit_ps is None else limit_ps
+        self.max_seconds = max_seconds
+        self._spent = self._resumed = 0.0
+        self._interrupted = False
+        self._interrupted_at = -1
+        self._look_at = 0  # at so many completions there may be a reason to end
+        self.joint: Joint | None = None
+        self._loops: tuple[Loop, ...] = ()
         self.hang_timeout_ps = hang_timeout_ps
         # No engine can have waited too long before this time.
         self._alarm_ps = _NEVER if hang_timeout_ps is None else hang_timeout_ps
@@ -79,29 +150,27 @@ class Device:
         self.propagation_ps: int = self.costs.propagation_ps
         self.heap: list[tuple[int, int, Callback]] = []
         self.now_ps = self.steps = 0
-        self.observers: list[Any] = []
-        self.effect_hooks: list[Callable[[Event], object]] = []
-        self.issue_hooks: list[Callable[..., object]] = []
-        self.plan_hooks: list[Callable[..., object]] = []
-        self.replan_hooks: list[Callable[..., object]] = []
+        self.observers: list[Observer] = []
+        self.hooks: Hooks[Sequencer, LoadedWord] = Hooks()
         self.watched = False
         self.checking = True
         self.changes: list[SemaphoreChange] = []
-        self.warnings: list[Notice] = []
+        self.warnings: tuple[Notice, ...] = ()
         self.fault: Fault | None = None
         self.hang: Hang | None = None
         self.model: LoadedModel | None = None
+        self.program_index = ProgramIndex()
         self._stepping = False
         self._ended = False
         self._pending: deque[Event] = deque()
-        self._numbers = count()
+        self._numbers = 0
         sequence = count()
         self.order: Callable[[], int] = sequence.__next__
         self.jitter: Callable[[int], int] | None = None
         # What another cost would change: (engine, loaded word, interval, latency) -> (interval, latency).
         self.reprice: Callable[[Sequencer, Any, int, int], tuple[int, int]] | None = None
         self._chance: random.Random | None = None
-        self.drawn = 0      # 32-bit words that a shaken schedule took from its random numbers
+        self.drawn = 0  # 32-bit words that a shaken schedule took from its random numbers
         if seed is not None:
             self._shake(random.Random(seed), sequence)
         self.hbm = DeviceMemory(self.addresses.hbm)
@@ -123,19 +192,70 @@ class Device:
 
         self.order, self.jitter = order, jitter
 
-    def draw_again(self, drawn: int) -> None:
-        """Put the random numbers of a shaken schedule back to where `drawn` words were taken (time travel)."""
-        self.drawn = drawn
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> DeviceState:
+        """Return the whole state as a value, for `restore`; take it when the event of the last completion is out."""
+        cores = tuple(core.snapshot() for core in self.cores)
+        return DeviceState(self.progress(), cores, self.dma.snapshot(), self.hbm.snapshot())
+
+    def restore(self, state: DeviceState) -> None:
+        """Return to a state that `snapshot` of the same device gave."""
+        self.hbm.restore(state.hbm)
+        for core, held in zip(self.cores, state.cores, strict=True):
+            core.restore(held)
+        self.dma.restore(state.dma)
+        self.dma.bind_again()
+        self.restore_progress(state.progress)
+
+    def progress(self) -> Progress:
+        """Return where the device stands in time."""
+        return Progress(
+            self.now_ps,
+            self.steps,
+            tuple(self.heap),
+            self._ended,
+            self.fault,
+            self.hang,
+            self.checking,
+            self.warnings,
+            self.drawn,
+            self._alarm_ps,
+            self._numbers,
+            self.joint,
+            self._loops,
+        )
+
+    def restore_progress(self, progress: Progress) -> None:
+        """Stand in time where the device stood; what was not reported yet never happened."""
+        (
+            self.now_ps,
+            self.steps,
+            self.heap[:],
+            self._ended,
+            self.fault,
+            self.hang,
+            self.checking,
+            self.warnings,
+            self.drawn,
+            self._alarm_ps,
+            self._numbers,
+            self.joint,
+            self._loops,
+        ) = progress
+        self._look_at, self._spent, self._interrupted, self._interrupted_at = 0, 0.0, False, -1
+        self._resumed = perf_counter()
+        self.changes.clear()
+        self._pending.clear()
         if self._chance is not None:
             self._chance.seed(self.seed)
-            if drawn:
-                self._chance.getrandbits(32 * drawn)
+            if self.drawn:
+                self._chance.getrandbits(32 * self.drawn)
 
     # --- programs and tensors ----------------------------------------------------------------------------------------
 
     def load(self, neff: Neff) -> LoadedModel:
         """Place a NEFF on the device and point the engines at it; errors as in `emulator.loader.load`."""
-        from emulator.loader import load
         self.model = load(neff, self)
         for loaded in self.model.cores:
             self.cores[loaded.index].load(loaded)
@@ -174,6 +294,16 @@ class Device:
         return {info.name: self.tensor(info.name) for info in self._need_model().outputs}
 
     @property
+    def program_name(self) -> str:
+        """Return the name of the program, "" without one."""
+        return "" if self.model is None else self.model.name
+
+    @property
+    def tensors(self) -> Mapping[str, DeviceTensor]:
+        """Return the variables that all cores share, by name."""
+        return {} if self.model is None else self.model.tensors
+
+    @property
     def queues(self) -> list[DmaQueue]:
         """Return the DMA queues of all cores."""
         return self.dma.queues
@@ -200,7 +330,7 @@ class Device:
             while not self._pending and not self._ended:
                 self._advance()
         finally:
-            self._stepping = False
+            self._rest()
         return self._pending.popleft() if self._pending else None
 
     def ahead(self) -> tuple[int, Sequencer | DmaQueue] | None:
@@ -222,7 +352,7 @@ class Device:
             if not self.heap and not self._pending and not self._ended:
                 self._settle()
         finally:
-            self._stepping = False
+            self._rest()
         return None
 
     def take_pending(self) -> Event | None:
@@ -246,12 +376,25 @@ class Device:
             return self.outcome
         self._arm(stepping=False)
         heap, last = self.heap, _NEVER if until is None else until
-        while not self._ended:
-            if heap and heap[0][0] > last:
-                self.now_ps = max(self.now_ps, last)
-                return "until"
-            self._advance()
+        try:
+            while not self._ended:
+                if heap and heap[0][0] > last:
+                    self.now_ps = max(self.now_ps, last)
+                    return "until"
+                self._advance()
+        finally:
+            self._rest()
         return self.outcome
+
+    def interrupt(self) -> None:
+        """End the run between two completions, the next time it moves on; for signal handlers and other threads."""
+        self._interrupted = True
+        self._look_at = 0
+
+    def livelocked(self, loops: tuple[Loop, ...]) -> None:
+        """End the run behind the completion under way: engines loop for ever."""
+        self._loops = loops
+        self._look_at = 0
 
     @property
     def outcome(self) -> str:
@@ -264,10 +407,15 @@ class Device:
         """Note who watches: events are made only for a caller that steps, or for observers."""
         self._stepping = stepping
         self.watched = stepping or bool(self.observers)
-        self.effect_hooks = [o.on_effect for o in self.observers if hasattr(o, "on_effect")]
-        self.issue_hooks = [o.on_issue for o in self.observers if hasattr(o, "on_issue")]
-        self.plan_hooks = [o.on_plan for o in self.observers if hasattr(o, "on_plan")]
-        self.replan_hooks = [o.on_replan for o in self.observers if hasattr(o, "on_replan")]
+        self.hooks = Hooks(self.observers)
+        if self.max_seconds is not None:
+            self._resumed = perf_counter()
+
+    def _rest(self) -> None:
+        """Note that the device stands, and how much of this machine's time it has taken."""
+        self._stepping = False
+        if self.max_seconds is not None:
+            self._spent += perf_counter() - self._resumed
 
     def _advance(self) -> None:
         """Carry out what is due next; at the end of everything, tell a finish from a hang."""
@@ -276,10 +424,12 @@ class Device:
             self._settle()
             return
         time_ps, number, callback = heappop(heap)
-        if time_ps > self.limit_ps or self.steps >= self.max_steps:
-            heappush(heap, (time_ps, self.order(), callback))
-            self._end_hung("time limit" if time_ps > self.limit_ps else "step limit")
-            return
+        if time_ps > self.limit_ps or self.steps >= self._look_at:
+            reason = self._reason_to_end(time_ps)
+            if reason is not None:
+                heappush(heap, (time_ps, number, callback))
+                self._end_hung(reason)
+                return
         if time_ps > self._alarm_ps:
             heappush(heap, (time_ps, number, callback))
             if self._waited_too_long(time_ps):
@@ -291,17 +441,41 @@ class Device:
         except FaultError as error:
             self.raise_fault(error.fault)
 
+    def _reason_to_end(self, time_ps: int) -> Reason | None:
+        """Return why the run ends before a time, None where it goes on; note when to ask again."""
+        if self._loops:
+            return Reason.LIVELOCK
+        if self._interrupted:
+            # Right behind a completion, so that a run with a limit of as many comes to the same end.
+            if self._interrupted_at < 0:
+                self._interrupted_at = self.steps
+            return None if self.steps == self._interrupted_at else Reason.INTERRUPTED
+        if time_ps > self.limit_ps:
+            return Reason.TIME_LIMIT
+        if self.steps >= self.max_steps:
+            return Reason.INSTRUCTION_LIMIT
+        if self.max_seconds is None:
+            self._look_at = self.max_steps
+            return None
+        self._look_at = min(self.max_steps, self.steps + _LOOK)
+        spent = self._spent + perf_counter() - self._resumed
+        return Reason.HOST_TIME_LIMIT if spent >= self.max_seconds else None
+
     def _waited_too_long(self, time_ps: int) -> bool:
         """End the run where an engine has waited for the hang timeout before a time; else note when to look again."""
         timeout = self.hang_timeout_ps
         if timeout is None:
             return False
-        since = [engine.waiting_on.since_ps for core in self.cores for engine in core.engines.values()
-                 if engine.state == "waiting" and engine.waiting_on is not None]
+        since = [
+            engine.waiting_on.since_ps
+            for core in self.cores
+            for engine in core.engines.values()
+            if engine.state == "waiting" and engine.waiting_on is not None
+        ]
         first = min(since, default=time_ps) + timeout
         if first < time_ps:
             self.now_ps = max(self.now_ps, first)
-            self._end_hung("hang timeout")
+            self._end_hung(Reason.HANG_TIMEOUT)
             return True
         self._alarm_ps = first
         return False
@@ -310,21 +484,33 @@ class Device:
         if all(engine.done for core in self.cores for engine in core.engines.values()):
             self._ended = True
         else:
-            self._end_hung("deadlock")
+            self._end_hung(Reason.DEADLOCK)
 
-    def _end_hung(self, reason: str) -> None:
-        self.hang = explain(self, reason)
+    def _end_hung(self, reason: Reason) -> None:
+        self.hang = explain(self, reason, self._loops)
         self._ended = True
         if self.watched:
             first = self.hang.waits[0] if self.hang.waits else None
-            self.emit(Event(self.next_number(), self.now_ps, self.now_ps, first.core if first else 0,
-                            first.engine if first else "", first.pc if first else 0, self.hang, "hang"))
+            self.emit(
+                Event(
+                    self.next_number(),
+                    self.now_ps,
+                    self.now_ps,
+                    first.core if first else 0,
+                    first.engine if first else "",
+                    first.pc if first else 0,
+                    self.hang,
+                    "hang",
+                )
+            )
 
     # --- what cores and DMA report -----------------------------------------------------------------------------------
 
     def next_number(self) -> int:
         """Return the number of the next event."""
-        return next(self._numbers)
+        number = self._numbers
+        self._numbers = number + 1
+        return number
 
     def emit(self, event: Event) -> None:
         """Hand an event to the caller that steps and to the observers."""
@@ -333,24 +519,24 @@ class Device:
         for observer in self.observers:
             observer.on_event(event)
 
-    def add_semaphore(self, core: int, index: int, amount: int, now_ps: int, cause: object = None) -> None:
-        """Raise a semaphore of a core; `cause` is what signals, for who debugs the emulator."""
-        self.cores[core].semaphores.add(index, amount, now_ps)
-
-    def take_changes(self) -> tuple[SemaphoreChange, ...]:
-        """Return the semaphore changes since the last event and forget them; empty while nobody watches."""
-        made = tuple(self.changes)
-        self.changes.clear()
-        return made
-
     def raise_fault(self, fault: Fault) -> None:
         """Record a fault and stop; the first one counts."""
         if self._ended:
             return
         self.fault, self._ended = fault if fault.time_ps >= 0 else replace(fault, time_ps=self.now_ps), True
         if self.watched:
-            self.emit(Event(self.next_number(), self.now_ps, self.now_ps, fault.core, fault.engine, fault.pc,
-                            self.fault, "fault"))
+            self.emit(
+                Event(
+                    self.next_number(),
+                    self.now_ps,
+                    self.now_ps,
+                    fault.core,
+                    fault.engine,
+                    fault.pc,
+                    self.fault,
+                    "fault",
+                )
+            )
 
     def fail(self, error: NeuronError, place: Place) -> None:
         """Record what a word could not do as a fault of that word."""
@@ -363,8 +549,9 @@ class Device:
     def notice(self, kind: str, message: str, place: Place, operand: str = "") -> None:
         """Keep a warning; only the first hundred are kept."""
         if len(self.warnings) < _WARNINGS:
-            self.warnings.append(Notice(kind, message, place.core, place.engine, place.pc, place.instruction_text,
-                                        operand, self.now_ps))
+            self.warnings += (
+                Notice(kind, message, place.core, place.engine, place.pc, place.instruction_text, operand, self.now_ps),
+            )
         if len(self.warnings) >= _WARNINGS:
             self.checking = False
 

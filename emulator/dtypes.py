@@ -17,16 +17,33 @@ from emulator.scratch import scratch
 from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
 
-__all__ = ["Array", "Step", "bind_load", "bind_store", "chain", "element_type", "from_float32", "is_plain_float32",
-           "numpy_dtype", "round_tf32", "to_float32"]
+__all__ = [
+    "Array",
+    "Step",
+    "bind_load",
+    "bind_store",
+    "chain",
+    "element_type",
+    "from_float32",
+    "is_plain_float32",
+    "numpy_dtype",
+    "round_tf32",
+    "to_float32",
+]
 
 Array = npt.NDArray[Any]
 Step = Callable[[], object]
 
 _PACKED = frozenset((Dtype.FLOAT8E4FN_X4, Dtype.FLOAT8E5_X4, Dtype.FLOAT4E2_X4))
 _FP32_SIZED = frozenset((Dtype.FLOAT32, Dtype.FLOAT32R))
-_LIMITS = {Dtype.INT8: (-128, 127), Dtype.UINT8: (0, 255), Dtype.INT16: (-32768, 32767), Dtype.UINT16: (0, 65535),
-           Dtype.INT32: (-(1 << 31), (1 << 31) - 1), Dtype.UINT32: (0, (1 << 32) - 1)}
+_LIMITS = {
+    Dtype.INT8: (-128, 127),
+    Dtype.UINT8: (0, 255),
+    Dtype.INT16: (-32768, 32767),
+    Dtype.UINT16: (0, 65535),
+    Dtype.INT32: (-(1 << 31), (1 << 31) - 1),
+    Dtype.UINT32: (0, (1 << 32) - 1),
+}
 
 
 def element_type(code: int) -> Dtype:
@@ -47,7 +64,7 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
 
 
 def is_plain_float32(code: int) -> bool:
-    """Tell whether elements are fp32 bits as they stand, so that a view needs no conversion either way."""
+    """Return whether elements are fp32 bits as they stand, so that a view needs no conversion either way."""
     return code in _FP32_SIZED
 
 
@@ -71,11 +88,13 @@ def chain(*steps: Step | None) -> Step:
         def both() -> None:
             first()
             second()
+
         return both
 
     def run() -> None:
         for step in present:
             step()
+
     return run
 
 
@@ -101,11 +120,11 @@ def _half_loader(view: Array, target: Array) -> Step:
     """Return a widening of fp16 by shifts and one exact multiplication, a third of the time of NumPy's own."""
     bits, words, signed = view.view(np.uint16), target.view(np.uint32), target.view(np.int32)
     doubled = scratch(view.shape, np.uint16)
-    rebias = np.float32(2.0 ** 112)
+    rebias = np.float32(2.0**112)
 
     def widen() -> None:
         np.left_shift(bits, 1, doubled)
-        if doubled.size and doubled.max() >= 0xF800:      # infinities and NaNs have no place in the shifted scale
+        if doubled.size and doubled.max() >= 0xF800:  # infinities and NaNs have no place in the shifted scale
             np.copyto(target, view)
             return
         np.copyto(words, bits)
@@ -113,6 +132,7 @@ def _half_loader(view: Array, target: Array) -> Step:
         np.right_shift(signed, 3, signed)
         np.bitwise_and(words, 0x8FFFFFFF, words)
         np.multiply(target, rebias, target)
+
     return widen
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from formats.errors import NeuronError
 
-if TYPE_CHECKING:
-    from emulator.faults import Fault
-
-__all__ = ["EmulatorError", "FaultError", "InputError", "LoadError"]
+__all__ = ["EmulatorError", "InputError", "LoadError"]
 
 
 class EmulatorError(NeuronError):
@@ -22,11 +17,3 @@ class LoadError(EmulatorError, ValueError):
 
 class InputError(EmulatorError, ValueError):
     """Say why an argument of a run is not what the program expects."""
-
-
-class FaultError(EmulatorError):
-    """Carry a fault from where it is found to the device, which records it and stops; never reaches the user."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)

@@ -5,34 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Event", "Notice", "Region", "SemaphoreChange"]
+from formats.regions import Region
 
-
-class Region(NamedTuple):
-    """Bytes that something reads or writes.
-
-    On chip (`space` "SBUF" or "PSUM"): partitions `first` to first + partitions - 1 of `core`, in each the byte range
-    `byte` to byte + nbytes - 1; `pattern` holds ((step, count), ..., element size), steps in bytes and outermost first,
-    where the bytes in the range are not all touched, else None. In "HBM" `byte` is the device address and `first` and
-    `partitions` are 0 and 1.
-    """
-
-    space: str
-    core: int
-    first: int
-    partitions: int
-    byte: int
-    nbytes: int
-    pattern: tuple[tuple[tuple[int, int], ...], int] | None = None
-
-    @property
-    def text(self) -> str:
-        """Return the region as views print it."""
-        if self.space == "HBM":
-            return f"HBM[{self.byte:#x}:{self.byte + self.nbytes:#x}]"
-        rows = f"{self.first}:{self.first + self.partitions}"
-        columns = f"{self.byte:#x}:{self.byte + self.nbytes:#x}"
-        return f"nc{self.core} {self.space}[{rows}, {columns}]" + (" strided" if self.pattern else "")
+__all__ = ["Event", "Notice", "SemaphoreChange"]
 
 
 class SemaphoreChange(NamedTuple):
@@ -78,12 +53,34 @@ class Event:
     wait, at issue. Regions are computed when asked for.
     """
 
-    __slots__ = ("_reads", "_writes", "core", "engine", "instruction", "issued_ps", "kind", "number", "pc",
-                 "semaphores", "time_ps")
+    __slots__ = (
+        "_reads",
+        "_writes",
+        "core",
+        "engine",
+        "instruction",
+        "issued_ps",
+        "kind",
+        "number",
+        "pc",
+        "semaphores",
+        "time_ps",
+    )
 
-    def __init__(self, number: int, time_ps: int, issued_ps: int, core: int, engine: str, pc: int, instruction: Any,
-                 kind: str, semaphores: tuple[SemaphoreChange, ...] = (), reads: Callable[[], Regions] = _none,
-                 writes: Callable[[], Regions] = _none) -> None:
+    def __init__(
+        self,
+        number: int,
+        time_ps: int,
+        issued_ps: int,
+        core: int,
+        engine: str,
+        pc: int,
+        instruction: Any,
+        kind: str,
+        semaphores: tuple[SemaphoreChange, ...] = (),
+        reads: Callable[[], Regions] = _none,
+        writes: Callable[[], Regions] = _none,
+    ) -> None:
         self.number, self.time_ps, self.issued_ps = number, time_ps, issued_ps
         self.core, self.engine, self.pc = core, engine, pc
         self.instruction, self.kind, self.semaphores = instruction, kind, semaphores

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from emulator.errors import FaultError
+from emulator.errors import EmulatorError
 from formats.nrt.status import NrtStatus
 
 __all__ = ["FAULT_STATUS", "Fault", "FaultError", "Place", "fault_error", "source_line"]
 
 # Status that the runtime returns for each kind. Only out-of-bound accesses, numerical errors and time-outs have a
-# public mapping; the rest is the general "completed with error" or "bad input". Source: formats.md 10, design.md 5.
+# public mapping; the rest is the general "completed with error" or "bad input". Source: formats.md 10.
 FAULT_STATUS: dict[str, NrtStatus] = {
-    "oob":         NrtStatus.NRT_EXEC_OOB,
-    "partitions":  NrtStatus.NRT_EXEC_OOB,
-    "bank":        NrtStatus.NRT_EXEC_OOB,
-    "alignment":   NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
-    "access":      NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
-    "operand":     NrtStatus.NRT_EXEC_BAD_INPUT,
-    "semaphore":   NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
-    "branch":      NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
-    "numerical":   NrtStatus.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
-    "timeout":     NrtStatus.NRT_TIMEOUT,
+    "oob": NrtStatus.NRT_EXEC_OOB,
+    "partitions": NrtStatus.NRT_EXEC_OOB,
+    "bank": NrtStatus.NRT_EXEC_OOB,
+    "alignment": NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
+    "access": NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
+    "operand": NrtStatus.NRT_EXEC_BAD_INPUT,
+    "semaphore": NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
+    "branch": NrtStatus.NRT_EXEC_COMPLETED_WITH_ERR,
+    "numerical": NrtStatus.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
+    "timeout": NrtStatus.NRT_TIMEOUT,
     "unsupported": NrtStatus.NRT_FAILURE,
 }
 
@@ -71,10 +71,14 @@ class Fault:
     def at(self, place: Place, time_ps: int) -> Fault:
         """Return the fault with place and time filled in where it has none."""
         return replace(
-            self, core=self.core if self.core >= 0 else place.core, engine=self.engine or place.engine,
-            pc=self.pc if self.pc >= 0 else place.pc, instruction_text=self.instruction_text or place.instruction_text,
+            self,
+            core=self.core if self.core >= 0 else place.core,
+            engine=self.engine or place.engine,
+            pc=self.pc if self.pc >= 0 else place.pc,
+            instruction_text=self.instruction_text or place.instruction_text,
             source=self.source if self.source is not None else place.source,
-            time_ps=self.time_ps if self.time_ps >= 0 else time_ps)
+            time_ps=self.time_ps if self.time_ps >= 0 else time_ps,
+        )
 
     @property
     def where(self) -> str:
@@ -94,6 +98,14 @@ class Fault:
         return "\n".join(lines)
 
 
+class FaultError(EmulatorError):
+    """Carry a fault from where it is found to the device, which records it and stops; never reaches the user."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.message)
+
+
 def source_line(source: object | None) -> str:
     """Return "file:line" of a source location, "" where it has none."""
     file, line = getattr(source, "file", None), getattr(source, "line", None)
@@ -102,10 +114,19 @@ def source_line(source: object | None) -> str:
     return f"{file}:{line}" if line is not None else str(file)
 
 
-def fault_error(kind: str, message: str, *, operand: str | None = None, space: str | None = None,
-                address: Sequence[int] | None = None, expected: str | None = None,
-                got: str | None = None, tensor: str | None = None) -> FaultError:
+def fault_error(
+    kind: str,
+    message: str,
+    *,
+    operand: str | None = None,
+    space: str | None = None,
+    address: Sequence[int] | None = None,
+    expected: str | None = None,
+    got: str | None = None,
+    tensor: str | None = None,
+) -> FaultError:
     """Return the exception that carries a new fault; `address` is (first, one past the last)."""
     span = None if address is None else (int(address[0]), int(address[1]))
-    return FaultError(Fault(kind, message, operand=operand, space=space, address=span, expected=expected, got=got,
-                            tensor=tensor))
+    return FaultError(
+        Fault(kind, message, operand=operand, space=space, address=span, expected=expected, got=got, tensor=tensor)
+    )

@@ -39,9 +39,7 @@ def fresh_pattern(dtype: str) -> bytes:
     return INTEGER.to_bytes(code.size, "little") if code.is_int else bytes([FRESH])
 
 
-def fill_fresh(
-    subgraph: Subgraph, tensors: Mapping[str, DeviceTensor], memory: ChipMemory, hbm: DeviceMemory
-) -> None:
+def fill_fresh(subgraph: Subgraph, tensors: Mapping[str, DeviceTensor], memory: ChipMemory, hbm: DeviceMemory) -> None:
     """Fill the integers of one core that are to be fresh.
 
     FormatError where the list in the file is malformed, or names what the file or the core does not have.

@@ -6,24 +6,40 @@ and which generator gives which element are ours.
 
 from __future__ import annotations
 
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Generators", "digest", "existing", "generators_of"]
+__all__ = ["GeneratorBank", "Generators", "GeneratorsState", "generators_of"]
 
 _LANES = 128
-_WORDS = 6                      # x, y, z, w, v of Marsaglia's xorwow, and the Weyl counter d
+_WORDS = 6  # x, y, z, w, v of Marsaglia's xorwow, and the Weyl counter d
 _PER_LANE = {"DVE": 4, "Pool": 1}
 _WEYL = np.uint32(362437)
 
 Words = npt.NDArray[np.uint32]
 
 
+class HasGenerators(Protocol):
+    """A core, as far as this module knows it."""
+
+    @property
+    def generators(self) -> GeneratorBank:
+        """Return its generators."""
+        ...
+
+
+class Drawn(NamedTuple):
+    """The state of one engine's generators."""
+
+    state: bytes
+
+
 class Generators:
     """The generators of one engine: `state` is (lanes, generators, words), `words` the words of a lane."""
+
+    NOT_STATE: ClassVar = {"words": "a figure of the chip"}
 
     def __init__(self, per_lane: int) -> None:
         self.state: Words = np.zeros((_LANES, per_lane, _WORDS), np.uint32)
@@ -37,6 +53,14 @@ class Generators:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         self.state[...] = ((mixed >> np.uint64(32)) | np.uint64(1)).astype(np.uint32).reshape(self.state.shape)
+
+    def snapshot(self) -> Drawn:
+        """Return the state as a value, for `restore`."""
+        return Drawn(self.state.tobytes())
+
+    def restore(self, state: Drawn) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.state[...] = np.frombuffer(state.state, np.uint32).reshape(self.state.shape)
 
     def draw(self, lanes: slice, count: int) -> Words:
         """Return `count` numbers for each lane; element i comes from generator i modulo their number."""
@@ -56,26 +80,61 @@ class Generators:
         return result.transpose(1, 0, 2).reshape(state.shape[0], -1)[:, :count]
 
 
-_GENERATORS: WeakKeyDictionary[Any, dict[str, Generators]] = WeakKeyDictionary()
+class GeneratorsState(NamedTuple):
+    """The states of a core's generators in use, by engine."""
+
+    engines: tuple[tuple[str, Drawn], ...]
 
 
-def generators_of(core: Any, engine: str) -> Generators:
+class GeneratorBank:
+    """The generators of one core by engine, made when a word first uses them."""
+
+    NOT_STATE: ClassVar[dict[str, str]] = {}
+
+    def __init__(self) -> None:
+        self._engines: dict[str, Generators] = {}
+
+    def of(self, engine: str) -> Generators:
+        """Return the generators of an engine."""
+        found = self._engines.get(engine)
+        if found is None:
+            found = self._engines[engine] = Generators(_PER_LANE[engine])
+        return found
+
+    def snapshot(self) -> GeneratorsState:
+        """Return the states of all generators in use, for `restore`."""
+        return GeneratorsState(tuple((engine, one.snapshot()) for engine, one in self._engines.items()))
+
+    def restore(self, state: GeneratorsState) -> None:
+        """Return to states that `snapshot` gave; those that a word has used since begin anew."""
+        held = dict(state.engines)
+        for engine in self._engines:
+            self.restore_of(engine, held.get(engine))
+
+    def state_of(self, engine: str) -> Drawn | None:
+        """Return the state of an engine's generators, None where no word has used them."""
+        found = self._engines.get(engine)
+        return None if found is None else found.snapshot()
+
+    def restore_of(self, engine: str, state: Drawn | None) -> None:
+        """Return an engine's generators to a state; they stay the same objects, since words are bound to them."""
+        found = self._engines.get(engine)
+        if found is None:
+            return
+        if state is None:
+            found.seed(0)
+        else:
+            found.restore(state)
+
+    def digest(self, into: Any) -> None:
+        """Feed the states to a hash; those as they were at the beginning count for nothing."""
+        for engine, one in sorted(self._engines.items()):
+            state = one.state.tobytes()
+            if state != Generators(_PER_LANE[engine]).state.tobytes():
+                into.update(engine.encode())
+                into.update(state)
+
+
+def generators_of(core: HasGenerators, engine: str) -> Generators:
     """Return the generators of a core's engine."""
-    engines = _GENERATORS.setdefault(core, {})
-    if engine not in engines:
-        engines[engine] = Generators(_PER_LANE[engine])
-    return engines[engine]
-
-
-def existing(core: Any, engine: str) -> Generators | None:
-    """Return the generators of a core's engine, None where no word has used them."""
-    return _GENERATORS.get(core, {}).get(engine)
-
-
-def digest(core: Any, into: Any) -> None:
-    """Feed the states of a core's generators to a hash; those as they were at the beginning count for nothing."""
-    for engine, one in sorted(_GENERATORS.get(core, {}).items()):
-        state = one.state.tobytes()
-        if state != Generators(_PER_LANE[engine]).state.tobytes():
-            into.update(engine.encode())
-            into.update(state)
+    return core.generators.of(engine)

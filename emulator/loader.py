@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import Protocol
 
 from emulator.addresses import AddressMap, address_map
+from emulator.context import DeviceContext
 from emulator.dma.blocks import block_parts
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.indirect import translate_indirect
 from emulator.dma.rings import share_out
-from emulator.dma.system import DmaQueue
+from emulator.dma.system import DmaQueue, DmaSystem
 from emulator.dma.transfer import Part, Transfer
 from emulator.errors import LoadError
 from emulator.fresh import fill_fresh
-from emulator.placement import DeviceTensor, Placement, place
+from emulator.loaded import LoadedCore, LoadedModel, LoadedWord
+from emulator.placement import Placement, place
 from emulator.semaphores import COUNT as SEMAPHORES
+from formats.errors import FormatError, UnsupportedError
 from formats.isa import (
     DmaDirect2d,
     DmaIndirect,
@@ -28,74 +30,27 @@ from formats.isa import (
     SendReceive,
     Write,
 )
-from formats.neff import ENGINES, DmaBlock, Neff, SourceLocation, Subgraph, TensorInfo
+from formats.isa.understood import is_understood, unknown_bytes
+from formats.neff import ENGINES, DmaBlock, Neff, Subgraph
 from formats.neff import Queue as QueueSet
 from formats.neff.activation import ActivationFunction, ActivationSet
+from formats.neff.understood import unknown_in_file, unknown_in_subgraph
 
-if TYPE_CHECKING:
-    from emulator.device import Device
-
-__all__ = ["DeviceTensor", "LoadedCore", "LoadedModel", "LoadedWord", "load"]
-
-TransferFactory = Callable[[], Transfer]
+__all__ = ["load"]
 
 
-class LoadedWord(NamedTuple):
-    """One word as the engine executes it.
+class LoadingDevice(DeviceContext, Protocol):
+    """A device, as a program is placed on it: its queues are made here."""
 
-    `pc` is the instruction's index in the NEFF's stream, `slot` its first 64-byte slot there; `transfer` makes the DMA
-    transfer that the word starts when it completes, None for words that start none. `queue` is where it goes, `raises`
-    what it raises at its end: (core, semaphore, amount).
-    """
-
-    word: Instruction
-    pc: int
-    slot: int
-    transfer: TransferFactory | None = None
-    queue: str = ""
-    raises: tuple[tuple[int, int, int], ...] = ()
+    @property
+    def dma(self) -> DmaSystem: ...
 
 
-@dataclass(frozen=True)
-class LoadedCore:
-    """What one physical core runs: words per engine, names of activation functions by id, variables.
-
-    `tables` has the functions that are to be computed by the file's tables, by id; none unless the device asks for it.
-    """
-
-    index: int
-    subgraph: Subgraph
-    words: dict[str, list[LoadedWord]]
-    activation: dict[int, str]
-    extended: bool
-    placement: Placement
-    queues: dict[str, DmaQueue]
-    tables: Mapping[int, tuple[ActivationFunction, ActivationSet]] = field(default_factory=dict)
-
-    def source_of(self, engine: str, pc: int) -> SourceLocation | None:
-        """Return the source line of the instruction at a compiler pc, or None where nothing is known."""
-        offsets = self.subgraph.streams[engine].offsets
-        if not 0 <= pc < len(offsets):
-            return None
-        return self.subgraph.source_of(engine, offsets[pc] // 64)
-
-
-class LoadedModel(NamedTuple):
-    """A NEFF on a device; `tensors` holds inputs, outputs and other variables that all cores share, by name."""
-
-    name: str
-    neff: Neff
-    cores: list[LoadedCore]
-    tensors: dict[str, DeviceTensor]
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-
-
-def load(neff: Neff, device: Device) -> LoadedModel:
+def load(neff: Neff, device: LoadingDevice) -> LoadedModel:
     """Place a NEFF on a device: allocate and fill memory, resolve addresses, build queues and prebuilt descriptors.
 
     Raises LoadError naming whatever the file refers to and does not have, UnsupportedError for DMA operations that are
-    not modelled, FormatError where a member is malformed.
+    not modelled and for whatever in the file is not understood, FormatError where a member is malformed.
     """
     target, subgraphs = neff.target, neff.subgraphs
     if target.generation != device.target.generation:
@@ -104,6 +59,7 @@ def load(neff: Neff, device: Device) -> LoadedModel:
         raise LoadError("file has no subgraph")
     if len(subgraphs) > len(device.cores):
         raise LoadError(f"file needs {len(subgraphs)} cores, the device has {len(device.cores)}")
+    _refuse_unknown(neff)
     placements, shared = place(neff, device.hbm)
     addresses = address_map(target.generation)
     for subgraph, placement in zip(subgraphs, placements, strict=True):
@@ -118,17 +74,23 @@ def load(neff: Neff, device: Device) -> LoadedModel:
     return LoadedModel(neff.header.name or neff.path or "", neff, cores, shared, neff.inputs, neff.outputs)
 
 
+def _refuse_unknown(neff: Neff) -> None:
+    """Raise UnsupportedError for the first key or value that is not understood; words are looked at as they load."""
+    for part in chain(unknown_in_file(neff), *map(unknown_in_subgraph, neff.subgraphs)):
+        raise UnsupportedError(f"{part}; what is not understood is not executed")
+
+
 class _CoreLoader:
     """Translates the streams of one subgraph."""
 
     def __init__(
-        self, subgraph: Subgraph, placement: Placement, device: Device, addresses: AddressMap, cores: int
+        self, subgraph: Subgraph, placement: Placement, device: LoadingDevice, addresses: AddressMap, cores: int
     ) -> None:
         self.subgraph, self.placement, self.device, self.addresses = subgraph, placement, device, addresses
         self.core, self.cores = subgraph.index, cores
         self.direct = DirectContext(placement, addresses, subgraph.index)
         self.extended = subgraph.dialect == "extended"
-        self._bells: dict[tuple[int, int], bytes] = {}  # by ring and descriptors
+        self._bells: dict[tuple[int, int], Write] = {}  # by ring and descriptors
         self.queues: dict[str, DmaQueue] = {
             queue.name: self._queue(queue) for queue in sorted(subgraph.queues.values(), key=lambda q: q.name)
         }
@@ -159,6 +121,11 @@ class _CoreLoader:
         words = []
         for pc, (word, offset) in enumerate(zip(stream, stream.offsets, strict=True)):
             kind = type(word)
+            if not is_understood(word):
+                raise UnsupportedError(
+                    f"{self.subgraph.name}/{engine} pc {pc}: {word.name} {unknown_bytes(word)[0]}; what is not "
+                    "understood is not executed"
+                )
             if kind is OpcodeCC:
                 continue
             if kind in _TRANSLATED:
@@ -263,6 +230,8 @@ class _CoreLoader:
                 f"{where}: DMA block {word.block_id} of {word.queue!r} sets event {block.event}; only semaphores "
                 "are modelled"
             )
+        if not block.descriptors:
+            raise FormatError(f"{where}: DMA block {word.block_id} of {word.queue!r} has no descriptors")
         self._check_semaphores(block, where)
         parts = block_parts(block, self.subgraph, self.placement, self.core)
         remote = (1 - self.core, block.remote_semaphores[0], queue.num_queues) if block.remote_semaphores else None
@@ -319,10 +288,10 @@ class _CoreLoader:
         if write is None:
             count = last - first + 1
             tails = [self.addresses.doorbell(self.core, 0, queue.ring, side) for side in ("s2m", "m2s")]
-            write = Write(size0=4, size1=4, address0=tails[0], address1=tails[1], data0=count, data1=count).raw
+            write = Write(size0=4, size1=4, address0=tails[0], address1=tails[1], data0=count, data1=count)
             self._bells[queue.ring, last - first] = write
         # The header keeps flags, waits and updates of the compiler's word.
-        return Write.from_raw(write[:2] + word.raw[2:12] + write[12:])
+        return write.headed_like(word)
 
 
 _TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, DmaIndirect, SendReceive))

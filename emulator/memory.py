@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right, insort
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -13,8 +14,20 @@ import numpy.typing as npt
 from emulator.buffers import blank, give, take
 from emulator.errors import LoadError
 from emulator.faults import fault_error
+from formats.regions import Region
 
-__all__ = ["FRESH", "Allocation", "ChipMemory", "DeviceMemory", "Extent", "new_hash"]
+__all__ = [
+    "FRESH",
+    "Allocation",
+    "AllocationState",
+    "Blocks",
+    "ChipMemory",
+    "ChipState",
+    "DeviceMemory",
+    "DeviceMemoryState",
+    "Extent",
+    "new_hash",
+]
 
 Bytes = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.bool_]
@@ -22,6 +35,8 @@ Plane = npt.NDArray[np.bool_]
 FRESH = 0xFF
 # Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
 _EXTENT_LIMIT = 1 << 16
+_BLOCK = 512  # bytes of a partition that a snapshot keeps or leaves out together
+
 
 def _fresh(nbytes: int) -> Bytes:
     data = take(nbytes)
@@ -38,7 +53,48 @@ def _blank(nbytes: int) -> Plane:
     return blank(nbytes).view(np.bool_)
 
 
-ExtentKey = tuple[str, int, int, int, int, Any]
+class Blocks(NamedTuple):
+    """The columns of a memory, by block, that hold something: their numbers, and what they hold."""
+
+    numbers: npt.NDArray[np.intp]
+    data: npt.NDArray[np.uint8]
+
+
+class ChipState(NamedTuple):
+    """SBUF and PSUM of a core as far as something was written; planes are packed, eight bytes to a bit pattern."""
+
+    sbuf: Blocks
+    sbuf_written: Blocks
+    psum: Blocks
+    psum_written: Blocks
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that the state takes."""
+        return sum(part.data.nbytes for part in self)
+
+
+class AllocationState(NamedTuple):
+    """The bytes of an allocation, None where nothing looked at them, and which were written, None for all."""
+
+    data: Bytes | None
+    written: Plane | None
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that the state takes."""
+        return sum(part.nbytes for part in self if part is not None)
+
+
+class DeviceMemoryState(NamedTuple):
+    """Allocations of HBM by address."""
+
+    allocations: tuple[tuple[int, AllocationState], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that the state takes."""
+        return sum(held.size for _, held in self.allocations)
 
 
 class Extent:
@@ -69,15 +125,21 @@ class Extent:
 class ChipMemory:
     """SBUF and PSUM of one core: (128, bytes) arrays, partition-major, beside boolean planes of the same shape."""
 
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("core", "partitions", "psum_bank"), "a figure of the chip"),
+        **dict.fromkeys(("_extents", "_dropped"), "a cache, which `restore` makes forget"),
+        "set_apart": "the program",
+    }
+
     def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
         self.core, self.partitions, self.psum_bank = core, partitions, psum_bank
         self.sbuf: Bytes = _fresh(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
         self.psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self.sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
         self.psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
-        self._extents: dict[ExtentKey, Extent] = {}
-        self._dropped: WeakSet[Extent] = WeakSet()      # words may still hold them
-        self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []    # fresh bytes that are not FRESH
+        self._extents: dict[Region, Extent] = {}
+        self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
+        self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
 
     def array(self, space: str) -> Bytes:
         """Return the bytes of "SBUF" or "PSUM"."""
@@ -86,54 +148,78 @@ class ChipMemory:
     def set_fresh(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: bytes) -> None:
         """Fill a region that nothing has written with elements of a pattern."""
         self.set_apart.append((space, first, partitions, byte, nbytes, pattern))
-        _repeat(self.array(space)[first:first + partitions, byte:byte + nbytes], pattern)
+        _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def make_fresh(self) -> None:
         """Bring all bytes back to what they were before anything was written; the planes stay."""
         self.sbuf.fill(FRESH)
         self.psum.fill(FRESH)
         for space, first, partitions, byte, nbytes, pattern in self.set_apart:
-            _repeat(self.array(space)[first:first + partitions, byte:byte + nbytes], pattern)
+            _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM"."""
         return self.sbuf_written if space == "SBUF" else self.psum_written
 
-    def extent(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: Any = None) -> Extent:
-        """Return the written plane under a region; `pattern` as in `Region`. The region must be in bounds."""
-        key = (space, first, partitions, byte, nbytes, pattern)
-        found = self._extents.get(key)
+    def written_bytes(self, space: str) -> int:
+        """Return how many bytes of "SBUF" or "PSUM" were written."""
+        return int(np.count_nonzero(self.written(space)))
+
+    def extent(self, region: Region) -> Extent:
+        """Return the written plane under a region, which must be in bounds."""
+        found = self._extents.get(region)
         if found is None:
-            plane = self.written(space)
-            if pattern is None:
-                view = plane[first:first + partitions, byte:byte + nbytes]
-            else:
-                dims, run = pattern
-                width = plane.shape[1]
-                view = np.ndarray((partitions, *(count for _, count in dims), run), np.bool_, plane,
-                                  first * width + byte, (width, *(step for step, _ in dims), 1))
+            plane = self.written(region.space)
+            offset, shape, strides = region.walk(plane.shape[1])
+            view: Plane = np.ndarray(shape, np.bool_, plane, offset, strides)
             if len(self._extents) >= _EXTENT_LIMIT:
                 self._dropped.update(self._extents.values())
                 self._extents.clear()
-            found = self._extents[key] = Extent(view)
+            found = self._extents[region] = Extent(view)
         return found
 
     def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
         """Note that bytes byte0 to byte1 - 1 of partitions p0 to p1 - 1 are written."""
-        self.extent(space, p0, p1 - p0, byte0, byte1 - byte0).mark()
+        self.extent(Region(space, self.core, p0, p1 - p0, byte0, byte1 - byte0)).mark()
 
     def check_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> int:
         """Return how many of these bytes were never written."""
-        return self.extent(space, p0, p1 - p0, byte0, byte1 - byte0).missing()
+        return self.extent(Region(space, self.core, p0, p1 - p0, byte0, byte1 - byte0)).missing()
 
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
         for extent in (*self._extents.values(), *self._dropped):
             extent.full = not extent.plane.size
 
-    def known_written(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: Any) -> bool:
-        """Tell whether a region is known to be written whole, without looking at the plane."""
-        found = self._extents.get((space, first, partitions, byte, nbytes, pattern))
+    def snapshot(self) -> ChipState:
+        """Return a copy of what was written, for `restore`."""
+        return ChipState(*self._blocks("SBUF"), *self._blocks("PSUM"))
+
+    def fresh_state(self) -> ChipState:
+        """Return the state before anything was written, without a look at the memory."""
+        nothing = Blocks(np.zeros(0, np.intp), np.zeros((self.partitions, 0, _BLOCK), np.uint8))
+        planes = Blocks(nothing.numbers, np.zeros((self.partitions, 0, _BLOCK // 8), np.uint8))
+        return ChipState(nothing, planes, nothing, planes)
+
+    def _blocks(self, space: str) -> tuple[Blocks, Blocks]:
+        data, plane = _cut(self.array(space)), _cut(self.written(space))
+        columns = np.bitwise_or.reduce(self.written(space).view(np.uint8), axis=0)
+        numbers = np.flatnonzero(columns.reshape(-1, _BLOCK).any(axis=1))
+        return Blocks(numbers, data[:, numbers]), Blocks(numbers, np.packbits(plane[:, numbers], axis=2))
+
+    def restore(self, state: ChipState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.make_fresh()
+        for space, held, planes in (("SBUF", state.sbuf, state.sbuf_written), ("PSUM", state.psum, state.psum_written)):
+            self.written(space).fill(False)
+            data, plane = _cut(self.array(space)), _cut(self.written(space))
+            data[:, held.numbers] = held.data
+            plane[:, planes.numbers] = np.unpackbits(planes.data, axis=2).view(np.bool_)
+        self.forget()
+
+    def known_written(self, region: Region) -> bool:
+        """Return whether a region is known to be written whole, without looking at the plane."""
+        found = self._extents.get(region)
         return found is not None and found.full
 
     def release(self) -> None:
@@ -148,6 +234,11 @@ class ChipMemory:
             into.update(part)
 
 
+def _cut(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of a memory by partition and block."""
+    return array.reshape(array.shape[0], -1, _BLOCK)
+
+
 class Allocation:
     """A named range of HBM; its bytes exist from the first access on.
 
@@ -155,10 +246,14 @@ class Allocation:
     """
 
     __slots__ = ("_data", "_written", "address", "name", "nbytes", "set_apart", "whole")
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("address", "name", "nbytes", "set_apart"), "the program"),
+        "whole": "in the state as `written` None",
+    }
 
     def __init__(self, address: int, nbytes: int, name: str) -> None:
         self.address, self.nbytes, self.name = address, nbytes, name
-        self.set_apart: list[tuple[int, int, bytes]] = []   # fresh bytes that are not FRESH
+        self.set_apart: list[tuple[int, int, bytes]] = []  # fresh bytes that are not FRESH
         self._data: Bytes | None = None
         self._written: Plane | None = None
         self.whole = False
@@ -179,7 +274,7 @@ class Allocation:
         """Return bytes as they are before anything is written, for this allocation or for whoever looks."""
         data = _fresh(self.nbytes)
         for offset, nbytes, pattern in self.set_apart:
-            _repeat(data[offset:offset + nbytes], pattern)
+            _repeat(data[offset : offset + nbytes], pattern)
         return data
 
     @property
@@ -190,6 +285,37 @@ class Allocation:
             if self.whole:
                 self._written.fill(True)
         return self._written
+
+    @property
+    def written_bytes(self) -> int:
+        """Return how many bytes were written."""
+        if not self.touched:
+            return 0
+        return self.nbytes if self.whole else int(np.count_nonzero(self.written))
+
+    def snapshot(self) -> AllocationState:
+        """Return a copy of the contents, for `restore`."""
+        if not self.touched:
+            return AllocationState(None, None)
+        return AllocationState(self.data.copy(), None if self.whole else self.written.copy())
+
+    def restore(self, state: AllocationState) -> None:
+        """Return to contents that `snapshot` gave; who holds a view of the plane has to ask for it again."""
+        if state.data is None:
+            self.untouch()
+            return
+        np.copyto(self.data, state.data)
+        self.whole, self._written = state.written is None, None
+        if state.written is not None:
+            np.copyto(self.written, state.written)
+
+    def untouch(self) -> None:
+        """Be as before anything looked at the bytes."""
+        self._data, self._written, self.whole = None, None, False
+
+    def doubt(self) -> None:
+        """Keep a plane again, of bytes that nothing wrote: not all of them are known to be written any more."""
+        self.whole, self._written = False, None
 
     def release(self) -> None:
         """Give the bytes back."""
@@ -203,11 +329,11 @@ class Allocation:
             self._data = take(self.nbytes)
             np.copyto(self._data, data)
         else:
-            self.data[offset:offset + data.size] = data
+            self.data[offset : offset + data.size] = data
         if data.size == self.nbytes:
             self.whole, self._written = True, None
         elif not self.whole:
-            self.written[offset:offset + data.size] = True
+            self.written[offset : offset + data.size] = True
 
 
 class DeviceMemory:
@@ -215,6 +341,8 @@ class DeviceMemory:
 
     `ranges` are the (base, size) pairs of the stacks; allocations go to `stack`, then to the others in order.
     """
+
+    NOT_STATE: ClassVar = dict.fromkeys(("_next", "_starts", "ranges"), "set before the run: programs do not allocate")
 
     def __init__(self, ranges: tuple[tuple[int, int], ...], stack: int = 0, reserve: int = 1 << 20) -> None:
         self.ranges = (*ranges[stack:], *ranges[:stack])
@@ -245,23 +373,31 @@ class DeviceMemory:
     def _need(self, address: int, nbytes: int) -> Allocation:
         found = self.find(address)
         if found is None or address + nbytes > found.address + found.nbytes:
-            near = (f"{found.name} ends at {found.address + found.nbytes:#x}" if found
-                    else "no allocation holds the address")
-            raise fault_error("oob", f"HBM access out of bounds: {address:#x}, {nbytes} bytes", space="HBM",
-                              address=(address, address + nbytes), expected=near)
+            near = (
+                f"{found.name} ends at {found.address + found.nbytes:#x}"
+                if found
+                else "no allocation holds the address"
+            )
+            raise fault_error(
+                "oob",
+                f"HBM access out of bounds: {address:#x}, {nbytes} bytes",
+                space="HBM",
+                address=(address, address + nbytes),
+                expected=near,
+            )
         return found
 
     def view(self, address: int, nbytes: int) -> Bytes:
         """Return the bytes at a device address; FaultError of kind "oob" outside of any one allocation."""
         found = self._need(address, nbytes)
         start = address - found.address
-        return found.data[start:start + nbytes]
+        return found.data[start : start + nbytes]
 
     def views(self, address: int, nbytes: int) -> tuple[Bytes, Plane | None]:
         """Return the bytes at a device address and which of them were written; None for all of them, for good."""
         found = self._need(address, nbytes)
         start = address - found.address
-        return found.data[start:start + nbytes], None if found.whole else found.written[start:start + nbytes]
+        return found.data[start : start + nbytes], None if found.whole else found.written[start : start + nbytes]
 
     def write(self, address: int, data: bytes | Bytes) -> None:
         """Store bytes and note them written."""
@@ -287,6 +423,16 @@ class DeviceMemory:
         """Return how many bytes were never written."""
         plane = self.views(address, nbytes)[1]
         return 0 if plane is None else int(nbytes - np.count_nonzero(plane))
+
+    def snapshot(self, chosen: Iterable[Allocation] | None = None) -> DeviceMemoryState:
+        """Return copies of some allocations, or of all, for `restore`."""
+        allocations = self.allocations.values() if chosen is None else chosen
+        return DeviceMemoryState(tuple((allocation.address, allocation.snapshot()) for allocation in allocations))
+
+    def restore(self, state: DeviceMemoryState) -> None:
+        """Return to the contents that `snapshot` gave; allocations that it was not asked for stay as they are."""
+        for address, held in state.allocations:
+            self.allocations[address].restore(held)
 
     def release(self) -> None:
         """Give the memories back; nothing may look at them, or at views of them, after that."""

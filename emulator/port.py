@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from emulator.generators import HasGenerators
+
+if TYPE_CHECKING:
+    from emulator.engines.pe_state import PeState  # its package imports the executors, which import this module
 
 __all__ = ["ActivationCall", "Array", "Port"]
 
@@ -31,13 +36,13 @@ class Port(Protocol):
         ...
 
     @property
-    def core(self) -> Any:
-        """Return the core; `core.index` is its number."""
+    def core(self) -> HasGenerators:
+        """Return the core, as the owner of what outlives a word: scratch memory, random number generators."""
         ...
 
     @property
     def extended(self) -> bool:
-        """Tell whether the program declares extension words."""
+        """Return whether the program declares extension words."""
         ...
 
     @property
@@ -51,7 +56,7 @@ class Port(Protocol):
         ...
 
     @property
-    def pe(self) -> Any:
+    def pe(self) -> PeState:
         """Return the state of the Tensor engine."""
         ...
 
@@ -74,12 +79,12 @@ class Port(Protocol):
         """Return the activation function that the file's table binds to an id; UnsupportedError for an unknown one."""
         ...
 
-    def activation_named(self, name: str) -> ActivationCall:
-        """Return an activation function by name, whatever the file's table holds."""
-        ...
-
     def branch(self, byte_offset: int) -> None:
         """Continue at a byte offset from the running word."""
+        ...
+
+    def set_semaphore(self, index: int, value: int) -> None:
+        """Set a semaphore of the core."""
         ...
 
     def write_device(self, address: int, size: int, value: int) -> None:

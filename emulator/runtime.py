@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,18 +16,21 @@ from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
+from emulator.settings import Settings
 from formats.dtypes import Dtype
 from formats.neff import Neff, TensorInfo, open_neff
 from formats.nrt.status import NrtStatus
+from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:
+    from emulator.diagnosis.graph import Hang
     from emulator.faults import Fault
-    from emulator.hang import Hang
 
-__all__ = ["Result", "Stats", "check_inputs", "run"]
+__all__ = ["Guard", "Result", "Stats", "check_inputs", "execute", "new_device", "run"]
 
 Array = npt.NDArray[Any]
 Progress = Callable[["Device"], None]
+Guard = Callable[["Device"], AbstractContextManager[object]]
 _REPORT_SECONDS = 0.3
 
 
@@ -69,7 +73,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Tell whether the execution finished."""
+        """Return whether the execution finished."""
         return self.fault is None and self.hang is None
 
 
@@ -78,40 +82,58 @@ def run(
     inputs: Mapping[str, Any] | None = None,
     *,
     seed: int | None = None,
-    checks: Sequence[str] = (),
+    checks: str | Sequence[str] = (),
     timing: bool = True,
     lnc: int | None = None,
     progress: Progress | None = None,
     observers: Sequence[Any] = (),
     max_steps: int | None = None,
     limit_ps: int | None = None,
+    max_seconds: float | None = None,
     hang_timeout_ps: int | None = None,
     act: str = "exact",
+    target: Target | str | None = None,
 ) -> Result:
-    """Load a NEFF, execute it once with the given inputs and return what came out.
+    """Load a NEFF, execute it once with the given inputs and return what came out; see `execute` and `Settings`.
 
-    `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
-    types. `act` is "exact" (library functions) or "table" (the file's own, where it has them). `seed` shakes the
-    schedule, `timing=False` gives every step the same time, `lnc` asserts the number of cores.
-    `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"). `progress` is called with the
-    device a few times a second; `observers` see every event (`on_event`), are told of the loaded device (`attach`) and
-    of the end (`finish`) where they want to know, and what they keep in `findings` is returned; `max_steps` and
-    `limit_ps` end what does not end by itself, `hang_timeout_ps` what has an engine waiting longer than that. Faults
-    and hangs are values of the result; raises InputError for wrong inputs and unknown checks, LoadError,
-    UnsupportedError or FormatError where the file cannot be loaded.
+    `lnc` asserts the number of cores that the file was built for.
     """
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     cores = len(opened.subgraphs)
     if lnc is not None and lnc != cores:
         raise InputError(f"file is for {cores} core(s), not for {lnc}")
+    settings = Settings(target, seed, timing, act, hang_timeout_ps, max_steps, limit_ps, max_seconds)
+    return execute(opened, inputs or {}, settings, checks=checks, progress=progress, observers=observers)
+
+
+def execute(
+    neff: Neff | str | os.PathLike[str] | bytes,
+    inputs: Mapping[str, Any],
+    settings: Settings,
+    *,
+    checks: str | Sequence[str] = (),
+    progress: Progress | None = None,
+    observers: Sequence[Any] = (),
+    guard: Guard = nullcontext,
+) -> Result:
+    """Load a NEFF, execute it once with the given inputs and return what came out.
+
+    `neff` is an open file, a path or its bytes; `inputs` maps tensor names to arrays of the file's shapes and element
+    types. `checks` are names as in `emulator.checks.tools_of` ("race", "memcheck", "all"), or a single one. `progress`
+    is called with the device a few times a second; `observers` see every event (`on_event`), are told of the loaded
+    device (`attach`) and of the end (`finish`) where they want to know, and what they keep in `findings` is returned.
+    `guard(device)` is entered around the run itself.
+    Faults and hangs are values of the result; raises InputError for wrong inputs and unknown checks, LoadError,
+    UnsupportedError or FormatError where the file cannot be loaded.
+    """
+    opened = neff if isinstance(neff, Neff) else open_neff(neff)
     watching = list(observers)
     if checks:
-        from emulator.checks import make_checks
+        from emulator.checks.registry import make_checks  # deferred: start-up
 
         watching = [*make_checks(checks), *watching]
-    arrays = check_inputs(opened, inputs or {})
-    device = Device(opened.target, cores, timing, seed, max_steps=max_steps, limit_ps=limit_ps,
-                    hang_timeout_ps=hang_timeout_ps, act=act)
+    arrays = check_inputs(opened, inputs)
+    device = new_device(opened, settings)
     device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
     device.load(opened)
     device.set_inputs(arrays)
@@ -122,10 +144,11 @@ def run(
     if stream is not None:
         device.observers.append(stream)
     started = perf_counter()
-    if progress is None:
-        device.run()
-    else:
-        _run_with(device, progress)
+    with guard(device):
+        if progress is None:
+            device.run()
+        else:
+            _run_with(device, progress)
     seconds = perf_counter() - started
     for observer in watching:
         if hasattr(observer, "finish"):
@@ -136,6 +159,26 @@ def run(
         # Nobody else has seen the device: its memories serve the next run.
         device.release()
     return result
+
+
+def new_device(neff: Neff, settings: Settings) -> Device:
+    """Return an empty device of the kind that a NEFF asks for; InputError for a target of another generation."""
+    target = neff.target if settings.target is None else resolve_target(settings.target)
+    if target.generation != neff.target.generation:
+        raise InputError(f"the file is for {neff.target.name}, not {target.name}")
+    if str(settings.target).lower() != target.name:
+        target = neff.target  # a generation or an architecture code names no chip: the file's own stays
+    return Device(
+        target,
+        len(neff.subgraphs),
+        settings.timing,
+        settings.seed,
+        max_steps=settings.max_steps,
+        limit_ps=settings.limit_ps,
+        hang_timeout_ps=settings.hang_timeout_ps,
+        act=settings.act,
+        max_seconds=settings.max_seconds,
+    )
 
 
 def check_inputs(neff: Neff, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -196,5 +239,6 @@ def _result(device: Device, seconds: float, findings: tuple[Any, ...], prints: t
         seconds=seconds,
         words=words,
     )
-    return Result(outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats,
-                  prints)
+    return Result(
+        outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats, prints
+    )

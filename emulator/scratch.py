@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 __all__ = ["Arena", "arena_of", "scratch", "taking_from"]
 
-_LINE = 64              # bytes of a cache line
-_SMALLEST = 1 << 12     # bytes of a new buffer, at least
+_LINE = 64  # bytes of a cache line
+_SMALLEST = 1 << 12  # bytes of a new buffer, at least
 # Buffers that begin at the same offset of a page disturb each other in the first-level cache: each starts lines later.
 _STAGGER = 5 * _LINE
 _STAGGERED = 11
@@ -56,7 +56,7 @@ def _buffer(nbytes: int, number: int) -> npt.NDArray[np.uint8]:
     shift = number % _STAGGERED * _STAGGER
     whole = np.empty(nbytes + shift + _LINE, np.uint8)
     start = -whole.ctypes.data % _LINE + shift
-    return whole[start:start + nbytes]
+    return whole[start : start + nbytes]
 
 
 _ARENAS: WeakKeyDictionary[Any, Arena] = WeakKeyDictionary()

@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import ClassVar, NamedTuple, Protocol
 
 from emulator.events import SemaphoreChange
 from emulator.faults import fault_error
+from formats.isa import WaitMode
 
-if TYPE_CHECKING:
-    from emulator.core import Core
-
-__all__ = ["COUNT", "Events", "Semaphores", "signed"]
+__all__ = ["COUNT", "Counters", "CountersState", "Events", "Semaphores", "holds", "signed"]
 
 COUNT = 256
 _LOW, _HIGH = -(1 << 31), (1 << 31) - 1
 
+_EQ, _GT, _GE = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE)
+
 Waiter = Callable[[int], None]
+
+
+class Watched(Protocol):
+    """The device, which notes changes while somebody watches."""
+
+    @property
+    def watched(self) -> bool: ...
+    @property
+    def changes(self) -> list[SemaphoreChange]: ...
+
+
+class Owner(Protocol):
+    """The core that has the counters."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def device(self) -> Watched: ...
+
+
+def holds(mode: int, have: int, need: int) -> bool:
+    """Return whether a wait of a mode is satisfied; `need` is ignored for events."""
+    if mode == _GE:
+        return have >= need
+    if mode == _EQ:
+        return have == need
+    return have > need if mode == _GT else have != 0
 
 
 def signed(value: int) -> int:
@@ -24,12 +51,20 @@ def signed(value: int) -> int:
     return value - (1 << 32) if value > _HIGH else value
 
 
-class Semaphores:
-    """256 counters; index them to read, `add` and `set` to change."""
+class CountersState(NamedTuple):
+    """The state of the semaphores or events of a core; who waits for them is in the state of the engines."""
+
+    values: tuple[int, ...]
+    changed: tuple[int, ...]
+
+
+class Counters:
+    """256 numbers of one core, when they last changed, and who waits for them; index them to read."""
 
     __slots__ = ("changed", "core", "values", "waiters")
+    NOT_STATE: ClassVar = {"core": "wiring", "waiters": "in the states of the engines that wait"}
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Owner) -> None:
         self.core = core
         self.values = [0] * COUNT
         self.changed = [-(1 << 62)] * COUNT
@@ -41,6 +76,20 @@ class Semaphores:
     def __len__(self) -> int:
         return COUNT
 
+    def snapshot(self) -> CountersState:
+        """Return the state as a value, for `restore`."""
+        return CountersState(tuple(self.values), tuple(self.changed))
+
+    def restore(self, state: CountersState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.values[:], self.changed[:] = state
+
+
+class Semaphores(Counters):
+    """256 counters; `add` and `set` change them."""
+
+    __slots__ = ()
+
     def add(self, index: int, amount: int, now: int) -> None:
         """Raise or lower a semaphore and tell who waits for it; FaultError beyond 32 bits."""
         self.set(index, self.values[index] + amount, now)
@@ -48,8 +97,9 @@ class Semaphores:
     def set(self, index: int, value: int, now: int) -> None:
         """Give a semaphore a value and tell who waits for it; FaultError beyond 32 bits."""
         if not _LOW <= value <= _HIGH:
-            raise fault_error("semaphore", f"S[{index}] leaves the range of 32 bits", expected=f"{_LOW} to {_HIGH}",
-                              got=str(value))
+            raise fault_error(
+                "semaphore", f"S[{index}] leaves the range of 32 bits", expected=f"{_LOW} to {_HIGH}", got=str(value)
+            )
         device = self.core.device
         if device.watched:
             device.changes.append(SemaphoreChange(index, self.values[index], value, self.core.index))
@@ -60,22 +110,10 @@ class Semaphores:
                 waiter(now)
 
 
-class Events:
+class Events(Counters):
     """256 flags; a wait consumes one. Setting one that is set already is worth a notice."""
 
-    __slots__ = ("changed", "core", "values", "waiters")
-
-    def __init__(self, core: Core) -> None:
-        self.core = core
-        self.values = [0] * COUNT
-        self.changed = [-(1 << 62)] * COUNT
-        self.waiters: list[list[Waiter]] = [[] for _ in range(COUNT)]
-
-    def __getitem__(self, index: int) -> int:
-        return self.values[index]
-
-    def __len__(self) -> int:
-        return COUNT
+    __slots__ = ()
 
     def set(self, index: int, value: int, now: int) -> bool:
         """Set or clear an event, tell who waits for it, and return whether it had that value already."""

@@ -6,44 +6,37 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from emulator.action import Action, make_action
 from emulator.cost import Cost
-from emulator.errors import FaultError
 from emulator.events import Event, SemaphoreChange
-from emulator.faults import Place, fault_error
-from emulator.semaphores import Events, Semaphores, signed
+from emulator.faults import FaultError, Place, fault_error
+from emulator.livelock import Reach, Turn, turned
+from emulator.semaphores import Events, Semaphores, holds
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
-from formats.isa.instruction import WORD
+from formats.isa.instruction import WORD, header_sync
+from formats.isa.signals import BARRIER, SECOND_SLOT
 from formats.isa.sync import wait_text
 
 if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.loader import LoadedWord
+    from emulator.context import CoreContext
+    from emulator.loaded import LoadedWord
 
-__all__ = ["Sequencer", "WaitingOn", "holds"]
+__all__ = ["KEPT", "Flow", "Sequencer", "SequencerState", "Values", "WaitingOn"]
 
 IDLE, WAITING, RUNNING, DONE = "idle", "waiting", "running", "done"
+# What is kept here of an engine that views show in these states (emulator.diagnosis.states).
+KEPT = {"wait": WAITING, "run": RUNNING, "stopped": RUNNING, "fault": RUNNING}
 
-_EVENT_SEMAPHORE, _EXTENSION = isa.EventSemaphore.OPCODE, isa.EXTENSION_OPCODE
 _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
 _INC = int(UpdateMode.SEM_INC)
-_ACTIONS = 2048         # bound words kept per engine; loops and repeated operands find theirs again
-_ACCUMULATORS = 128     # one per partition
-
-
-def holds(mode: int, have: int, need: int) -> bool:
-    """Tell whether a wait of this mode is satisfied; `need` is ignored for events."""
-    if mode == _GE:
-        return have >= need
-    if mode == _EQ:
-        return have == need
-    return have > need if mode == _GT else have != 0
+_ACTIONS = 2048  # bound words kept per engine; loops and repeated operands find theirs again
+_ACCUMULATORS = 128  # one per partition
 
 
 class WaitingOn(NamedTuple):
@@ -71,13 +64,51 @@ class Flight(NamedTuple):
     consumed: tuple[SemaphoreChange, ...]
 
 
+class Flow(NamedTuple):
+    """Where an engine stands in its stream; `waiters` are those that wait where it does, in the order they came."""
+
+    position: int
+    completed: int
+    in_flight: tuple[Flight, ...]
+    state: str
+    waiting_on: WaitingOn | None
+    free_ps: int
+    last_done: int
+    busy_ps: int
+    draining: bool
+    barrier_raised: bool
+    waiters: tuple[Callable[[int], None], ...] | None
+    turn: Turn | None
+
+
+class Values(NamedTuple):
+    """What an engine's words have computed besides memory."""
+
+    registers: tuple[int, ...]
+    accumulators: bytes
+
+
+class SequencerState(NamedTuple):
+    """The state of one engine."""
+
+    flow: Flow
+    values: Values
+
+
 class Sequencer:
     """One engine's stream and where it stands; every public attribute is for looking, the device moves it.
 
     `words` are loaded words, `position` the index in it of the next to issue; `registers` are 256 unsigned integers.
     """
 
-    def __init__(self, core: Core, name: str) -> None:
+    NOT_STATE: ClassVar = {
+        "core": "wiring", "device": "wiring", "name": "wiring",
+        "words": "the program", "count": "the program", "slots": "derived from the words",
+        "costs": "a cache", "_actions": "a cache", "reaches": "a cache",
+        "_completing": "set only while a word completes",
+    }  # fmt: skip
+
+    def __init__(self, core: CoreContext, name: str) -> None:
         self.core, self.device = core, core.device
         self.name: str = name
         self.words: Sequence[LoadedWord] = ()
@@ -95,6 +126,8 @@ class Sequencer:
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
+        self.turn: Turn | None = None  # its latest jump back
+        self.reaches: dict[tuple[int, int], Reach] = {}
 
     def load(self, words: Sequence[LoadedWord]) -> None:
         """Take over a stream and ask for its first word at time 0."""
@@ -107,6 +140,11 @@ class Sequencer:
     def stream(self) -> Sequence[LoadedWord]:
         """Return the loaded words."""
         return self.words
+
+    @property
+    def stream_length(self) -> int:
+        """Return the number of loaded words."""
+        return self.count
 
     @property
     def current(self) -> isa.Instruction | None:
@@ -131,7 +169,7 @@ class Sequencer:
 
     @property
     def done(self) -> bool:
-        """Tell whether every word has completed."""
+        """Return whether every word has completed."""
         return self.state == DONE
 
     # --- issue -------------------------------------------------------------------------------------------------------
@@ -144,21 +182,22 @@ class Sequencer:
         device = self.device
         consumed: tuple[SemaphoreChange, ...] = ()
         try:
-            if raw[4] and not self._ready(raw[4], raw[5], raw[8:12], now):
+            mode, index, _, _, need = header_sync(raw)
+            if mode and not self._ready(mode, index, need, now):
                 return
-            opcode = raw[0]
-            if opcode == _EVENT_SEMAPHORE and raw[32] and not self._ready(raw[32], raw[33], raw[36:40], now):
-                return
-            action = self._actions.get(raw[:1] + raw[12:])
+            action = self._actions.get(loaded.word.body)
             if action is None:
                 action = self._bind(loaded)
+            for each in action.waits:
+                if not self._ready(each.mode, each.index, each.value, now):
+                    return
             if action.drain and self.in_flight:
                 self._draining, self.state = True, RUNNING
                 return
             if action.barrier and not self._meet(loaded.word, now):
                 return
-            if raw[4] == _EVENT or (opcode == _EVENT_SEMAPHORE and raw[32] == _EVENT) or action.barrier:
-                consumed = self._consume(loaded.word, action, now)
+            if mode == _EVENT or action.waits or action.barrier:
+                consumed = self._consume(loaded.word, now)
         except (FaultError, FormatError, UnsupportedError) as error:
             device.fail(error, self.place(loaded))
             return
@@ -183,27 +222,34 @@ class Sequencer:
         heappush(device.heap, (done, device.order(), self.complete))
         if position < self.count and not action.serial:
             heappush(device.heap, (now + interval, device.order(), self.issue))
-        if device.issue_hooks:
-            for hook in device.issue_hooks:
+        if device.hooks.issue:
+            for hook in device.hooks.issue:
                 hook(self, loaded, now)
 
     def _bind(self, loaded: LoadedWord) -> Action:
-        action = make_action(self, loaded.word, loaded.transfer is not None)
+        word = loaded.word
+        action = make_action(self, word, loaded.transfer is not None)
+        # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
+        action.waits = tuple(each for each in word.waits if each.by == SECOND_SLOT)
+        action.signals = tuple(each for each in word.signals if each.by == SECOND_SLOT)
         if len(self._actions) >= _ACTIONS:
             self._actions.clear()
-        raw = loaded.word.raw
-        self._actions[raw[:1] + raw[12:]] = action
+        self._actions[word.body] = action
         return action
 
-    def _ready(self, mode: int, index: int, value: bytes, now: int) -> bool:
-        """Tell whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
-        need = signed(int.from_bytes(value, "little"))
+    def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
+        """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
         where: Semaphores | Events = self.core.semaphores
         if mode == _EVENT:
             where = self.core.events
         elif mode not in (_GE, _EQ, _GT):
-            raise fault_error("operand", f"unsupported wait mode {mode}", operand="wait_mode",
-                              expected="0, 1, 4, 5 or 7", got=str(mode))
+            raise fault_error(
+                "operand",
+                f"unsupported wait mode {mode}",
+                operand="wait_mode",
+                expected="0, 1, 4, 5 or 7",
+                got=str(mode),
+            )
         have = where.values[index]
         if not holds(mode, have, need):
             self._block("event" if mode == _EVENT else "semaphore", where, index, mode, need, now)
@@ -238,26 +284,26 @@ class Sequencer:
             self._waiters = None
             heappush(self.device.heap, (now + self.device.propagation_ps, self.device.order(), self.issue))
 
-    def _meet(self, word: Any, now: int) -> bool:
-        """Raise the other core's semaphore once, then tell whether the other core has raised ours."""
-        index = word.semaphore
+    def _meet(self, word: isa.Instruction, now: int) -> bool:
+        """Raise the other core's semaphore once, then return whether the other core has raised ours."""
         if not self._barrier_raised:
             self._barrier_raised = True
-            self.device.cores[1 - self.core.index].semaphores.add(index, 1, now)
-        return self._ready(_GE, index, b"\1\0\0\0", now)
+            peer = self.device.cores[1 - self.core.index].semaphores
+            for each in word.signals:
+                if each.by == BARRIER:
+                    peer.add(each.index, 1, now)
+        return all(self._ready(each.mode, each.index, each.value, now) for each in word.waits if each.by == BARRIER)
 
-    def _consume(self, word: Any, action: Action, now: int) -> tuple[SemaphoreChange, ...]:
+    def _consume(self, word: isa.Instruction, now: int) -> tuple[SemaphoreChange, ...]:
         """Clear the events, or take back the raise, that the word waited for; return the changes if watched."""
         changes = self.device.changes
         start = len(changes)
-        raw = word.raw
-        if action.barrier:
-            self._barrier_raised = False
-            self.core.semaphores.add(word.semaphore, -1, now)
-        if raw[4] == _EVENT:
-            self.core.events.set(raw[5], 0, now)
-        if raw[0] == _EVENT_SEMAPHORE and raw[32] == _EVENT:
-            self.core.events.set(raw[33], 0, now)
+        for each in word.waits:
+            if each.by == BARRIER:
+                self._barrier_raised = False
+                self.core.semaphores.add(each.index, -each.value, now)
+            elif each.kind == "event":
+                self.core.events.set(each.index, 0, now)
         made = tuple(changes[start:])
         del changes[start:]
         return made
@@ -278,7 +324,7 @@ class Sequencer:
                     device.warn_unwritten(self.place(loaded), name, missing, extent.plane.size)
             if device.watched:
                 event = self._event(loaded, action, issued, now)
-                for hook in device.effect_hooks:
+                for hook in device.hooks.effect:
                     hook(event)
             if action.effect is not None:
                 action.effect()
@@ -287,13 +333,13 @@ class Sequencer:
                     extent.mark()
             if loaded.transfer is not None:
                 device.dma.trigger(loaded.transfer(), now)
-            mode = raw[6]
+            _, _, mode, index, _ = header_sync(raw)
             if mode == _INC:
-                self.core.semaphores.add(raw[7], 1, now)
+                self.core.semaphores.add(index, 1, now)
             elif mode:
-                self._update(mode, raw[7], None, now)
-            if raw[0] == _EVENT_SEMAPHORE and raw[34]:
-                self._update(raw[34], raw[35], raw[40:44], now)
+                self._update(mode, index, None, now)
+            for each in action.signals:
+                self._update(each.mode, each.index, each.value, now)
         except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
             device.fail(error, self.place(loaded))
@@ -314,7 +360,7 @@ class Sequencer:
             self._draining = False
             heappush(self.device.heap, (now, self.device.order(), self.issue))
 
-    def _update(self, mode: int, index: int, value: bytes | None, now: int) -> None:
+    def _update(self, mode: int, index: int, value: int | None, now: int) -> None:
         """Signal what a word signals at completion. The header has no room for a value."""
         semaphores = self.core.semaphores
         if mode == _INC:
@@ -325,19 +371,37 @@ class Sequencer:
             if self.core.events.set(index, 1, now) and self._completing is not None:
                 self.device.notice("double set", f"E[{index}] was set already", self.place(self._completing))
         elif mode == UpdateMode.SEM_ADD_IMM and value is not None:
-            semaphores.add(index, signed(int.from_bytes(value, "little")), now)
+            semaphores.add(index, value, now)
         elif mode == UpdateMode.SEM_WRITE_IMM and value is not None:
-            semaphores.set(index, signed(int.from_bytes(value, "little")), now)
+            semaphores.set(index, value, now)
         else:
-            where = " in a header, which has no value for it" if value is None and mode in (
-                UpdateMode.SEM_ADD_IMM, UpdateMode.SEM_WRITE_IMM) else ""
-            raise fault_error("operand", f"unsupported update mode {mode:#x}{where}", operand="update_mode",
-                              expected="0, 0x11, 0x13, 0x14; in a second slot also 0x15, 0x19", got=f"{mode:#x}")
+            where = (
+                " in a header, which has no value for it"
+                if value is None and mode in (UpdateMode.SEM_ADD_IMM, UpdateMode.SEM_WRITE_IMM)
+                else ""
+            )
+            raise fault_error(
+                "operand",
+                f"unsupported update mode {mode:#x}{where}",
+                operand="update_mode",
+                expected="0, 0x11, 0x13, 0x14; in a second slot also 0x15, 0x19",
+                got=f"{mode:#x}",
+            )
 
     def _event(self, loaded: LoadedWord, action: Action, issued: int, now: int) -> Event:
-        return Event(self.device.next_number(), now, issued, self.core.index, self.name, loaded.pc, loaded.word,
-                     "barrier" if action.barrier else "instruction", (), lambda: action.read_regions,
-                     lambda: action.write_regions)
+        return Event(
+            self.device.next_number(),
+            now,
+            issued,
+            self.core.index,
+            self.name,
+            loaded.pc,
+            loaded.word,
+            "barrier" if action.barrier else "instruction",
+            (),
+            lambda: action.read_regions,
+            lambda: action.write_regions,
+        )
 
     def branch(self, byte_offset: int) -> None:
         """Continue at a byte offset from the word that is completing; FaultError where no word begins there."""
@@ -354,10 +418,69 @@ class Sequencer:
         # A word that the loader dropped (cc) leaves a gap before the next one; the end of the stream is a target too.
         inside_gap = target >= after and (index < self.count or target == after)
         if odd or target < 0 or not (starts or inside_gap):
-            raise fault_error("branch", f"branch by {byte_offset} bytes does not meet a word of the stream",
-                              operand="target", expected=f"a word boundary in {self.count} words",
-                              got=f"byte {loaded.slot * WORD + byte_offset:#x}")
-        self.position = index
+            raise fault_error(
+                "branch",
+                f"branch by {byte_offset} bytes does not meet a word of the stream",
+                operand="target",
+                expected=f"a word boundary in {self.count} words",
+                got=f"byte {loaded.slot * WORD + byte_offset:#x}",
+            )
+        back = index < self.position
+        at, self.position = self.position - 1, index
+        if back and (loops := turned(self.device, self, at, index, self.device.now_ps)):
+            self.device.livelocked(loops)
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> SequencerState:
+        """Return the state as a value, for `restore`."""
+        return SequencerState(self.flow(), self.values())
+
+    def restore(self, state: SequencerState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.restore_flow(state.flow)
+        self.restore_values(state.values)
+
+    def flow(self) -> Flow:
+        """Return where the engine stands: what may change with any completion on the device."""
+        waiters = None if self._waiters is None else tuple(self._waiters)
+        return Flow(
+            self.position,
+            self.completed,
+            tuple(self.in_flight),
+            self.state,
+            self.waiting_on,
+            self.free_ps,
+            self.last_done,
+            self.busy_ps,
+            self._draining,
+            self._barrier_raised,
+            waiters,
+            self.turn,
+        )
+
+    def restore_flow(self, flow: Flow) -> None:
+        """Stand where the engine stood; whoever else waited there has to be restored as well."""
+        if self._waiters is not None and self._wake in self._waiters:
+            self._waiters.remove(self._wake)
+        (self.position, self.completed, flying, self.state, self.waiting_on, self.free_ps, self.last_done,
+         self.busy_ps, self._draining, self._barrier_raised, waiters, self.turn) = flow  # fmt: skip
+        self.in_flight.clear()
+        self.in_flight.extend(flying)
+        self._waiters = None
+        if waiters is not None and self.waiting_on is not None:
+            where = self.core.events if self.waiting_on.kind == "event" else self.core.semaphores
+            self._waiters = where.waiters[self.waiting_on.number]
+            self._waiters[:] = waiters
+
+    def values(self) -> Values:
+        """Return what only the engine's own words change."""
+        return Values(tuple(self.registers), self.accumulators.tobytes())
+
+    def restore_values(self, values: Values) -> None:
+        """Return to values; list and array stay the same objects, since words are bound to them."""
+        self.registers[:] = values.registers
+        self.accumulators[:] = np.frombuffer(values.accumulators, np.float32)
 
     def place(self, loaded: LoadedWord) -> Place:
         """Return where a word stands, with its text and source line."""

@@ -13,8 +13,7 @@ from emulator.semaphores import signed
 from formats.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.device import Device
+    from emulator.context import CoreContext, DeviceContext
 
 __all__ = ["read_device", "write_device"]
 
@@ -24,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.bool_]
 
 
-def write_device(device: Device, address: int, size: int, value: int) -> None:
+def write_device(device: DeviceContext, address: int, size: int, value: int) -> None:
     """Write `size` bytes, little-endian, to a device address at the present time.
 
     Raises FaultError where nothing stands there or it cannot be written so, UnsupportedError for registers whose
@@ -46,15 +45,19 @@ def write_device(device: Device, address: int, size: int, value: int) -> None:
         elif action == "set":
             core.semaphores.set(index, number, device.now_ps)
         elif action == "read":
-            raise fault_error("access", f"{address:#x} is the read register of S[{index}]",
-                              address=(address, address + size), expected="its set, increment or decrement register")
+            raise fault_error(
+                "access",
+                f"{address:#x} is the read register of S[{index}]",
+                address=(address, address + size),
+                expected="its set, increment or decrement register",
+            )
         else:
             core.semaphores.add(index, number if action == "increment" else -number, device.now_ps)
     else:
         raise _nothing(location, address, size, "write")
 
 
-def read_device(device: Device, address: int, size: int) -> int:
+def read_device(device: DeviceContext, address: int, size: int) -> int:
     """Read `size` bytes, little-endian, from a device address; errors as in `write_device`."""
     location = device.addresses.locate(address)
     kind, index, action = location.kind, location.index, location.action
@@ -71,30 +74,40 @@ def read_device(device: Device, address: int, size: int) -> int:
     raise _nothing(location, address, size, "read")
 
 
-def _core(device: Device, location: Location, address: int) -> Core:
+def _core(device: DeviceContext, location: Location, address: int) -> CoreContext:
     if location.core >= len(device.cores):
-        raise fault_error("oob", f"{address:#x} belongs to core {location.core}, which this device does not run",
-                          address=(address, address + 1), expected=f"cores 0 to {len(device.cores) - 1}")
+        raise fault_error(
+            "oob",
+            f"{address:#x} belongs to core {location.core}, which this device does not run",
+            address=(address, address + 1),
+            expected=f"cores 0 to {len(device.cores) - 1}",
+        )
     return device.cores[location.core]
 
 
-def _on_chip(device: Device, location: Location, address: int, size: int) -> tuple[Bytes, Plane]:
+def _on_chip(device: DeviceContext, location: Location, address: int, size: int) -> tuple[Bytes, Plane]:
     memory = _core(device, location, address).memory
     space, index, first = location.kind.upper(), location.index, location.offset
     end = first + size
     array = memory.array(space)
     if index >= array.shape[0] or end > array.shape[1]:
         raise fault_error(
-            "oob", f"{space} access out of bounds: partition {index}, bytes {first:#x} to {end - 1:#x}",
-            space=space, address=(address, address + size),
-            expected=f"partitions 0 to {array.shape[0] - 1}, bytes 0x0 to {array.shape[1] - 1:#x} of each")
+            "oob",
+            f"{space} access out of bounds: partition {index}, bytes {first:#x} to {end - 1:#x}",
+            space=space,
+            address=(address, address + size),
+            expected=f"partitions 0 to {array.shape[0] - 1}, bytes 0x0 to {array.shape[1] - 1:#x} of each",
+        )
     return array[index, first:end], memory.written(space)[index, first:end]
 
 
 def _check_counter(address: int, size: int) -> None:
     if size != _COUNTER_BYTES or address % _COUNTER_BYTES:
-        raise fault_error("access", f"semaphore and event registers hold 4 bytes; {size} at {address:#x}",
-                          address=(address, address + size))
+        raise fault_error(
+            "access",
+            f"semaphore and event registers hold 4 bytes; {size} at {address:#x}",
+            address=(address, address + size),
+        )
 
 
 def _nothing(location: Location, address: int, size: int, verb: str) -> Exception:

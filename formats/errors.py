@@ -6,7 +6,16 @@ __all__ = ["FormatError", "NeuronError", "NotFoundError", "UnsupportedError"]
 
 
 class NeuronError(Exception):
-    """Root of every error that bad input, and not a bug of ours, can raise."""
+    """Root of every error that bad input, and not a bug of ours, can raise.
+
+    Its text never takes command of a terminal: what it quotes may come from a file or from whoever is typing.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if text.isprintable():
+            return text
+        return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class FormatError(NeuronError, ValueError):
@@ -15,8 +24,16 @@ class FormatError(NeuronError, ValueError):
     `path` names the file or member, `offset` the byte in it, `field` the declared field; each may be None.
     """
 
-    def __init__(self, what: str, *, path: str | None = None, offset: int | None = None, field: str | None = None,
-                 expected: object = None, got: object = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        field: str | None = None,
+        expected: object = None,
+        got: object = None,
+    ) -> None:
         self.what, self.path, self.offset, self.field = what, path, offset, field
         self.expected, self.got = expected, got
         super().__init__(self._line())
@@ -33,8 +50,14 @@ class FormatError(NeuronError, ValueError):
 
     def at(self, path: str | None = None, offset: int | None = None) -> FormatError:
         """Return the same error with a place filled in where it had none."""
-        return FormatError(self.what, path=self.path or path, offset=self.offset if self.offset is not None else offset,
-                           field=self.field, expected=self.expected, got=self.got)
+        return FormatError(
+            self.what,
+            path=self.path or path,
+            offset=self.offset if self.offset is not None else offset,
+            field=self.field,
+            expected=self.expected,
+            got=self.got,
+        )
 
 
 class UnsupportedError(NeuronError):

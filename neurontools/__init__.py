@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from neurontools.version import __version__
+
 if TYPE_CHECKING:
     from neurontools import nki
     from neurontools.api import (
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
         run,
     )
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Core",

@@ -14,7 +14,7 @@ _COLLECT_AFTER = 200_000
 def main() -> int:
     """Run the command line of this process and return its exit status."""
     gc.set_threshold(_COLLECT_AFTER, 20, 20)
-    from neurontools.cli import main as carry_out
+    from neurontools.cli import main as carry_out  # deferred: start-up
 
     status = carry_out()
     gc.freeze()  # nothing to find for the collection with which the interpreter ends

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy
 
     from emulator.runtime import Result
-    from emulator.session import Session, open_core_session
+    from neurontools.debugger import Session, open_core_session
 
 __all__ = [
     "Core",
@@ -49,7 +49,7 @@ def decode(raw: bytes, target: str | Target = "gen3", dialect: str = "extended")
 def assemble(text: str, target: str | Target = "gen3") -> bytes:
     """Return the bytes of the instructions in `text`, one a line; the inverse of `Instruction.asm`.
 
-    Raises FormatError that names the line.  For whole programs with directives see `neurontools.assembler`.
+    Raises FormatError that names the line.  For whole programs with directives see `neurontools.assembly.assembler`.
     """
     return isa.assemble(text, target)
 
@@ -61,7 +61,7 @@ def build(kernel: Callable[..., Any], *args: Any, target: str | Target | None = 
     NEURON_PLATFORM_TARGET_OVERRIDE says otherwise), `lnc` the physical cores per logical core.  Raises
     NkiValidationError for a kernel that breaks a documented limit.
     """
-    from neurontools.nki.launch import build_neff
+    from neurontools.nki.launch import build_neff  # deferred: start-up
 
     return build_neff(kernel, args, {}, lnc=lnc, target=target)
 
@@ -71,33 +71,38 @@ def run(
     inputs: Mapping[str, numpy.ndarray[Any, Any]] | None = None,
     *,
     seed: int | None = None,
-    checks: Sequence[str] = (),
+    checks: str | Sequence[str] = (),
     timing: bool = True,
     act: str = "exact",
+    max_instructions: int | None = None,
+    max_time: float | None = None,
 ) -> Result:
     """Run a NEFF on the emulator and return outputs, fault, findings, device time and counts.
 
-    `inputs` are arrays by tensor name.  `act` is "exact", or "table" for the file's own activation tables.  `seed`
-    permutes equal times and jitters latencies.  A fault or a hang is a value of the result, not an exception;
-    FormatError and NotFoundError tell of a bad file or bad inputs.
+    `inputs` are arrays by tensor name.  `checks` are "memcheck", "initcheck", "racecheck", "synccheck" or "all", one or
+    several.  `act` is "exact", or "table" for the file's own activation tables.  `seed` permutes equal times and
+    jitters latencies.  `max_instructions` (completed instructions and transfers) and `max_time` (seconds of this
+    machine's time) end a program that does not end by itself; `result.hang.reason` tells.  A fault or a hang is a value
+    of the result, not an exception; FormatError and NotFoundError tell of a bad file or bad inputs.
     """
-    from emulator import runtime
+    from emulator import runtime  # deferred: start-up
 
-    return runtime.run(neff, dict(inputs or {}), seed=seed, checks=checks, timing=timing, act=act)
+    return runtime.run(neff, dict(inputs or {}), seed=seed, checks=checks, timing=timing, act=act,
+                       max_steps=max_instructions, max_seconds=max_time)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    # These need NumPy, which nobody pays for who only reads files.
+    # These need NumPy: whoever only reads files does not wait for it.
     if name == "Result":
-        from emulator.runtime import Result
+        from emulator.runtime import Result  # deferred: start-up
 
         return Result
     if name == "Session":
-        from emulator.session import Session
+        from neurontools.debugger import Session  # deferred: start-up
 
         return Session
     if name == "open_core_session":
-        from emulator.session import open_core_session
+        from neurontools.debugger import open_core_session  # deferred: start-up
 
         return open_core_session
     raise AttributeError(f"module 'neurontools.api' has no attribute {name!r}")

@@ -1,43 +1,29 @@
-"""The command line: a lazy table of commands, and the one place where errors become exit statuses."""
+"""The command line: the root of all commands, and the one place where errors become exit statuses."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
-from neurontools import __version__
-from neurontools.commands.lazy import Entry, LazyGroup
-from neurontools.errors_to_exit import classify, is_usage_error
-from neurontools.exits import ExitStatus
-from neurontools.output import current_report, envelope, note
+from neurontools.command.errors_to_exit import classify, is_usage_error
+from neurontools.command.exits import ExitStatus
+from neurontools.command.lazy import LazyGroup
+from neurontools.command.output import current_report, envelope, note
+from neurontools.text.visible import json_text
+from neurontools.version import __version__
 
-__all__ = ["LAZY", "app", "main"]
+__all__ = ["app", "main"]
 
-LAZY: dict[str, Entry] = {
-    "run": Entry("neurontools.commands.run", "Run a script with NKI kernels, or a NEFF, on the emulator."),
-    "debug": Entry("neurontools.commands.debug", "Step a kernel, a NEFF or an assembler program, and look inside."),
-    "check": Entry("neurontools.commands.check", "Find races, undefined bytes, bad accesses and waits that never end."),
-    "diff-run": Entry("neurontools.commands.diff_run", "Find the first instruction whose result differs in two runs."),
-    "profile": Entry(
-        "neurontools.commands.profile", "Show where the time of a program goes, and compare programs and what-ifs."
-    ),
-    "neff": Entry("neurontools.commands.neff", "Look into a NEFF, check it, take it apart and put it together."),
-    "disasm": Entry("neurontools.commands.disasm", "List the instructions of a NEFF or of a raw instruction stream."),
-    "asm": Entry("neurontools.commands.asm", "Assemble a .s file into a NEFF or into raw instruction words."),
-    "core": Entry("neurontools.commands.core", "Look into a core dump, say what went wrong, compare, take apart."),
-    "ntff": Entry("neurontools.commands.ntff", "Look into a profile capture (NTFF), and compare it with the emulator."),
-    "err": Entry("neurontools.commands.err", "Explain the errors of the Neuron runtime, driver and compiler."),
-}
+ONE_LINE_DOCUMENTS = ("debug",)  # they print a document per line, also where they end with an error
 
 
 class Root(LazyGroup):
     """The top of the tree; it also sees to it that a closed pipe ends quietly."""
-
-    TABLE = LAZY
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse the command line; `--help` and `--version` print here, before there is anything to invoke."""
@@ -93,7 +79,7 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit status; no error leaves this function."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    _open_closed_streams()
+    _prepare_streams()
     try:
         status = typer.main.get_command(app).main(args=list(arguments), prog_name="neurontools", standalone_mode=False)
     except KeyboardInterrupt:
@@ -103,11 +89,16 @@ def main(arguments: list[str] | None = None) -> int:
     return status if isinstance(status, int) else ExitStatus.OK
 
 
-def _open_closed_streams() -> None:
-    """Give a process that was started without standard streams empty ones; Python leaves None in their places."""
+def _prepare_streams() -> None:
+    """Give a process that was started without standard streams empty ones; Python leaves None in their places.
+
+    Characters that the encoding of standard output does not have are replaced: the rest is worth more than an error.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  as long as the process
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _fail(error: Exception, arguments: list[str]) -> int:
@@ -125,7 +116,8 @@ def _fail(error: Exception, arguments: list[str]) -> int:
             error={"kind": failure.kind, "message": failure.message, **_place(error)},
         )
         try:
-            print(json.dumps(document, indent=2, default=str), flush=True)
+            indent = None if command in ONE_LINE_DOCUMENTS else 2
+            print(json_text(json.dumps(document, indent=indent, default=str)), flush=True)
         except OSError:  # a full disk behind standard output, maybe the very error that is told here
             _silence_stdout()
             note(f"neurontools: {failure.message}")

@@ -52,6 +52,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "NKI_SIMULATOR",
         "NKI_NC_VERSION",
         "NEURONTOOLS_DEBUG",
+        "CI",  # which gives every run a budget: tests of that set it themselves
+        "NEURONTOOLS_SAFE_PATH",
     ):
         monkeypatch.delenv(name, raising=False)
 
@@ -90,8 +92,8 @@ def program_text() -> str:
 @pytest.fixture(scope="session")
 def program_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the NEFF of that program, written by this toolkit; tests must not change it."""
-    from neurontools.assemble_neff import to_neff
-    from neurontools.assembler import parse_program
+    from neurontools.assembly.assemble_neff import to_neff
+    from neurontools.assembly.assembler import parse_program
 
     path = tmp_path_factory.mktemp("program") / "double.neff"
     path.write_bytes(to_neff(parse_program(PROGRAM, "double.s")))

@@ -33,12 +33,12 @@ def race_free(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     from emulator import runtime
     from emulator.checks import make_checks
 
-    plain, found = runtime.run, []
+    plain, found = runtime.execute, []
 
-    def run(neff: Any, inputs: Any = None, **options: Any) -> Any:
+    def execute(neff: Any, inputs: Any, settings: Any, **options: Any) -> Any:
         own = make_checks(("race",))
         others = tuple(options.pop("observers", ()))
-        result = plain(neff, inputs, observers=(*others, *own), **options)
+        result = plain(neff, inputs, settings, observers=(*others, *own), **options)
         races = own[-1].findings
         if result.ok:
             found.extend(races)
@@ -49,7 +49,7 @@ def race_free(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         mine = {id(finding) for finding in races}
         return replace(result, findings=tuple(each for each in result.findings if id(each) not in mine))
 
-    monkeypatch.setattr(runtime, "run", run)
+    monkeypatch.setattr(runtime, "execute", execute)
     yield
     _counts["findings"] += len(found)
     assert not found, "\n".join(finding.text() for finding in found)

@@ -40,6 +40,18 @@ def test_files_open_lazily_and_run(program_file: Path) -> None:
     assert by_object.ok and by_object.time_ps > 0 and by_object.stats.transfers == 2
 
 
+def test_a_single_check_is_a_name(root: Path) -> None:
+    from neurontools.program.configuration import RunConfiguration
+    from neurontools.program.opening import open_program
+
+    race = open_program(root / "examples" / "race.s", RunConfiguration()).neff
+    for checks in ("all", "racecheck", ["race"], ("memcheck", "racecheck")):
+        assert [finding.tool for finding in neurontools.run(race, checks=checks).findings] == ["racecheck"]
+    assert neurontools.run(race, checks="memcheck").findings == neurontools.run(race).findings == ()
+    with pytest.raises(NeuronError, match="no check 'a'"):
+        neurontools.run(race, checks=["a"])
+
+
 def test_bad_inputs_of_a_run(program_file: Path) -> None:
     with pytest.raises(NeuronError, match="x"):
         neurontools.run(program_file, {"z": np.ones(3)})

@@ -31,11 +31,15 @@ def loaded(code: str, root: Path) -> set[str]:
         ("import formats.errors, formats.targets, formats.dtypes", (*HEAVY, "typer")),
         ("import formats.neff, formats.isa", (*HEAVY, "typer", "emulator")),
         ("import emulator", ("typer", "rich", "textual", "neurontools")),
-        ("from neurontools.man import commands; list(commands())", (*HEAVY, "formats.isa", "formats.neff", "emulator")),
+        (
+            "from tools.manual_pages import commands; list(commands())",
+            (*HEAVY, "formats.isa", "formats.neff", "emulator"),
+        ),
+        ("from neurontools.cli import main; main(['reference', 'isa.md 2'])", (*HEAVY, "formats.isa", "emulator")),
         ("from neurontools.cli import main; main(['--version'])", (*HEAVY, "formats.isa", "emulator")),
         (
             "from neurontools.cli import main; main(['--help'])",
-            (*HEAVY, "formats.isa", "neurontools.commands.neff", "neurontools.commands.run"),
+            (*HEAVY, "formats.isa", "neurontools.neff", "neurontools.running.command"),
         ),
     ],
 )

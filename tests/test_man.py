@@ -7,27 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from neurontools import man
+from tools import manual_pages as man
 
 
 def test_pages_are_fresh(root: Path) -> None:
-    stale = [
-        name
-        for name, text in man.pages().items()
-        if not (root / "man" / name).exists() or (root / "man" / name).read_text() != text
-    ]
-    assert not stale, f"run `python -m neurontools.man`: {', '.join(stale)}"
+    here = {name: (root / name).read_text() if (root / name).exists() else None for name in man.files()}
+    stale = [name for name, text in man.files().items() if here[name] != text]
+    assert not stale, f"run `python -m tools`: {', '.join(stale)}"
 
 
 def test_no_page_of_a_command_that_is_gone(root: Path) -> None:
-    assert {p.name for p in (root / "man").glob("neurontools*.1")} == set(man.pages())
+    assert {str(path.relative_to(root)) for path in root.glob(man.OWNS)} == set(man.files())
 
 
 def test_every_page_is_installed(root: Path) -> None:
-    shared = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
-        "shared-data"
-    ]
-    assert shared == {f"man/{p.name}": f"share/man/man{p.suffix[1:]}/{p.name}" for p in (root / "man").iterdir()}
+    wheel = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["shared-data"] == {"man": "share/man"}
+    for path in (root / "man").rglob("*"):
+        assert path.is_dir() or path.parent == root / "man" / f"man{path.suffix[1:]}", path
 
 
 @pytest.mark.parametrize("name", sorted(man.pages()))
@@ -42,12 +39,3 @@ def test_page_has_its_sections_and_every_option(name: str) -> None:
             assert parameter.help, f"{name}: {parameter.opts} has no help"
             for flag in [*parameter.opts, *parameter.secondary_opts]:
                 assert flag.replace("-", "\\-") in text
-
-
-def test_write_takes_pages_of_gone_commands_away(tmp_path: Path) -> None:
-    (tmp_path / "neurontools-gone.1").write_text("old")
-    (tmp_path / "neuron-isa.7").write_text("not ours")
-    assert len(man.write(tmp_path)) == len(man.pages()) + 1
-    assert not (tmp_path / "neurontools-gone.1").exists()
-    assert (tmp_path / "neuron-isa.7").read_text() == "not ours"
-    assert man.write(tmp_path) == []

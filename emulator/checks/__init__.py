@@ -8,7 +8,17 @@ from emulator.checks.clocks import Clocks, WaitPlace
 from emulator.checks.finding import SEVERITIES, Finding, Site, worst
 from emulator.checks.kinds import KINDS, Kind
 from emulator.checks.registry import TOOLS, make_checks, tools_of
-from emulator.checks.waits import WaitVerdict, judge_waits
 
-__all__ = ["KINDS", "SEVERITIES", "TOOLS", "Clocks", "Finding", "Kind", "Site", "WaitPlace", "WaitVerdict",
-           "judge_waits", "make_checks", "tools_of", "worst"]
+__all__ = [
+    "KINDS",
+    "SEVERITIES",
+    "TOOLS",
+    "Clocks",
+    "Finding",
+    "Kind",
+    "Site",
+    "WaitPlace",
+    "make_checks",
+    "tools_of",
+    "worst",
+]

@@ -15,26 +15,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from emulator.device import Device
+from emulator.diagnosis.index import index_of, signals_at
 from emulator.events import Event
-from formats import isa
-from formats.isa import ENGINES, WaitMode
-
-if TYPE_CHECKING:
-    from emulator.device import Device
-    from emulator.loader import LoadedWord
-    from emulator.sequencer import Sequencer
+from emulator.loaded import LoadedWord
+from emulator.sequencer import Sequencer
+from formats.isa import ENGINES, Awaited, Instruction, WaitMode
+from formats.isa.signals import BARRIER, SECOND_SLOT
 
 __all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
 
-_EVENT, _EQ, _GT = int(WaitMode.EVENT_SET), int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
-_EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
-_WRITE = int(isa.UpdateMode.SEM_WRITE_IMM)
-_SIGNALS = 4096     # signals of an actor kept for hints, so that long loops do not fill memory
+_EQ, _GT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
+_SIGNALS = 4096  # signals of an actor kept for hints, so that long loops do not fill memory
 
 Clock = tuple[int, ...]
-Key = tuple[int, str, int]      # core, "semaphore" or "event", number
+Key = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
 class WaitPlace(NamedTuple):
@@ -51,20 +48,21 @@ class Unit:
 
     __slots__ = ("actor", "clock", "engine", "issued_ps", "loaded", "number", "time_ps", "word")
 
-    def __init__(self, actor: int, number: int, clock: Clock, word: Any, loaded: LoadedWord | None,
-                 issued_ps: int) -> None:
+    def __init__(
+        self, actor: int, number: int, clock: Clock, word: Any, loaded: LoadedWord | None, issued_ps: int
+    ) -> None:
         self.actor, self.number, self.clock, self.word, self.loaded = actor, number, clock, word, loaded
         self.issued_ps, self.time_ps = issued_ps, -1
 
     def knows(self, actor: int, number: int) -> bool:
-        """Tell whether a unit of an actor is surely over when this one begins."""
+        """Return whether a unit of an actor is surely over when this one begins."""
         return actor == self.actor or self.clock[actor] >= number
 
     @property
     def release(self) -> Clock:
         """Return what this unit passes on when it is complete."""
         clock = self.clock
-        return (*clock[:self.actor], self.number, *clock[self.actor + 1:])
+        return (*clock[: self.actor], self.number, *clock[self.actor + 1 :])
 
 
 class Raise(NamedTuple):
@@ -128,25 +126,29 @@ class Clocks:
         self._met: dict[Key, list[Clock]] = {}
         self._meets: dict[Key, int] = {}
         # Core barriers raise semaphores that mean nothing by themselves: both halves are joined in `_meet`.
-        self._barriers = {(core, word.word.semaphore) for each in device.cores for engine in each.engines.values()
-                          for word in engine.words if isinstance(word.word, isa.CoreBarrier)
-                          for core in range(len(device.cores))}
+        self._barriers = {
+            (core, number)
+            for stream in index_of(device)
+            for (_, _, number), consumers in stream.consumers.items()
+            if any(each.awaited.by == BARRIER for each in consumers)
+            for core in range(len(device.cores))
+        }
+        # Semaphores that each word sets to a number; words are few kinds of many.
+        self._written: dict[tuple[int, Instruction], frozenset[Key]] = {}
 
     # --- issue: waits ------------------------------------------------------------------------------------------------
 
     def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
-        """Number a word and join what its waits tell."""
+        """Give a word its number and join what its waits tell."""
         core, name = sequencer.core.index, sequencer.name
         actor = self.index[core, name]
-        raw = loaded.word.raw
         number = self.count[actor] + 1
         waits = []
-        if raw[4]:
-            waits.append(self._learn(actor, core, name, loaded, 0, raw[4], raw[5], raw[8:12]))
-        if raw[0] == _EVENT_SEMAPHORE and raw[32]:
-            waits.append(self._learn(actor, core, name, loaded, 1, raw[32], raw[33], raw[36:40]))
-        if isinstance(loaded.word, isa.CoreBarrier):
-            self._meet(actor, core, loaded.word.semaphore)
+        for awaited in loaded.word.waits:
+            if awaited.by == BARRIER:
+                self._meet(actor, core, awaited.index)
+            else:
+                waits.append(self._learn(actor, core, name, loaded, awaited))
         self.count[actor] = number
         unit = Unit(actor, number, self.known[actor], loaded.word, loaded, now)
         for history, need, exact in waits:
@@ -154,17 +156,24 @@ class Clocks:
                 history.waits[actor] = (unit, need, exact)
         self._flights[actor].append(unit)
 
-    def _learn(self, actor: int, core: int, name: str, loaded: LoadedWord, slot: int, mode: int, index: int,
-               value: bytes) -> tuple[_History | None, int, bool]:
+    def _learn(
+        self,
+        actor: int,
+        core: int,
+        name: str,
+        loaded: LoadedWord,
+        awaited: Awaited,
+    ) -> tuple[_History | None, int, bool]:
         """Join what a satisfied wait tells."""
-        if self.ignored and WaitPlace(core, name, loaded.pc, slot) in self.ignored:
+        kind, index, mode, value, by = awaited
+        if self.ignored and WaitPlace(core, name, loaded.pc, int(by == SECOND_SLOT)) in self.ignored:
             return None, 0, False
-        if mode == _EVENT:
+        if kind == "event":
             clock = self._events.get((core, "event", index))
             if clock is not None:
                 self.known[actor] = _join(self.known[actor], clock)
             return None, 0, False
-        need = int.from_bytes(value, "little", signed=True) + (mode == _GT)
+        need = value + (mode == _GT)
         history = self._histories.get((core, "semaphore", index))
         if history is None:
             return None, 0, False
@@ -195,23 +204,20 @@ class Clocks:
     def _so_far(self, actor: int) -> Clock:
         """Return what an engine knows once every word that it has issued is complete."""
         clock = self.known[actor]
-        return (*clock[:actor], self.count[actor], *clock[actor + 1:])
+        return (*clock[:actor], self.count[actor], *clock[actor + 1 :])
 
     def _arriving(self, core: int, semaphore: int) -> Clock | None:
         """Return what the engine knows that stands at a barrier and has not gone on."""
         for name, engine in self.device.cores[core].engines.items():
-            loaded = engine.words[engine.position] if engine.position < engine.count else None
-            word = None if loaded is None else loaded.word
-            if isinstance(word, isa.CoreBarrier) and word.semaphore == semaphore:
-                actor = self.index[core, name]
-                clock = self._so_far(actor)
-                raw = word.raw
-                if raw[4] and raw[4] != _EVENT:
-                    history = self._histories.get((core, "semaphore", raw[5]))
-                    if history is not None:
-                        need = int.from_bytes(raw[8:12], "little", signed=True) + (raw[4] == _GT)
-                        clock = _join(clock, self._reached(history, need))
-                return clock
+            waits = engine.words[engine.position].word.waits if engine.position < engine.count else ()
+            if not any(each.by == BARRIER and each.index == semaphore for each in waits):
+                continue
+            clock = self._so_far(self.index[core, name])
+            for kind, index, mode, value, by in waits:
+                history = self._histories.get((core, kind, index))
+                if by != BARRIER and history is not None:
+                    clock = _join(clock, self._reached(history, value + (mode == _GT)))
+            return clock
         return None
 
     # --- completion: signals -----------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ class Clocks:
         return self._begin(self.index[event.core, event.engine], event.instruction, event.issued_ps)
 
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
-        """Number a transfer of a queue and join what its trigger knew."""
+        """Give a transfer of a queue its number and join what its trigger knew."""
         triggers = self._flights[actor]
         known = self.known[actor]
         loaded = None
@@ -297,7 +303,7 @@ class Clocks:
                 if (exact or shared) and waiter != actor and release[waiter] < wait.number and change.old >= need:
                     for tell in self.unordered:
                         tell(wait, change.key, need, exact, change)
-        if _writes(unit.word, change.key[2]):
+        if self._writes(unit, change.key):
             # A value that is written, not added: whoever raised it before, what counts begins here.
             history.values, history.clocks, history.raisers = [new], [clock], set()
             history.waits.clear()
@@ -305,6 +311,19 @@ class Clocks:
         history.raisers.add(actor)
         history.values.append(new)
         history.clocks.append(clock)
+
+    def _writes(self, unit: Unit, key: Key) -> bool:
+        """Return whether a word sets a semaphore to a number; transfers only raise them."""
+        word = unit.word
+        if not isinstance(word, Instruction) or word.SYNC is Instruction.SYNC:
+            return False  # a header has no place for a value
+        core = self.names[unit.actor][0]
+        found = self._written.get((core, word))
+        if found is None:
+            found = self._written[core, word] = frozenset(
+                key for key, amount in signals_at(word, core, self.device.addresses) if amount is None
+            )
+        return key in found
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -339,14 +358,6 @@ class Clocks:
             if self._flights[actor]:
                 clocks.append(_join(self.known[actor], self._flights[actor][0].release))
         return tuple(map(min, *clocks)) if len(clocks) > 1 else clocks[0] if clocks else self.everything()
-
-
-def _writes(word: Any, number: int) -> bool:
-    """Tell whether a word sets a semaphore to a number."""
-    if not isinstance(word, isa.EventSemaphore):
-        return False
-    raw = word.raw
-    return (raw[6] == _WRITE and raw[7] == number) or (raw[34] == _WRITE and raw[35] == number)
 
 
 def _join(first: Clock, second: Clock) -> Clock:

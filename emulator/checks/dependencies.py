@@ -6,14 +6,12 @@ The backend level of a file's debug info lists, for every instruction, those it 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from formats.isa import EventSemaphore, WaitMode
-
-if TYPE_CHECKING:
-    from emulator.device import Device
-    from formats.neff import Subgraph
-    from formats.neff.debuginfo import DebugInstruction
+from emulator.device import Device
+from formats.isa import Awaited, WaitMode
+from formats.neff import Subgraph
+from formats.neff.debuginfo import DebugInstruction
 
 __all__ = ["Dependencies", "Disagreement"]
 
@@ -64,24 +62,22 @@ class Dependencies:
         """Note who raised what, and compare what a word waited for."""
         engine = event.instruction.engine if event.kind == "dma" else event.engine
         if event.kind == "instruction":
-            raw = event.instruction.raw
-            self._compare(event, raw[4], raw[5], raw[8:12])
-            if raw[0] == EventSemaphore.OPCODE:
-                self._compare(event, raw[32], raw[33], raw[36:40])
+            for awaited in event.instruction.waits:
+                self._compare(event, awaited)
         for change in event.semaphores:
             if change.kind == "semaphore" and change.new > change.old:
                 values, words = self._levels.setdefault((change.core, change.number), ([], []))
                 values.append(change.new)
                 words.append((engine, event.pc))
 
-    def _compare(self, event: Any, mode: int, semaphore: int, operand: bytes) -> None:
-        if mode != WaitMode.SEM_GE or event.core not in self._subgraphs:
+    def _compare(self, event: Any, awaited: Awaited) -> None:
+        if awaited.mode != WaitMode.SEM_GE or event.core not in self._subgraphs:
             return
         entries = self._entries_of(event.core, event.engine, event.pc)
         if not entries or not self._lists(event.core):
             return
         self.waits += 1
-        value = int.from_bytes(operand, "little", signed=True)
+        semaphore, value = awaited.index, awaited.value
         values, words = self._levels.get((event.core, semaphore), ([], []))
         at = bisect_left(values, value)
         producer = words[at] if at < len(words) else None
@@ -100,7 +96,7 @@ class Dependencies:
             subgraph = self._subgraphs[core]
             asm, offsets = subgraph.debug(engine), subgraph.streams[engine].offsets
             slot = offsets[pc] // 64 if pc < len(offsets) else 0
-            parent = None if asm is None else subgraph.neff.debug_parent(asm, subgraph)
+            parent = None if asm is None else subgraph.debug_parent(asm)
             found = ()
             if asm is not None and parent is not None and slot < len(asm):
                 found = tuple(one for one in map(parent.find, asm[slot].parents) if one is not None)
@@ -108,12 +104,12 @@ class Dependencies:
         return found
 
     def _lists(self, core: int) -> bool:
-        """Tell whether a subgraph's debug info lists predecessors at all: files of ours do not."""
+        """Return whether a subgraph's debug info lists predecessors at all: files of ours do not."""
         known = self._listed.get(core)
         if known is None:
             subgraph = self._subgraphs[core]
             files = [subgraph.debug(engine) for engine in subgraph.streams]
-            parents = [subgraph.neff.debug_parent(asm, subgraph) for asm in files if asm is not None]
+            parents = [subgraph.debug_parent(asm) for asm in files if asm is not None]
             known = any(file[at].sync for file in parents if file is not None for at in range(len(file)))
             self._listed[core] = known
         return known
@@ -123,7 +119,7 @@ class Dependencies:
         found = []
         for engine in subgraph.streams:
             asm = subgraph.debug(engine)
-            parent = None if asm is None else subgraph.neff.debug_parent(asm, subgraph)
+            parent = None if asm is None else subgraph.debug_parent(asm)
             entries = () if parent is None else map(parent.find, sorted(numbers))
             found += [one.name for one in entries if one is not None]
         return tuple(dict.fromkeys(found))

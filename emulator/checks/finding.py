@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from emulator.checks.kinds import KINDS
-from emulator.events import Region
 from emulator.faults import source_line
+from formats.regions import Region
+from formats.times import duration
 
 __all__ = ["SEVERITIES", "Finding", "Site", "worst"]
 
@@ -90,7 +91,7 @@ class Finding:
 
     @property
     def serious(self) -> bool:
-        """Tell whether it is more than a note."""
+        """Return whether it is more than a note."""
         return self.severity != "note"
 
     @property
@@ -124,7 +125,7 @@ def _site_lines(label: str, site: Site) -> list[str]:
         lines.append(f"         {site.text}")
     if site.clock >= 0:
         seen = f", knows the other side up to {site.seen}" if site.seen >= 0 else ""
-        when = f" at {site.time_ps} ps" if site.time_ps >= 0 else ""
+        when = f" at {duration(site.time_ps)}" if site.time_ps >= 0 else ""
         lines.append(f"         clock {site.clock}{seen}{when}")
     return lines
 

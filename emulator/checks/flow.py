@@ -1,36 +1,22 @@
-"""Which elements of a result depend on which elements of the inputs, per kind of word.
-
-The rule for words that are not named here: an output element depends on the input elements at the same place; a longer
-input is folded in equal parts, anything else counts for the whole partition.
-"""
+"""Which undefined bytes of a result come from which of the inputs, by the dataflow that each class declares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.checks.poison import Marks
+from emulator.core import Core
 from emulator.engines.indirection import column_places
 from formats import isa
-from formats.isa import Fp32Pass, ReduceCommand
+from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
 
-if TYPE_CHECKING:
-    from emulator.core import Core
+__all__ = ["Flow", "outputs_of"]
 
-__all__ = ["Flow", "adds", "outputs_of"]
-
-_FIRST = 1          # acc_flags bit 0
-_UNTOUCHED = 255
 _QUADRANT = 32
-# Words whose results depend on all elements of a partition, and on all of a group of partitions.
-_WHOLE = ("MAX8", "FIND_INDEX8", "MATCH_REPLACE8", "BN_STATS", "BN_AGGREGATE", "N_GATHER", "SEQUENCE_BOUNDS")
-_MIXED = ("LOCAL_GATHER", "TOP_K", "NONZERO_WITH_COUNT", "TENSOR_PARTITION_REDUCE",
-          "MATMUL_MX")
-# Words that put a number where a condition does not hold.
-_FILLED = ("on_false", "fill")
 
 Inputs = Mapping[str, "Marks | None"]
 
@@ -45,9 +31,10 @@ class Flow:
 
     @property
     def dirty(self) -> bool:
-        """Tell whether an engine holds anything undefined."""
+        """Return whether an engine holds anything undefined."""
         return any(marks is not None for marks in self.weights.values()) or any(
-            marks.any() for marks in self.accumulators.values())
+            marks.any() for marks in self.accumulators.values()
+        )
 
     def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
@@ -66,7 +53,7 @@ class Flow:
         if moving is not None:
             columns = np.broadcast_to(moving.max(0)[None, :], shape)
             found = columns if found is None else np.maximum(found, columns)
-        if before is not None and not word.acc_flags & _FIRST:
+        if before is not None and word.adds:
             found = before if found is None else np.maximum(found, before)
         return found
 
@@ -80,57 +67,54 @@ class Flow:
             lanes[:] = 0
         if command != ReduceCommand.RESET and results is not None:
             rows = results.max(1)
-            lanes[:rows.size] = np.maximum(lanes[:rows.size], rows)
+            lanes[: rows.size] = np.maximum(lanes[: rows.size], rows)
 
 
-def adds(word: Any) -> bool:
-    """Tell whether a word of the Tensor engine adds to what its output holds."""
-    return "acc_flags" in word.FIELDS and not word.acc_flags & _FIRST
-
-
-def outputs_of(flow: Flow, word: Any, engine: str, inputs: Inputs, outputs: Mapping[str, Operand],
-               core: Core) -> dict[str, Marks | None]:
+def outputs_of(
+    flow: Flow, word: Any, engine: str, inputs: Inputs, outputs: Mapping[str, Operand], core: Core
+) -> dict[str, Marks | None]:
     """Return the marks of each output of a word; `inputs` hold those of outputs that it may leave as they are, too."""
-    if isinstance(word, isa.MatMul):
+    if word.DATAFLOW is Dataflow.PRODUCT:
         view = outputs["dst"].view
         size = view.size // max(view.shape[0], 1)
         return {"dst": flow.product(word, inputs.get("src"), inputs.get("dst"), size)}
-    if isinstance(word, isa.ActivationReadAccumulator) or not any(n not in outputs for n in inputs):
+    if word.DATAFLOW is Dataflow.ACCUMULATORS:
         lanes = flow.accumulators.get(engine)
-        reads = lanes is not None and "ACCUMULATOR" in word.NAME
-        return {name: lanes[:o.view.shape[0], None] if reads and lanes is not None else None
-                for name, o in outputs.items()}
+        return {name: None if lanes is None else lanes[: o.view.shape[0], None] for name, o in outputs.items()}
+    if all(name in outputs for name in inputs):
+        return dict.fromkeys(outputs)
     found: dict[str, Marks | None] = {}
     for name, operand in outputs.items():
         view = operand.view
         shape = (view.shape[0], view.size // max(view.shape[0], 1))
-        found[name] = _one(word, {n: m for n, m in inputs.items() if n not in outputs}, inputs.get(name), operand,
-                           shape, core, engine)
+        found[name] = _one(
+            word, {n: m for n, m in inputs.items() if n not in outputs}, inputs.get(name), operand, shape, core, engine
+        )
     flow.fold(word, engine, found.get("dst"))
     return found
 
 
-def _one(word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shape: tuple[int, int], core: Core,
-         engine: str) -> Marks | None:
+def _one(
+    word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shape: tuple[int, int], core: Core, engine: str
+) -> Marks | None:
     marks = {name: value for name, value in inputs.items() if value is not None}
-    if isinstance(word, isa.StreamShuffle):
+    flow = word.DATAFLOW
+    if flow is Dataflow.PERMUTATION:
         return _shuffled(word, marks.get("src"), before, shape)
-    if isinstance(word, isa.VectorTranspose):
+    if flow is Dataflow.TRANSPOSE:
         return marks["src"].reshape(word.channels, word.columns).T if "src" in marks else None
-    if isinstance(word, isa.IndirectRead | isa.IndirectWrite):
+    if flow is Dataflow.GATHER or flow is Dataflow.SCATTER:
         return _indirect(word, marks, before, shape, core, engine)
-    if "predicate" in word.OPERANDS:
+    if flow is Dataflow.CHOICE:
         return _chosen(word, marks, before, shape, core, engine)
     found: Marks | None = None
     for value in marks.values():
         spread = _spread(word, value, shape)
         found = spread if found is None else np.maximum(found, spread)
-    if found is not None:
-        for name in _FILLED:
-            if name in word.FIELDS:
-                value = np.asarray(getattr(word, name)).astype(operand.view.dtype)
-                found = np.where(operand.view.reshape(shape) == value, np.int16(0), found)
-    if before is not None and adds(word):
+    if found is not None and word.FILL:
+        value = np.asarray(getattr(word, word.FILL)).astype(operand.view.dtype)
+        found = np.where(operand.view.reshape(shape) == value, np.int16(0), found)
+    if before is not None and word.adds:
         found = before if found is None else np.maximum(found, before)
     return found
 
@@ -138,29 +122,31 @@ def _one(word: Any, inputs: Inputs, before: Marks | None, operand: Operand, shap
 def _spread(word: Any, marks: Marks, shape: tuple[int, int]) -> Marks:
     """Return what one input contributes to each element of an output."""
     partitions, size = shape
-    if word.NAME in _MIXED or marks.shape[0] != partitions:
+    flow = word.DATAFLOW
+    if flow is Dataflow.ALL or marks.shape[0] != partitions:
         return np.full(shape, marks.max(), np.int16)
-    if word.NAME.endswith(("SCAN", "CUMULATIVE")) and marks.shape == shape:
+    if flow is Dataflow.EARLIER and marks.shape == shape:
         return np.maximum.accumulate(marks, 1)
-    if marks.shape == shape and word.NAME not in _WHOLE:
+    if marks.shape == shape and flow is not Dataflow.PARTITION:
         return marks
-    if marks.shape[1] > size and marks.shape[1] % size == 0 and word.NAME not in _WHOLE:
+    if marks.shape[1] > size and marks.shape[1] % size == 0 and flow is not Dataflow.PARTITION:
         folded: Marks = marks.reshape(partitions, size, -1).max(2)
         return folded
     return np.broadcast_to(marks.max(1)[:, None], shape)
 
 
-def _shuffled(word: isa.StreamShuffle, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:
+def _shuffled(word: Any, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:
     found = np.zeros(shape, np.int16) if before is None else before.copy()
     for p in range(shape[0]):
         chosen = word.mask[p % _QUADRANT]
-        if chosen != _UNTOUCHED:
+        if chosen != KEPT:
             found[p] = 0 if source is None else source[p - p % _QUADRANT + chosen]
     return found
 
 
-def _indirect(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core,
-              engine: str) -> Marks:
+def _indirect(
+    word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core, engine: str
+) -> Marks:
     """Return the marks of gathered or scattered columns, by the indices as they are; undefined ones spoil the whole."""
     plan = next(plan for plan in plan_of(type(word)) if plan.name == "indices")
     indices = core.resolver.resolve(word, plan, engine)
@@ -168,22 +154,23 @@ def _indirect(word: Any, marks: dict[str, Marks], before: Marks | None, shape: t
     if indices is None or asked:
         return np.full(shape, max((*asked, *(one.max() for one in marks.values())), default=0), np.int16)
     rows, source = indices.view.reshape(shape[0], -1), marks.get("src")
-    if isinstance(word, isa.IndirectRead):
+    if word.DATAFLOW is Dataflow.GATHER:
         places = column_places(rows, word.group, shape[1])
         return np.zeros(shape, np.int16) if source is None else np.take_along_axis(source, places, 1)
     found = np.zeros(shape, np.int16) if before is None else before.copy()
     count = word.src.elements
     places = column_places(rows, word.group, count)
     added = np.zeros(places.shape, np.int16) if source is None else source
-    if word.accumulate or word.FIELDS["predicate"].enabled(word.raw):
+    if word.accumulate or word.uses("predicate"):
         np.maximum.at(found, (np.arange(shape[0])[:, None], places), added)
     else:
         np.put_along_axis(found, places, added, 1)
     return found
 
 
-def _chosen(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core,
-            engine: str) -> Marks:
+def _chosen(
+    word: Any, marks: dict[str, Marks], before: Marks | None, shape: tuple[int, int], core: Core, engine: str
+) -> Marks:
     """Return the marks of a choice between two inputs, by the predicate as it is; what is left out does not matter."""
     plan = next(plan for plan in plan_of(type(word)) if plan.name == "predicate")
     predicate = core.resolver.resolve(word, plan, engine)
@@ -195,10 +182,10 @@ def _chosen(word: Any, marks: dict[str, Marks], before: Marks | None, shape: tup
         whole: Marks = np.stack([nothing, *(_spread(word, value, shape) for value in marks.values())]).max(0)
         return whole
     holds = np.broadcast_to(test, shape)
-    if getattr(word, "reverse", 0) or getattr(word, "reverse_predicate", 0):
+    if getattr(word, "reverse", 0):
         holds = ~holds
     others = [marks[name] for name in marks if name not in ("predicate", "src")]
-    stays = before if not others and word.NAME == "COPY_PREDICATED" and before is not None else nothing
+    stays = before if before is not None else nothing
     other = _spread(word, others[0], shape) if others else stays
     chosen = np.where(holds, _spread(word, marks["src"], shape) if "src" in marks else nothing, other)
     asked = marks.get("predicate")

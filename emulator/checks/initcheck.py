@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
-from emulator.checks.flow import Flow, adds, outputs_of
+from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes
+from emulator.core import Core
+from emulator.device import Device
 from emulator.dma.regions import side_regions
-from emulator.events import Event, Region
+from emulator.events import Event
 from formats import isa
-
-if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.device import Device
+from formats.regions import Region
 
 __all__ = ["Initcheck"]
 
-_MOST = 30000       # reads told apart; what comes later shares the last number
+_MOST = 30000  # reads told apart; what comes later shares the last number
 _NOTES = 50
 
 
@@ -48,7 +47,7 @@ class Initcheck:
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._inputs: dict[str, Marks | None] | None = None
         self._outputs: dict[str, Operand] = {}
-        self._stores: dict[int, Event] = {}     # the last transfer into each output
+        self._stores: dict[int, Event] = {}  # the last transfer into each output
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs."""
@@ -78,7 +77,7 @@ class Initcheck:
                 continue
             if plan.writes:
                 outputs[plan.name] = operand
-            keeps = plan.writes and _keeps(word)
+            keeps = plan.writes and (word.KEEPS or word.adds)
             if plan.reads or keeps:
                 known = len(self._origins)
                 number = self._number(event, plan.name, operand)
@@ -88,12 +87,10 @@ class Initcheck:
         self._inputs = inputs
 
     def _calm(self, core: Core, word: Any, event: Event) -> bool:
-        """Tell whether nothing undefined is near: nearly always, and then there is nothing to do."""
+        """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
         planes, memory = self._planes, core.memory
         for region in event.reads:
-            if planes.touched(core.index, region.space) or memory.extent(
-                    region.space, region.first, region.partitions, region.byte, region.nbytes,
-                    region.pattern).missing():
+            if planes.touched(core.index, region.space) or memory.extent(region).missing():
                 return False
         if any(planes.touched(core.index, region.space) for region in event.writes):
             return False
@@ -196,28 +193,58 @@ class Initcheck:
 
     def _site(self, event: Event, access: str, operand: str) -> Site:
         word = event.instruction
-        return site_of(self.device, event.core, event.engine, event.pc, word,
-                       owner=getattr(word, "engine", event.engine), access=access, operand=operand,
-                       time_ps=event.time_ps)
+        return site_of(
+            self.device,
+            event.core,
+            event.engine,
+            event.pc,
+            word,
+            owner=getattr(word, "engine", event.engine),
+            access=access,
+            operand=operand,
+            time_ps=event.time_ps,
+        )
 
     def _finding(self, origin: _Origin, count: int) -> Finding:
         event, store = origin.event, origin.store
         site = self._site(event, "reads", origin.name)
         others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
         name = self._name(origin)
-        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} "
-                   f"bytes of output {origin.tensor} come from them")
-        return Finding("initcheck", "undefined-output", "error", message, site, others, origin.region, name,
-                       "write the tile before this word, or leave out of the access what is not written",
-                       details={"output": origin.tensor, "bytes": count})
+        message = (
+            f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} "
+            f"bytes of output {origin.tensor} come from them"
+        )
+        return Finding(
+            "initcheck",
+            "undefined-output",
+            "error",
+            message,
+            site,
+            others,
+            origin.region,
+            name,
+            "write the tile before this word, or leave out of the access what is not written",
+            details={"output": origin.tensor, "bytes": count},
+        )
 
     def _note(self, origin: _Origin) -> Finding:
         site = self._site(origin.event, "reads", origin.name)
         name = self._name(origin)
-        message = (f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output "
-                   "depends on them")
-        return Finding("initcheck", "unwritten-read", "note", message, site, (), origin.region, name,
-                       "nothing, where it is the tail of a ragged tile; else write the tile before this word")
+        message = (
+            f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output "
+            "depends on them"
+        )
+        return Finding(
+            "initcheck",
+            "unwritten-read",
+            "note",
+            message,
+            site,
+            (),
+            origin.region,
+            name,
+            "nothing, where it is the tail of a ragged tile; else write the tile before this word",
+        )
 
     def _name(self, origin: _Origin) -> str:
         event = origin.event
@@ -232,18 +259,24 @@ class Initcheck:
                 continue
             first = int(np.argmin(allocation.written))
             region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
-            message = (f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at "
-                       f"{first:#x}")
+            message = (
+                f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
+            )
             store = self._stores.get(address)
             others = () if store is None else (self._site(store, "stores", "dst"),)
-            self.findings.append(Finding("initcheck", "output-unwritten", "warning", message,
-                                         Site(0, "host", "host", -1, "", access="reads"), others, region, tensor,
-                                         "store every part of the output; check the tail of ragged loops"))
-
-
-def _keeps(word: Any) -> bool:
-    """Tell whether a word may leave parts of its output as they are, or adds to them."""
-    return isinstance(word, isa.StreamShuffle) or word.NAME in ("COPY_PREDICATED", "INDIRECT_WRITE") or adds(word)
+            self.findings.append(
+                Finding(
+                    "initcheck",
+                    "output-unwritten",
+                    "warning",
+                    message,
+                    Site(0, "host", "host", -1, "", access="reads"),
+                    others,
+                    region,
+                    tensor,
+                    "store every part of the output; check the tail of ragged loops",
+                )
+            )
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

@@ -37,6 +37,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),
     "synccheck:deadlock": Kind("error", "Engines wait for one another in a circle."),
     "synccheck:barrier": Kind("error", "A core barrier that only one of the cores reaches."),
+    "synccheck:fault": Kind("note", "An engine waits for one that has faulted."),
     "synccheck:blocked": Kind("note", "An engine waits for one that is stuck itself."),
     "synccheck:overshoot": Kind("error", "A semaphore can pass the value that a wait wants exactly."),
     "synccheck:ambiguous": Kind("error", "A wait that signals of different producers can satisfy."),

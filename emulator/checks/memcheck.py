@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.access import plan_of
 from emulator.checks.finding import Finding
 from emulator.checks.place import Names, site_of
+from emulator.core import Core
+from emulator.device import Device
 from emulator.dma.binding import bind
-from emulator.errors import FaultError
-from emulator.events import Event, Region
-from emulator.faults import Fault
+from emulator.events import Event
+from emulator.faults import Fault, FaultError
+from emulator.loaded import LoadedWord
 from formats import isa
 from formats.errors import FormatError, NeuronError, UnsupportedError
-
-if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.device import Device
-    from emulator.loader import LoadedWord
+from formats.regions import Region
 
 __all__ = ["Memcheck"]
 
@@ -52,8 +50,7 @@ class Memcheck:
             for name, engine in core.engines.items():
                 known: dict[bytes, tuple[Fault, ...]] = {}
                 for loaded in engine.words:
-                    raw = loaded.word.raw
-                    key = raw[:1] + raw[12:]
+                    key = loaded.word.body
                     faults = known.get(key)
                     if faults is None:
                         faults = known[key] = self._word(core, name, loaded)
@@ -76,7 +73,7 @@ class Memcheck:
                 except FaultError as error:
                     found.append(error.fault)
                 except (FormatError, UnsupportedError):
-                    continue    # the run says so, if it gets there
+                    continue  # the run says so, if it gets there
         named = {fault.operand for fault in found}
         for problem in isa.check(word, self.device.target.generation):
             # Scales of MX tiles are packed four partitions apart by design (NKI documentation on MX layouts).
@@ -92,7 +89,7 @@ class Memcheck:
         except FaultError as error:
             self._add(error.fault, core.index, engine, loaded.pc, loaded.word)
         except NeuronError:
-            return      # not modelled: the run says so, if it gets there
+            return  # not modelled: the run says so, if it gets there
 
     def on_event(self, event: Event) -> None:
         """Take the fault that ends a run, unless the program as loaded showed it already."""
@@ -108,16 +105,27 @@ class Memcheck:
         self._places.add((core, engine, pc))
         if len(self.findings) >= _LIMIT:
             return
-        site = site_of(self.device, max(core, 0), engine, pc, word, operand=fault.operand or "",
-                       time_ps=fault.time_ps)
+        site = site_of(self.device, max(core, 0), engine, pc, word, operand=fault.operand or "", time_ps=fault.time_ps)
         if word is None:
             site = site._replace(text=fault.instruction_text)
         region = _region(fault, core)
         tensor = fault.tensor or ("" if region is None else self._names.name(region, engine, pc))
         details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
         message = fault.message + (f"; allowed: {fault.expected}" if fault.expected and fault.kind != "rule" else "")
-        self.findings.append(Finding("memcheck", fault.kind, "warning" if fault.kind == "rule" else "error", message,
-                                     site, (), region, tensor, _HINTS.get(fault.kind, ""), details=details))
+        self.findings.append(
+            Finding(
+                "memcheck",
+                fault.kind,
+                "warning" if fault.kind == "rule" else "error",
+                message,
+                site,
+                (),
+                region,
+                tensor,
+                _HINTS.get(fault.kind, ""),
+                details=details,
+            )
+        )
 
 
 def _region(fault: Fault, core: int) -> Region | None:

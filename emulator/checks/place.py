@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.access import plan_of
 from emulator.checks.clocks import Unit
 from emulator.checks.finding import Site
-from emulator.events import Region
-from formats import isa
+from emulator.device import Device
 from formats.errors import FormatError, NeuronError
-
-if TYPE_CHECKING:
-    from emulator.device import Device
-    from emulator.session.tiles import Tile
+from formats.neff.tiles import Tile
+from formats.regions import Region
 
 __all__ = ["Names", "condition", "operands_at", "regions_touched", "site_of", "unit_site"]
 
 
-def site_of(device: Device, core: int, engine: str, pc: int, word: Any, *, owner: str = "", access: str = "",
-            operand: str = "", time_ps: int = -1, clock: int = -1, seen: int = -1) -> Site:
+def site_of(
+    device: Device,
+    core: int,
+    engine: str,
+    pc: int,
+    word: Any,
+    *,
+    owner: str = "",
+    access: str = "",
+    operand: str = "",
+    time_ps: int = -1,
+    clock: int = -1,
+    seen: int = -1,
+) -> Site:
     """Return the site of a word, or of a transfer that a word triggered."""
     owner = owner or engine
     text = str(getattr(word, "text", ""))
     trigger = getattr(word, "instruction", None)
     if trigger is not None:
         text = f"{trigger.text} ({text})"
-    return Site(core, engine, owner, pc, text, device.cores[core].source_of(owner, pc), access, operand, time_ps, clock,
-                seen)
+    return Site(
+        core, engine, owner, pc, text, device.cores[core].source_of(owner, pc), access, operand, time_ps, clock, seen
+    )
 
 
-def unit_site(device: Device, names: list[tuple[int, str]], unit: Unit, *, access: str = "", operand: str = "",
-              seen: int = -1) -> Site:
+def unit_site(
+    device: Device, names: list[tuple[int, str]], unit: Unit, *, access: str = "", operand: str = "", seen: int = -1
+) -> Site:
     """Return the site of a unit; `names` are those of the clocks."""
     core, engine = names[unit.actor]
     word = unit.word
     pc = word.pc if hasattr(word, "parts") else unit.loaded.pc if unit.loaded is not None else -1
-    return site_of(device, core, engine, pc, word, owner=getattr(word, "engine", engine), access=access,
-                   operand=operand, time_ps=unit.time_ps, clock=unit.number, seen=seen)
+    return site_of(
+        device,
+        core,
+        engine,
+        pc,
+        word,
+        owner=getattr(word, "engine", engine),
+        access=access,
+        operand=operand,
+        time_ps=unit.time_ps,
+        clock=unit.number,
+        seen=seen,
+    )
 
 
 def condition(key: tuple[int, str, int], value: int) -> str:
@@ -51,7 +73,7 @@ def operands_at(device: Device, core: int, engine: str, word: Any, region: Regio
         return "dst" if write else "src"
     resolver = device.cores[core].resolver
     for plan in plan_of(type(word)):
-        if plan.writes if write else plan.reads or isinstance(word, isa.MatMul):
+        if plan.writes if write else plan.reads or word.adds:
             found = resolver.resolve(word, plan, engine)
             if found is not None and region in found.regions:
                 return plan.name
@@ -85,10 +107,14 @@ class Names:
         if region.space == "HBM":
             found = self._device.hbm.find(region.byte)
             return "" if found is None else found.name
-        last = region.first + region.partitions
-        fits = [tile for tile in self._of(region.core) if tile.space == region.space
-                and tile.partition < last and region.first < tile.partition + tile.partitions
-                and tile.offset < region.byte + region.nbytes and region.byte < tile.offset + tile.partition_bytes]
+        box = region._replace(pattern=None)
+        fits = [
+            tile
+            for tile in self._of(region.core)
+            if box.overlaps(
+                Region(tile.space, region.core, tile.partition, tile.partitions, tile.offset, tile.partition_bytes)
+            )
+        ]
         alive = [tile for tile in fits if engine in tile.pcs and tile.pcs[engine][0] <= pc <= tile.pcs[engine][1]]
         chosen = alive or fits
         return ", ".join(dict.fromkeys(tile.name for tile in chosen[:2]))
@@ -96,12 +122,12 @@ class Names:
     def _of(self, core: int) -> tuple[Tile, ...]:
         found = self._tiles.get(core)
         if found is None:
-            from emulator.session.tiles import read_tiles
+            from formats.neff.tiles import read_tiles  # deferred: start-up
 
             loaded = self._device.cores[core].loaded
             try:
                 found = () if loaded is None else read_tiles(loaded.subgraph)
             except FormatError:
-                found = ()      # names are a comfort: a broken map costs them, nothing else
+                found = ()  # names are a comfort: a broken map costs them, nothing else
             self._tiles[core] = found
         return found

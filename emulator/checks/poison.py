@@ -7,19 +7,17 @@ number of the read where the undefined byte entered; 0 is defined.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand
+from emulator.core import Core
+from emulator.device import Device
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
-
-if TYPE_CHECKING:
-    from emulator.core import Core
-    from emulator.device import Device
-    from emulator.memory import Allocation
+from emulator.memory import Allocation
 
 __all__ = ["Marks", "Planes"]
 
@@ -36,7 +34,7 @@ class Planes:
         self._hbm: dict[int, Marks] = {}
 
     def touched(self, core: int, space: str) -> bool:
-        """Tell whether anything on a core's memory ever was computed from undefined bytes."""
+        """Return whether anything on a core's memory ever was computed from undefined bytes."""
         return (core, space) in self._chip
 
     def of_output(self, allocation: Allocation) -> Marks | None:
@@ -131,8 +129,13 @@ def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[A
     """Return the part of a plane that lies beside a view of memory, with the bytes of an element as last axis."""
     offset = view.ctypes.data - core.memory.array(space).ctypes.data
     size = plane.itemsize
-    return np.ndarray((*view.shape, view.itemsize), plane.dtype, plane, offset * size,
-                      (*(stride * size for stride in view.strides), size))
+    return np.ndarray(
+        (*view.shape, view.itemsize),
+        plane.dtype,
+        plane,
+        offset * size,
+        (*(stride * size for stride in view.strides), size),
+    )
 
 
 def _walk(plane: npt.NDArray[Any], side: Side, geometry: tuple[int, tuple[int, ...]]) -> npt.NDArray[Any]:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
 from emulator.checks.finding import Finding, Site
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
-from emulator.checks.shadow import Record, Shadow, common
+from emulator.checks.shadow import Record, Shadow
+from emulator.device import Device
 from emulator.dma.regions import regions_of
-from emulator.events import Event, Region
-
-if TYPE_CHECKING:
-    from emulator.device import Device
+from emulator.events import Event
+from formats.regions import Region
 
 __all__ = ["Racecheck"]
 
-_SHIFT = 10         # bytes of a bucket on chip: half a PSUM bank
+_SHIFT = 10  # bytes of a bucket on chip: half a PSUM bank
 _HBM_SHIFT = 14
-_HBM_BUCKETS = 64   # a variable has about as many buckets, so that a transfer of all of it stays cheap
-_LIMIT = 200        # distinct pairs reported
+_HBM_BUCKETS = 64  # a variable has about as many buckets, so that a transfer of all of it stays cheap
+_LIMIT = 200  # distinct pairs reported
 
 _KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True): "read-write"}
 
@@ -87,14 +85,16 @@ class Racecheck:
             return
         if len(self._by_pair) >= _LIMIT:
             return
-        region = common(old, new)
+        region = new.region.common(old.region)
         here, there = self._site(new, old), self._site(old, new)
         kind = _KINDS[old.write, new.write]
         name = self._names.name(region, here.owner, here.pc)
         what = {"write-read": "reads what", "write-write": "writes what", "read-write": "writes what"}[kind]
         did = "still be writing" if old.write else "still be reading"
-        message = (f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
-                   f"{did}: {name or region.space}")
+        message = (
+            f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
+            f"{did}: {name or region.space}"
+        )
         finding = Finding("racecheck", kind, "error", message, here, (there,), region, name)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self.findings.append(finding)
@@ -106,8 +106,14 @@ class Racecheck:
     def _site(self, record: Record, other: Record) -> Site:
         core, engine = self.clocks.names[record.actor]
         operand = operands_at(self.device, core, engine, record.unit.word, record.region, record.write)
-        return unit_site(self.device, self.clocks.names, record.unit, access="writes" if record.write else "reads",
-                         operand=operand, seen=record.unit.clock[other.actor])
+        return unit_site(
+            self.device,
+            self.clocks.names,
+            record.unit,
+            access="writes" if record.write else "reads",
+            operand=operand,
+            seen=record.unit.clock[other.actor],
+        )
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -146,11 +152,14 @@ class Racecheck:
                     known[0].count += 1
                     continue
                 site = unit_site(self.device, self.clocks.names, record.unit, access="writes", operand="dst")
-                message = (f"the program may end before nc{site.core} {site.engine} pc {site.pc} has stored "
-                           f"{tensor.name}: no engine waits for it")
+                message = (
+                    f"the program may end before nc{site.core} {site.engine} pc {site.pc} has stored "
+                    f"{tensor.name}: no engine waits for it"
+                )
                 hint = self._hint(record.unit, site)
-                finding = Finding("racecheck", "output-not-awaited", "error", message, site, (), record.region,
-                                  tensor.name, hint)
+                finding = Finding(
+                    "racecheck", "output-not-awaited", "error", message, site, (), record.region, tensor.name, hint
+                )
                 self._by_pair[self._place(record.unit), "host"] = finding, record.unit, None
                 self.findings.append(finding)
 

@@ -15,17 +15,25 @@ from emulator.errors import InputError
 __all__ = ["TOOLS", "make_checks", "tools_of"]
 
 TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
-_SHORT = {"mem": "memcheck", "bounds": "memcheck", "init": "initcheck", "race": "racecheck", "races": "racecheck",
-          "sync": "synccheck"}
+_SHORT = {
+    "mem": "memcheck",
+    "bounds": "memcheck",
+    "init": "initcheck",
+    "race": "racecheck",
+    "races": "racecheck",
+    "sync": "synccheck",
+}
 
 
-def tools_of(names: Iterable[str]) -> tuple[str, ...]:
+def tools_of(names: str | Iterable[str]) -> tuple[str, ...]:
     """Return the tools that names mean, in the order of TOOLS; "all" means every one, "race" is short for racecheck.
+
+    A text by itself is one name.
 
     Raises InputError for a name that means none.
     """
     wanted = set()
-    for name in names:
+    for name in (names,) if isinstance(names, str) else names:
         tool = _SHORT.get(name, name)
         if tool != "all" and tool not in TOOLS:
             raise InputError(f"no check {name!r}; there are {', '.join(TOOLS)} and all")
@@ -33,7 +41,7 @@ def tools_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(tool for tool in TOOLS if tool in wanted)
 
 
-def make_checks(names: Iterable[str], ignored: Iterable[WaitPlace] = ()) -> list[Any]:
+def make_checks(names: str | Iterable[str], ignored: Iterable[WaitPlace] = ()) -> list[Any]:
     """Return new observers for the named checks, in the order in which the device has to call them.
 
     Each has `attach(device)`, to be called when program and inputs are loaded, `finish()` for the end, and those named

@@ -10,19 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.checks.clocks import Clock, Unit
-from emulator.checks.overlap import Pattern, share_bytes
-from emulator.events import Region
+from formats.regions import Region, share_bytes
 
-__all__ = ["Record", "Shadow", "common"]
+__all__ = ["Record", "Shadow"]
 
-_CROWDED = 24       # records in a bucket beyond which those that everybody knows are looked for
+_CROWDED = 24  # records in a bucket beyond which those that everybody knows are looked for
 
 
 class Record:
     """One access that can still be one side of a race."""
 
-    __slots__ = ("actor", "dead", "high", "last", "low", "number", "p0", "p1", "pattern", "region", "stamp", "unit",
-                 "write")
+    __slots__ = (
+        "actor",
+        "dead",
+        "high",
+        "last",
+        "low",
+        "number",
+        "p0",
+        "p1",
+        "pattern",
+        "region",
+        "stamp",
+        "unit",
+        "write",
+    )
 
     def __init__(self, unit: Unit, region: Region, write: bool, stamp: int) -> None:
         _, _, self.p0, partitions, self.low, nbytes, self.pattern = region
@@ -41,8 +53,14 @@ class Shadow:
         self._limits: dict[int, int] = {}
         self._stamp = 0
 
-    def access(self, unit: Unit, region: Region, write: bool, race: Callable[[Record, Record], object],
-               floor: Callable[[], Clock]) -> None:
+    def access(
+        self,
+        unit: Unit,
+        region: Region,
+        write: bool,
+        race: Callable[[Record, Record], object],
+        floor: Callable[[], Clock],
+    ) -> None:
         """Note an access and call `race(earlier, this)` for each earlier one that is not ordered before it."""
         self._stamp = stamp = self._stamp + 1
         mine = Record(unit, region, write, stamp)
@@ -63,13 +81,25 @@ class Shadow:
                 if old.p0 >= p1 or old.p1 <= p0 or old.low >= high or old.high <= low:
                     continue
                 same = old.actor == actor
-                if (write or old.write) and not same and clock[old.actor] < old.number and (
+                if (
+                    (write or old.write)
+                    and not same
+                    and clock[old.actor] < old.number
+                    and (
                         (pattern is None and old.pattern is None)
-                        or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)):
+                        or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)
+                    )
+                ):
                     race(old, mine)
-                if (write or (same and not old.write)) and p0 <= old.p0 and p1 >= old.p1 and (
+                if (
+                    (write or (same and not old.write))
+                    and p0 <= old.p0
+                    and p1 >= old.p1
+                    and (
                         (pattern is None and low <= old.low and high >= old.high)
-                        or (pattern == old.pattern and low == old.low and high == old.high)):
+                        or (pattern == old.pattern and low == old.low and high == old.high)
+                    )
+                ):
                     old.dead = gone = True
             if gone:
                 bucket[:] = [old for old in bucket if not old.dead]
@@ -81,15 +111,10 @@ class Shadow:
 
     def writes(self) -> list[Record]:
         """Return the writes that are still on record, each once."""
-        found = {id(record): record for bucket in self.buckets.values() for record in bucket
-                 if record.write and not record.dead}
+        found = {
+            id(record): record
+            for bucket in self.buckets.values()
+            for record in bucket
+            if record.write and not record.dead
+        }
         return list(found.values())
-
-
-def common(first: Record, second: Record) -> Region:
-    """Return the box that both records lie in, with the pattern where both have the same."""
-    p0, low = max(first.p0, second.p0), max(first.low, second.low)
-    pattern: Pattern | None = first.pattern if (first.pattern, first.low, first.high) == (
-        second.pattern, second.low, second.high) else None
-    return second.region._replace(first=p0, partitions=min(first.p1, second.p1) - p0, byte=low,
-                                  nbytes=min(first.high, second.high) - low, pattern=pattern)

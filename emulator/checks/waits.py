@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from emulator.checks.clocks import WaitPlace
 from emulator.checks.finding import Finding
+from emulator.checks.registry import make_checks
 from emulator.device import Device
-from formats import isa
-from formats.isa.sync import wait_text
+from emulator.runtime import run
+from formats.isa.signals import BARRIER, SECOND_SLOT
 from formats.neff import Neff
 
 __all__ = ["WaitVerdict", "judge_waits", "waits_of"]
-
-_EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
 
 
 class WaitVerdict(NamedTuple):
@@ -26,7 +25,7 @@ class WaitVerdict(NamedTuple):
 
     @property
     def needed(self) -> bool:
-        """Tell whether something would be unordered without it."""
+        """Return whether something would be unordered without it."""
         return bool(self.races)
 
 
@@ -35,13 +34,9 @@ def waits_of(device: Device) -> Iterator[tuple[WaitPlace, str]]:
     for core in device.cores:
         for name, engine in core.engines.items():
             for loaded in engine.words:
-                raw = loaded.word.raw
-                slots = [(0, 4)] if raw[4] else []
-                if raw[0] == _EVENT_SEMAPHORE and raw[32]:
-                    slots.append((1, 32))
-                for slot, at in slots:
-                    value = int.from_bytes(raw[at + 4:at + 8], "little", signed=True)
-                    yield WaitPlace(core.index, name, loaded.pc, slot), wait_text(raw[at], raw[at + 1], value)
+                for awaited in loaded.word.waits:
+                    if awaited.by != BARRIER:
+                        yield WaitPlace(core.index, name, loaded.pc, int(awaited.by == SECOND_SLOT)), awaited.text
 
 
 def judge_waits(neff: Neff, inputs: Mapping[str, Any]) -> list[WaitVerdict]:
@@ -50,8 +45,6 @@ def judge_waits(neff: Neff, inputs: Mapping[str, Any]) -> list[WaitVerdict]:
     The run keeps every wait, so that data and schedule stay as they are; the analysis of one run goes without one.
     A wait that prevents no race is redundant as far as memory goes: without it no schedule gives other results.
     """
-    from emulator.runtime import run
-
     device = Device(neff.target, len(neff.subgraphs), False)
     device.load(neff)
     verdicts = []
@@ -63,6 +56,4 @@ def judge_waits(neff: Neff, inputs: Mapping[str, Any]) -> list[WaitVerdict]:
 
 
 def _racecheck(place: WaitPlace) -> list[Any]:
-    from emulator.checks.registry import make_checks
-
     return make_checks(("racecheck",), (place,))

@@ -6,5 +6,17 @@ from emulator.cost.dma import DmaCosts, dma_costs
 from emulator.cost.figures import FIGURES, figure
 from emulator.cost.model import UNIT_COST, Cost, CostModel, cost_of, costs, costs_of
 
-__all__ = ["FIGURES", "UNIT_COST", "Claim", "Contention", "Cost", "CostModel", "DmaCosts", "cost_of", "costs",
-           "costs_of", "dma_costs", "figure"]
+__all__ = [
+    "FIGURES",
+    "UNIT_COST",
+    "Claim",
+    "Contention",
+    "Cost",
+    "CostModel",
+    "DmaCosts",
+    "cost_of",
+    "costs",
+    "costs_of",
+    "dma_costs",
+    "figure",
+]

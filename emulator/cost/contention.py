@@ -1,5 +1,4 @@
-"""What the time of a word depends on besides the word: memory ports shared by engines, the Tensor engine's clock
-and whether its weights are there.
+"""What else the time of a word depends on: shared memory ports, the Tensor engine's clock, whether weights are there.
 
 Engines that want one port at the same time take turns, first come first served. A load of weights that could issue
 behind the matmul before it runs in the background; a matmul waits for what is left. Source: hardware.md 2.4, 3.3, and
@@ -9,20 +8,20 @@ the profiles named in `figures`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip, Cost
 from formats.errors import UnsupportedError
 
-__all__ = ["PARTS", "Claim", "Contention", "Grant"]
+__all__ = ["PARTS", "Claim", "Contention", "ContentionState", "Grant"]
 
 PARTS = ("ports", "throttle")
 """What can be left out, by name: sharing of memory ports, the clock of the Tensor engine."""
 
 _BANKS = 8
-_SBUF = _BANKS                  # the port of SBUF that Vector and GpSimd share, behind those of PSUM's banks
-_LIMITED_GHZ = 1.2              # the unit of `throttle_window`
+_SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of PSUM's banks
+_LIMITED_GHZ = 1.2  # the unit of `throttle_window`
 
 
 class Claim(NamedTuple):
@@ -40,18 +39,51 @@ class Claim(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """When the last word that asked for ports had them, for who looks for causes."""
+    """When the last word that asked for ports had them, for whoever looks for causes."""
 
     ports: tuple[int, ...]
     start_ps: int
     end_ps: int
 
 
+class ContentionState(NamedTuple):
+    """The state of a core's contention; fields as in `Contention`."""
+
+    free: tuple[int, ...]
+    weights: int
+    pe_begun: int
+    pe_free: int
+    window_end: int
+    used: int
+    slow: bool
+
+
 class Contention:
     """Who holds what in one core, and how fast the Tensor engine runs; integers in picoseconds throughout."""
 
-    __slots__ = ("_factor", "_free", "_head", "_late", "_needed", "_pe_begun", "_pe_free", "_slow", "_used", "_weights",
-                 "_window", "_window_end", "generation", "granted", "ports", "throttle")
+    __slots__ = (
+        "_factor",
+        "_free",
+        "_head",
+        "_late",
+        "_needed",
+        "_pe_begun",
+        "_pe_free",
+        "_slow",
+        "_used",
+        "_weights",
+        "_window",
+        "_window_end",
+        "generation",
+        "granted",
+        "ports",
+        "throttle",
+    )
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("_factor", "_head", "_late", "_needed", "_window", "generation"), "a figure of the chip"),
+        **dict.fromkeys(("ports", "throttle"), "which parts of the model are on"),
+        "granted": "told to the observers of the word that asked",
+    }
 
     def __init__(self, chip: Chip, without: Collection[str] = ()) -> None:
         self.generation = chip.generation
@@ -73,7 +105,7 @@ class Contention:
             self._slow = True
 
     def claim(self, engine: str, cost: Cost, banks: Collection[int], sbuf: bool) -> Claim | None:
-        """Return what a word of an engine needs, None where it meets nobody; `banks` are those of PSUM it touches."""
+        """Return what a word of an engine needs, None where it shares nothing; `banks` are those of PSUM it touches."""
         if engine == "PE":
             return Claim((), cost.work_ps, True, cost.weights) if cost.work_ps or cost.weights else None
         if not self.ports or not cost.work_ps:
@@ -87,7 +119,7 @@ class Contention:
         return Claim(tuple(needed), cost.work_ps, False) if needed else None
 
     def take(self, claim: Claim, now: int, interval: int, latency: int) -> tuple[int, int]:
-        """Give a word that issues now what it needs; return interval and latency with what it has to wait."""
+        """Grant an issuing word what it needs; return its interval and latency, waiting included."""
         if claim.weights:
             begun = now if now > self._pe_free else self._pe_begun
             self._weights = begun + latency
@@ -128,19 +160,19 @@ class Contention:
         more = round(work * (self._factor - 1))
         return interval + more, latency + more + self._late if work else latency
 
-    def snapshot(self) -> tuple[int, ...]:
+    def snapshot(self) -> ContentionState:
         """Return the state as a value, for `restore`."""
-        return (*self._free, self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, self._slow)
+        return ContentionState(
+            tuple(self._free), self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, self._slow
+        )
 
-    def restore(self, state: tuple[int, ...]) -> None:
+    def restore(self, state: ContentionState) -> None:
         """Return to a state that `snapshot` gave."""
-        *free, self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, slow = state
-        self._free[:] = free
-        self._slow = bool(slow)
+        (self._free[:], self._weights, self._pe_begun, self._pe_free, self._window_end, self._used, self._slow) = state
 
 
 def check_parts(without: Collection[str]) -> frozenset[str]:
-    """Return the parts of the model to leave out; UnsupportedError for one that is none."""
+    """Return the parts of the model to leave out; an unknown name is an UnsupportedError."""
     for name in without:
         if name not in PARTS:
             raise UnsupportedError(f"no part of the time model is called {name!r}; there are {', '.join(PARTS)}")

@@ -21,22 +21,6 @@ def _tile(word: isa.Instruction, name: str) -> Tile:
     return found if found is not None else Tile(0, False, 0, 1)
 
 
-@costs(isa.Max8, isa.FindIndex8, isa.MatchReplace8, isa.BnStats, isa.RangeSelect, isa.TensorScalarCumulative,
-       isa.AffineSelect, isa.NonzeroWithCount, isa.SequenceBounds, isa.TensorPartitionReduce, isa.Dropout)
-def one_pass(word: Any, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a word that takes its input once."""
-    src = _tile(word, "src")
-    cycles = src.elements * _stride_factor([src, _tile(word, "dst")], chip)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
-
-
-@costs(isa.Iota, isa.Rng)
-def one_output(word: Any, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a word that writes its output once."""
-    dst = _tile(word, "dst")
-    return _on_vector(word, dst.elements * _stride_factor([dst], chip), "vector_latency", engine, chip)
-
-
 @costs(isa.SetRngSeed, isa.RandSetState, isa.RandGetState)
 def states(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a move of generator states: the shortest there is."""
@@ -65,26 +49,6 @@ def predicated(word: Any, engine: str, chip: Chip) -> Cost:
 def bn_aggregate(word: isa.BnAggregate, engine: str, chip: Chip) -> Cost:
     """Return the cost of aggregating statistics, documented per triple."""
     cycles = _tile(word, "src").elements / 3 * figure("bn_aggregate", chip.target)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
-
-
-@costs(isa.Exponential)
-def exponential(word: isa.Exponential, engine: str, chip: Chip) -> Cost:
-    """Return the cost of exponentials on the Vector engine."""
-    cycles = _tile(word, "src").elements * figure("exponential", chip.target)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
-
-
-@costs(isa.Rand2)
-def rand2(word: isa.Rand2, engine: str, chip: Chip) -> Cost:
-    """Return the cost of random numbers, four a cycle."""
-    return _on_vector(word, _tile(word, "dst").elements * figure("rand2", chip.target), "vector_latency", engine, chip)
-
-
-@costs(isa.QuantizeMx)
-def quantize_mx(word: isa.QuantizeMx, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a quantization, four elements a cycle."""
-    cycles = _tile(word, "src").elements * figure("quantize_mx", chip.target)
     return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
@@ -117,14 +81,6 @@ def local_gather(word: isa.LocalGather, engine: str, chip: Chip) -> Cost:
     moved = figure("gather_element", chip.target) * run
     share = (figure("gather_setup", chip.target) + moved) / moved / min(4 / size, run)
     return _on_vector(word, int(word.valid) * run / share, "vector_latency", engine, chip)
-
-
-@costs(isa.IndirectRead, isa.IndirectWrite)
-def indirection(word: Any, engine: str, chip: Chip) -> Cost:
-    """Return the cost of gathered or scattered columns: a pass over them, as over a tile without indices."""
-    moved = _tile(word, word.COUNTED)
-    cycles = moved.elements * _stride_factor([moved, _tile(word, "indices")], chip)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.TopK)

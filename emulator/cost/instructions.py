@@ -1,7 +1,11 @@
-"""Cost functions of every instruction class, over the rows of `figures`. Source: hardware.md 3, 5, 10."""
+"""Cost of every instruction class, over the rows of `figures`. Source: hardware.md 3, 5, 10.
+
+Most classes declare theirs (`COST`); those with modes of their own have a function here or in `extensions`.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.cost.figures import figure
@@ -51,8 +55,8 @@ def _on_vector(word: isa.Instruction, cycles: float, latency: str, engine: str, 
 
 
 def _has_pointer(word: isa.Instruction) -> bool:
-    """Tell whether a value per partition is an operand besides the tiles."""
-    return any(isinstance(field, isa.Pointer) and field.enabled(word.raw) for field in type(word).OPERANDS.values())
+    """Return whether a value per partition is an operand besides the tiles."""
+    return any(isinstance(field, isa.Pointer) and word.uses(name) for name, field in word.OPERANDS.items())
 
 
 def _tiles(word: isa.Instruction, *names: str) -> list[Tile]:
@@ -67,6 +71,28 @@ def _stride_factor(tiles: list[Tile], chip: Chip) -> float:
 def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
     """Return how often the elements pass: once where one input is in PSUM or `plain` holds, else twice."""
     return 1.0 if first.in_psum != second.in_psum or plain else figure("two_inputs", chip.target)
+
+
+def _passing(cost: isa.Passes, word: isa.Instruction, engine: str, chip: Chip) -> Cost:
+    """Return the cost of passes over a tile, as the class of the word declares it."""
+    over = tile(word, cost.over)
+    passes = figure(cost.figure, chip.target) if cost.figure else 1.0
+    elements = 0 if over is None else over.elements
+    cycles = elements * passes * _stride_factor(_tiles(word, *cost.slowed_by), chip)
+    return _on_vector(word, cycles, cost.latency, engine, chip)
+
+
+def _lasting(cost: isa.Duration, word: isa.Instruction, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a fixed time, as the class of the word declares it."""
+    return _fixed(cost.figure, chip)
+
+
+_cls: type[isa.Instruction]
+for _cls in (*isa.CLASSES, isa.Unknown):
+    if isinstance(_cls.COST, isa.Passes):
+        costs(_cls)(partial(_passing, _cls.COST))
+    elif isinstance(_cls.COST, isa.Duration):
+        costs(_cls)(partial(_lasting, _cls.COST))
 
 
 @costs(isa.LoadWeights)
@@ -132,8 +158,11 @@ def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
     """Return the cost of an operator on two tiles."""
     src0, src1, dst = tiles = _tiles(word, "src0", "src1", "dst")
     if chip.generation == "gen2":
-        plain = (all(t.dtype == Dtype.BFLOAT16 and t.contiguous for t in tiles) and word.op in _PLAIN_OPS
-                 and not (src0.in_psum or src1.in_psum))
+        plain = (
+            all(t.dtype == Dtype.BFLOAT16 and t.contiguous for t in tiles)
+            and word.op in _PLAIN_OPS
+            and not (src0.in_psum or src1.in_psum)
+        )
     else:
         eight = chip.generation == "gen4"
         plain = all(t.is_wide16 or (eight and t.is_wide8) for t in tiles) and not (src0.in_psum or src1.in_psum)
@@ -146,18 +175,14 @@ def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
 def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) -> Cost:
     """Return the cost of a scalar and a tile operator in one."""
     src, src1, dst = tiles = _tiles(word, "src", "src1", "dst")
-    plain = (src.dtype == src1.dtype == Dtype.BFLOAT16 and word.op0 == AluOp.SUBTRACT and word.op1 == AluOp.MULTIPLY
-             and dst.elements % 2 == 0)
+    plain = (
+        src.dtype == src1.dtype == Dtype.BFLOAT16
+        and word.op0 == AluOp.SUBTRACT
+        and word.op1 == AluOp.MULTIPLY
+        and dst.elements % 2 == 0
+    )
     passes = _passes_of_two(src, src1, plain, chip)
     return _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "scalar_tensor_latency", engine, chip)
-
-
-@costs(isa.TensorTensorScan)
-def tensor_tensor_scan(word: isa.TensorTensorScan, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a recurrence: two passes wherever its inputs are."""
-    tiles = _tiles(word, "src", "src1", "dst")
-    cycles = tiles[-1].elements * figure("two_inputs", chip.target) * _stride_factor(tiles, chip)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
 
 
 @costs(isa.Select)
@@ -178,28 +203,13 @@ def tensor_reduce(word: isa.TensorReduce, engine: str, chip: Chip) -> Cost:
     return _on_vector(word, src.elements * passes * _stride_factor([src], chip), "tensor_reduce_latency", engine, chip)
 
 
-@costs(isa.Reciprocal)
-def reciprocal(word: isa.Reciprocal, engine: str, chip: Chip) -> Cost:
-    """Return the cost of 1/x on the Vector engine."""
-    src, dst = _tiles(word, "src", "dst")
-    cycles = src.elements * figure("reciprocal_passes", chip.target) * _stride_factor([src, dst], chip)
-    return _on_vector(word, cycles, "vector_latency", engine, chip)
-
-
 @costs(isa.Memset)
 def memset(word: isa.Memset, engine: str, chip: Chip) -> Cost:
     """Return the cost of a fill: half for zeros of a 16-bit float type."""
-    dst, = _tiles(word, "dst")
+    (dst,) = _tiles(word, "dst")
     halved = dst.is_wide16 and not word.value_is_integer and word.value == 0 and engine == "DVE"
     passes = figure("halved", chip.target) if halved else 1.0
     return _on_vector(word, dst.elements * passes * _stride_factor([dst], chip), "vector_latency", engine, chip)
-
-
-@costs(isa.VectorTranspose, isa.StreamShuffle)
-def one_pass(word: Any, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a move between partitions: one pass over the input."""
-    src, dst = _tiles(word, "src", "dst")
-    return _on_vector(word, src.elements * _stride_factor([src, dst], chip), "vector_latency", engine, chip)
 
 
 @costs(isa.Activate, isa.ActivationExtended)
@@ -223,36 +233,11 @@ def read_accumulator(word: isa.ActivationReadAccumulator, engine: str, chip: Chi
     return _paced(figure("read_accumulator", chip.target), "activation_latency", engine, chip)
 
 
-@costs(isa.ActTableLoad)
-def table_load(word: isa.ActTableLoad, engine: str, chip: Chip) -> Cost:
-    """Return the cost of loading activation tables."""
-    return _fixed("table_load", chip)
-
-
-@costs(isa.EventSemaphore)
-def event_semaphore(word: isa.EventSemaphore, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a word that only waits and signals."""
-    return _fixed("event_semaphore", chip)
-
-
 @costs(isa.Nop)
 def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     """Return the cost of a pause of so many cycles."""
     duration = _ps(figure("control", chip.target) + word.cycle / chip.clock_ghz(engine))
     return Cost(duration, duration)
-
-
-@costs(isa.CompareBranch)
-def compare_branch(word: isa.CompareBranch, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a branch: the instructions behind it are fetched anew."""
-    return _fixed("branch", chip)
-
-
-@costs(isa.SetOrderingMode, isa.OpcodeCC, isa.Opcode95, isa.OpcodeA1, isa.Drain, isa.Notify,
-       isa.EventSemaphoreRangeClear, isa.CoreBarrier, isa.Unknown)
-def control(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a word that does no work on data."""
-    return _fixed("control", chip)
 
 
 @costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore)
@@ -274,9 +259,3 @@ def shown_ps(word: isa.Instruction, engine: str, chip: Chip) -> int | None:
     """Return how long profiles show a word that holds its engine longer: the end of a trigger on GpSimd; else None."""
     made_now = engine == "Pool" and costs_of(type(word)) is direct
     return _ps(figure("software_word", chip.target)) if made_now else None
-
-
-@costs(isa.TensorLoad, isa.RegisterLoad)
-def tensor_load(word: isa.TensorLoad | isa.RegisterLoad, engine: str, chip: Chip) -> Cost:
-    """Return the cost of loading registers from device memory."""
-    return _fixed("device_read", chip)

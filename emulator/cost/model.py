@@ -55,12 +55,14 @@ _COSTS: dict[type[Instruction], CostFunction] = {}
 
 def costs(*classes: type[Instruction]) -> Callable[[C], C]:
     """Register the decorated function, (word, engine, chip) -> Cost, for the given classes."""
+
     def register(function: C) -> C:
         for cls in classes:
             if cls in _COSTS:
                 raise TypeError(f"{cls.__name__} has a cost already")
             _COSTS[cls] = function
         return function
+
     return register
 
 

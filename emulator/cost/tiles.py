@@ -23,17 +23,17 @@ class Tile(NamedTuple):
 
     @property
     def contiguous(self) -> bool:
-        """Tell whether the fastest dimension takes neighbouring elements."""
+        """Return whether the fastest dimension takes neighbouring elements."""
         return self.step == 1
 
     @property
     def is_wide16(self) -> bool:
-        """Tell whether elements are 16-bit floats."""
+        """Return whether elements are 16-bit floats."""
         return self.dtype in _WIDE16
 
     @property
     def is_wide8(self) -> bool:
-        """Tell whether elements are 8-bit floats."""
+        """Return whether elements are 8-bit floats."""
         return self.dtype in _WIDE8
 
     @property
@@ -45,12 +45,10 @@ class Tile(NamedTuple):
 
 def tile(word: Instruction, name: str) -> Tile | None:
     """Return an operand of a word, None where the word does not use it."""
-    field = type(word).OPERANDS[name]
-    if not field.enabled(word.raw):
+    if not word.uses(name):
         return None
     pattern = getattr(word, name)
     if not isinstance(pattern, AccessPattern):
         return None
-    dtype = field.dtype if isinstance(field.dtype, Dtype) else getattr(word, field.dtype)
     step = next((s for s, count in zip(pattern.steps, pattern.counts, strict=True) if count > 1), 1)
-    return Tile(pattern.elements, pattern.address >= PSUM_BASE, int(dtype), step)
+    return Tile(pattern.elements, pattern.address >= PSUM_BASE, int(word.dtype_of(word.OPERANDS[name])), step)

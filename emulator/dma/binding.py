@@ -19,19 +19,19 @@ from emulator.dma.moves import (
 )
 from emulator.dma.transfer import Limit, Part, Side, Transfer
 from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
-from emulator.errors import FaultError
-from emulator.faults import Place, fault_error
+from emulator.faults import FaultError, Place, fault_error
 from emulator.memory import Extent
+from formats.regions import Region
 
 if TYPE_CHECKING:
-    from emulator.device import Device
+    from emulator.context import DeviceContext
 
 __all__ = ["bind", "place_of"]
 
 Move = Callable[[], None]
 
 
-def bind(device: Device, transfer: Transfer) -> Move:
+def bind(device: DeviceContext, transfer: Transfer) -> Move:
     """Return the function that moves a transfer's bytes, notes what was written and warns of sources never written.
 
     Raises FaultError of kind "oob" where a side leaves its variable or its memory, UnsupportedError for an operation
@@ -53,7 +53,7 @@ class _Bound:
 
     __slots__ = ("extent", "geometry", "memory", "plane", "side")
 
-    def __init__(self, device: Device, transfer: Transfer, side: Side, operand: str) -> None:
+    def __init__(self, device: DeviceContext, transfer: Transfer, side: Side, operand: str) -> None:
         self.side = side
         self.extent: Extent | None = None
         self.plane: Plane | None
@@ -72,7 +72,9 @@ class _Bound:
             offset, steps = self.geometry
             if steps == (self.memory.shape[1],) or not steps:
                 first, byte = divmod(offset, self.memory.shape[1])
-                self.extent = core.memory.extent("SBUF", first, side.dims[0][1] if steps else 1, byte, side.run)
+                self.extent = core.memory.extent(
+                    Region("SBUF", core.index, first, side.dims[0][1] if steps else 1, byte, side.run)
+                )
             return
         low, high = side.span
         limit = side.limit
@@ -102,7 +104,7 @@ class _Bound:
         return Extent(strided(self.plane, self.geometry, self.side, np.dtype(np.bool_)))
 
 
-def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
+def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     check_operation(part.op, len(part.copies) if part.op in COMBINING else 1, part.shape)
     sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
     target = _Bound(device, transfer, part.copies[0][1], "dst")
@@ -114,8 +116,9 @@ def _bind_part(device: Device, transfer: Transfer, part: Part) -> Move:
         if device.checking:
             for source, extent in reads:
                 if not extent.full and (missing := extent.missing()):
-                    device.warn_unwritten(place_of(device, transfer), f"src {_range(source.side)}", missing,
-                                          extent.plane.size)
+                    device.warn_unwritten(
+                        place_of(device, transfer), f"src {_range(source.side)}", missing, extent.plane.size
+                    )
         work()
         if written is not None:
             written.mark()
@@ -145,7 +148,7 @@ def _work(part: Part, sources: list[_Bound], target: _Bound) -> Move:
     )
 
 
-def place_of(device: Device, transfer: Transfer) -> Place:
+def place_of(device: DeviceContext, transfer: Transfer) -> Place:
     """Return where in the program a transfer was triggered."""
     text = transfer.text if transfer.instruction is None else transfer.instruction.text
     source = device.cores[transfer.core].source_of(transfer.engine, transfer.pc)

@@ -9,10 +9,12 @@ from emulator.dma.transfer import Copies, Part, Side, check_sizes
 from emulator.errors import LoadError
 from emulator.placement import Placement
 from formats.dtypes import Dtype
-from formats.errors import FormatError
+from formats.errors import FormatError, UnsupportedError
 from formats.neff import Descriptor, DmaBlock, Subgraph
 
 __all__ = ["block_parts", "descriptor_copies"]
+
+_DIMENSIONS = 4
 
 
 def block_parts(block: DmaBlock, subgraph: Subgraph, placement: Placement, core: int) -> tuple[Part, ...]:
@@ -26,6 +28,8 @@ def block_parts(block: DmaBlock, subgraph: Subgraph, placement: Placement, core:
 
 def _part(d: Descriptor, copies: Copies, where: str) -> Part:
     """Return the operation of a descriptor. A constant without a type is to be ignored (formats.md 3.6)."""
+    if d.transpose_op is not None:
+        return _permutation(d, copies, where)
     constant = d.constant if d.op in ("min", "max") and d.constant_dtype is not None else None
     if d.op != "transpose" or not d.transpose_shape:
         return Part(d.op, copies, constant, d.scale)
@@ -39,6 +43,35 @@ def _part(d: Descriptor, copies: Copies, where: str) -> Part:
             f"{source.nbytes} bytes"
         )
     return Part(d.op, copies, None, 1.0, d.transpose_shape, element)
+
+
+def _permutation(d: Descriptor, copies: Copies, where: str) -> Part:
+    """Return the part of a transpose that names the order of dimensions that comes out.
+
+    Established is WZXY alone, by files whose kernels are public: the shape is W, Z, Y, X, outermost first, and in every
+    block of it Y and X change places. W and Z stay outside, so a block is W times Z blocks of Y by X.
+    """
+    if d.op != "transpose" or d.transpose_op != "WZXY":
+        raise UnsupportedError(
+            f"{where}: operation {d.op!r} with transpose_op {d.transpose_op!r} is not modelled: only transposes of "
+            "order WZXY are established"
+        )
+    source, target = copies[0]
+    shape, element = d.transpose_shape, d.transpose_element_size
+    if len(shape) != _DIMENSIONS or min(shape) < 1 or element is None or element < 1:
+        raise LoadError(
+            f"{where}: a transpose to {d.transpose_op} needs a shape of {_DIMENSIONS} positive sizes and an element "
+            f"size, not {list(shape)} and {element}"
+        )
+    if source.dtype != target.dtype:
+        raise LoadError(f"{where}: a transpose with a shape cannot cast {source.dtype.name} to {target.dtype.name}")
+    _, _, rows, columns = shape
+    if source.nbytes % (prod(shape) * element):
+        raise LoadError(
+            f"{where}: {source.nbytes} bytes are no whole number of blocks {list(shape)} of {element}-byte elements"
+        )
+    # As the patterns of a transpose with a shape: what comes out, innermost first. Blocks stay outside both.
+    return Part("transpose", copies, None, 1.0, (rows, 1, 1, columns), element)
 
 
 def descriptor_copies(

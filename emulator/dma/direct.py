@@ -35,8 +35,7 @@ def translate_direct(
     Variables become device addresses, table references stay and are looked up at the call; nothing else of the word
     changes. Raises LoadError naming a variable or table entry that does not exist, or sides that do not fit together.
     """
-    raw = bytearray(word.raw)
-    raw[0] = DmaDirect2d.OPCODE
+    absolute: dict[str, DmaAddress] = {}
     pairs = (
         ("src", word.src, word.src_pattern, word.src_element_size, word.src_dtype),
         ("dst", word.dst, word.dst_pattern, word.dst_element_size, word.dst_dtype),
@@ -49,10 +48,10 @@ def translate_direct(
         tables.append(table)
         if address.form == "variable":
             base = context.addresses.sbuf(context.core) if side.space == "SBUF" else 0
-            DmaDirect2d.FIELDS[name].write(raw, DmaAddress("absolute", 0, base + side.address))
+            absolute[name] = DmaAddress("absolute", 0, base + side.address)
     source, target = sides
     check_sizes(source, target, where)
-    loaded = DmaDirect2d.from_raw(bytes(raw))
+    loaded = DmaDirect2d.of(word).replace(**absolute)
     casts = source.dtype != target.dtype
     if tables == [None, None]:
         fixed: Copies = ((source, target),)

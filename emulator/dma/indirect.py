@@ -17,7 +17,7 @@ from formats.isa import DmaIndirect
 from formats.isa.operand import DmaPattern
 
 if TYPE_CHECKING:
-    from emulator.device import Device
+    from emulator.context import DeviceContext
 
 __all__ = ["translate_indirect"]
 
@@ -25,7 +25,7 @@ _POINT = DmaPattern((1, 1), (1, 1))
 
 
 def translate_indirect(
-    word: DmaIndirect, context: DirectContext, device: Device, where: str
+    word: DmaIndirect, context: DirectContext, device: DeviceContext, where: str
 ) -> Callable[[], tuple[Part, ...]]:
     """Return the function that reads the indices and gives the parts of the transfer, a row each.
 
@@ -69,7 +69,7 @@ def translate_indirect(
     return parts
 
 
-def _indices(index: Side, device: Device, where: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _indices(index: Side, device: DeviceContext, where: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the indices, down the partitions first."""
     memory = device.cores[index.core].sbuf
 
@@ -86,7 +86,7 @@ def _shifted(side: Side, distance: int) -> Side:
 
 
 def _inside(side: Side) -> bool:
-    """Tell whether a side stays inside its variable; on chip nothing is known but the partition's end."""
+    """Return whether a side stays inside its variable; on chip nothing is known but the partition's end."""
     low, high = side.span
     return side.limit is None or (side.limit.address <= low and high <= side.limit.address + side.limit.nbytes)
 

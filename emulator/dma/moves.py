@@ -83,15 +83,15 @@ def transpose_move(source: Array, destination: Array, shape: Sequence[int], elem
     """Return the move that swaps the outermost and the innermost of four dimensions, in elements of some bytes.
 
     `shape` is what comes out, innermost dimension first, as everything else in a descriptor; the two dimensions between
-    stay. Both views are walked as bytes. The documents give the field, the swap is that of nki.isa.dma_transpose, the
-    order of `shape` is inferred.
+    stay. Both views are walked as bytes, one block of that shape after the other. The documents give the field, the
+    swap is that of nki.isa.dma_transpose, the order of `shape` is inferred.
     """
     inner, first, second, outer = shape
 
     def transpose() -> None:
         data = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        tile = data.reshape(inner, second, first, outer, element)
-        turned = np.ascontiguousarray(tile.transpose(3, 1, 2, 0, 4)).reshape(-1)
+        tile = data.reshape(-1, inner, second, first, outer, element)
+        turned = np.ascontiguousarray(tile.transpose(0, 4, 2, 3, 1, 5)).reshape(-1)
         destination[...] = turned.view(destination.dtype).reshape(destination.shape)
 
     return transpose

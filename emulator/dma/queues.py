@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import ClassVar, NamedTuple
 
 from emulator.dma.transfer import Shares, Transfer
 
-__all__ = ["DmaQueue"]
+__all__ = ["DmaQueue", "QueueState"]
+
+
+class QueueState(NamedTuple):
+    """The state of a queue: its pending transfers, what it has done, and what rings count by."""
+
+    pending: tuple[Transfer, ...]
+    completed: int
+    nbytes: int
+    handed: tuple[tuple[Shares, int], ...]
+    retired: tuple[tuple[Shares, int], ...]
+    generator_ps: int
+    planned_ps: int
+    due_ps: int
 
 
 class DmaQueue:
@@ -19,6 +33,7 @@ class DmaQueue:
     __slots__ = (
         "completed",
         "core",
+        "due_ps",
         "engine",
         "generator_ps",
         "handed",
@@ -28,10 +43,16 @@ class DmaQueue:
         "nbytes",
         "num_queues",
         "pending",
+        "planned_ps",
         "retired",
         "ring",
         "semaphores",
     )
+
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
+        "made": "the program",
+    }
 
     def __init__(
         self, core: int, name: str, engine: str, ring: int, num_queues: int, semaphores: tuple[int, ...], kind: str
@@ -46,13 +67,15 @@ class DmaQueue:
         self.retired: dict[Shares, int] = {}
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
+        self.planned_ps = 0  # when the last one that is complete was to complete
+        self.due_ps = 0  # when the oldest one that is pending is
 
     def __repr__(self) -> str:
         return f"<DmaQueue nc{self.core} {self.name}: {len(self.pending)} pending, {self.completed} completed>"
 
     @property
     def prebuilt(self) -> bool:
-        """Tell whether descriptors are made at load time."""
+        """Return whether descriptors are made at load time."""
         return self.kind != "dynamic"
 
     @property
@@ -60,9 +83,29 @@ class DmaQueue:
         """Return the transfers that are not complete, the next one first."""
         return tuple(self.pending)
 
+    @property
+    def outstanding(self) -> int:
+        """Return how many transfers are not complete."""
+        return len(self.pending)
+
     def in_flight(self, now_ps: int) -> tuple[Transfer, ...]:
         """Return the transfers whose data is moving."""
         return tuple(transfer for transfer in self.pending if transfer.running(now_ps))
+
+    def snapshot(self) -> QueueState:
+        """Return the state as a value, for `restore`."""
+        return QueueState(tuple(self.pending), self.completed, self.nbytes, tuple(self.handed.items()),
+                          tuple(self.retired.items()), self.generator_ps, self.planned_ps, self.due_ps)  # fmt: skip
+
+    def restore(self, state: QueueState) -> None:
+        """Return to a state that `snapshot` gave; transfers may have to be bound again."""
+        pending, self.completed, self.nbytes, handed, retired, *times = state
+        self.generator_ps, self.planned_ps, self.due_ps = times
+        self.pending.clear()
+        self.pending.extend(pending)
+        self.handed, self.retired = dict(handed), dict(retired)
+        for transfer in pending:
+            transfer.state, transfer.completed_ps = "queued", -1
 
     def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:
         """Return the pending transfers that raise a semaphore of a core."""

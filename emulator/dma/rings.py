@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS
-from emulator.dma.arbitration import Point, Run, serve
+from emulator.dma.arbitration import Plan, PlanState, Run
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 
 if TYPE_CHECKING:
     from emulator.dma.queues import DmaQueue
 
-__all__ = ["DmaEngine", "Ring", "Segment", "share_out"]
+__all__ = ["DmaEngine", "DmaEngineState", "Ring", "Segment", "share_out"]
 
-_KEPT = 16      # an engine's backlog is first looked through when it is longer
 RING_SIZE = 1 << 16  # descriptors; real rings hold 32 to 2**24 - 16 (formats.md 8.1), the loader's choice is ours
 
 
@@ -111,79 +110,40 @@ def _walk(segments: Iterable[Segment]) -> Iterator[DmaDescriptor]:
         yield DmaDescriptor(segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
 
 
+class DmaEngineState(NamedTuple):
+    """The state of a DMA engine; fields as in `DmaEngine`."""
+
+    busy_ps: int
+    plan: PlanState
+
+
 class DmaEngine:
-    """One DMA engine of a core; `free_ps` is when all it was given has moved, `busy_ps` how long it moved data.
+    """One DMA engine of a core; `busy_ps` is how long what it was given moves data, `plan` when."""
 
-    `backlog` is what it had not begun to move at `served_ps`, when it had last served `last_ring`.
-    """
-
-    __slots__ = ("_ends", "_kept", "_waiting", "backlog", "busy_ps", "core", "free_ps", "index", "last_ring", "rings",
-                 "served_ps")
+    __slots__ = ("busy_ps", "core", "index", "plan", "rings")
+    NOT_STATE: ClassVar = dict.fromkeys(("core", "index", "rings"), "wiring")
 
     def __init__(self, core: int, index: int) -> None:
         self.core, self.index = core, index
         self.rings = tuple(Ring(core, index, ring) for ring in range(DMA_RINGS))
-        self.free_ps = 0
         self.busy_ps = 0
-        self.served_ps = 0
-        self.last_ring = DMA_RINGS - 1
-        self.backlog: tuple[Run, ...] = ()
-        self._waiting: set[int] = set()     # rings of the backlog
-        self._kept = _KEPT                  # the backlog at which it is looked what of it has begun
-        self._ends: dict[int, Point] = {}   # by ring: where what is planned changes when it gets more work
+        self.plan = Plan()
 
-    def give(self, run: Run, now_ps: int) -> tuple[tuple[int, int, int], ...]:
-        """Take over part of a transfer that was triggered now; return (transfer, begun, end) of it, behind those of
-        others whose turns may have come to other times.
-        """
-        if self.free_ps <= now_ps:
-            self.served_ps, self.backlog = self.free_ps, ()
-            self._waiting.clear()
-            self._ends = {}
-        elif len(self.backlog) > self._kept or (
-            run.ring not in self._ends and (len(self._waiting) > 1 or run.ring not in self._waiting)
-        ):
-            self.served_ps, self.last_ring, self.backlog, _ = serve(
-                self.served_ps, self.last_ring, self.backlog, now_ps)
-            self._waiting = {kept.ring for kept in self.backlog}
-            self._kept = max(2 * len(self.backlog), _KEPT)
-        took = run.packet_ps * (run.packets - 1) + run.last_ps
-        self.backlog += (run,)
-        self._waiting.add(run.ring)
-        if len(self._waiting) == 1:
-            begun, idle = max(self.free_ps, run.ready_ps), self.free_ps < run.ready_ps
-            took += run.fill_ps if idle else 0
-            self.free_ps = begun + took
-            self.busy_ps += took
-            self._ends = {}
-            return ((run.transfer, begun, self.free_ps),)
-        before = self.free_ps
-        point = self._ends.get(run.ring)
-        ends: dict[int, Point] = {}
-        if point is None:
-            served = serve(self.served_ps, self.last_ring, self.backlog, ends=ends)
-        else:
-            mine = run._replace(begun_ps=max(run.ready_ps, point.time_ps))
-            served = serve(point.time_ps, point.last_ring, (*point.left, mine), ends=ends)
-            for ring, other in self._ends.items():
-                if ring not in ends and len(other.left) < _KEPT:
-                    ends[ring] = other._replace(left=(*other.left, run))
-        self._ends = ends
-        self.free_ps = served.time_ps
-        self.busy_ps += took + (run.fill_ps if before < run.ready_ps else 0)
-        own = [one for one in served.finished if one[0] == run.transfer]
-        return (*(one for one in served.finished if one[0] != run.transfer), *own)
+    def give(self, run: Run, now_ps: int) -> bool:
+        """Take over part of a transfer that was triggered now; return whether those of others may move."""
+        self.busy_ps += run.took_ps
+        if run.fill_ps and self.plan.is_over_before(run.ready_ps):
+            self.busy_ps += run.fill_ps
+        return self.plan.add(run, now_ps)
 
-    def state(self) -> tuple[Any, ...]:
+    def snapshot(self) -> DmaEngineState:
         """Return what it was given as a value, for `restore`."""
-        ends = tuple(self._ends.items())
-        return self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog, self._kept, ends
+        return DmaEngineState(self.busy_ps, self.plan.snapshot())
 
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Return to a state."""
-        self.free_ps, self.busy_ps, self.served_ps, self.last_ring, self.backlog, self._kept, ends = state
-        self._ends = dict(ends)
-        self._waiting = {kept.ring for kept in self.backlog}
+    def restore(self, state: DmaEngineState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.busy_ps = state.busy_ps
+        self.plan.restore(state.plan)
 
 
 @cache

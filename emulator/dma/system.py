@@ -9,32 +9,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heapify
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.arbitration import Run
 from emulator.dma.binding import bind, place_of
-from emulator.dma.queues import DmaQueue
+from emulator.dma.queues import DmaQueue, QueueState
 from emulator.dma.regions import regions_of
-from emulator.dma.rings import DmaEngine, Ring, share_out
-from emulator.dma.transfer import Shares, Transfer
-from emulator.errors import FaultError, LoadError
+from emulator.dma.rings import DmaEngine, DmaEngineState, Ring, share_out
+from emulator.dma.transfer import Shares, Transfer, TransferPlan
+from emulator.errors import LoadError
 from emulator.events import Event
+from emulator.faults import FaultError
+from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
+    from emulator.context import DeviceContext
     from emulator.cost.dma import DmaCosts
-    from emulator.device import Device
 
-__all__ = ["DmaQueue", "DmaSystem"]
+__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem"]
 
-PACKET_BYTES = 4096     # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
+PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
+
+
+class DmaFlow(NamedTuple):
+    """What the DMA of a device counts besides its engines and queues."""
+
+    triggered: int
+    hbm_free: tuple[int, ...]
+
+
+class DmaState(NamedTuple):
+    """The state of the DMA of a device; engines of all cores in order."""
+
+    flow: DmaFlow
+    engines: tuple[DmaEngineState, ...]
+    queues: tuple[QueueState, ...]
 
 
 class DmaSystem:
     """All DMA engines, rings and queues of one device; `engines[core][engine].rings[ring]`."""
 
-    def __init__(self, device: Device) -> None:
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("_device", "addresses", "costs", "_by_name"), "wiring"),
+        "reprice": "a what-if of the caller",
+        "_durations": "a cache",
+        "_settled": "whether plans of transfers follow the engines'; they are worked out again",
+    }
+
+    def __init__(self, device: DeviceContext) -> None:
         self._device = device
         self.addresses = address_map(device.target.generation)
         self.costs = device.costs.dma
@@ -45,6 +69,7 @@ class DmaSystem:
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
         self._durations: dict[tuple[Shares, int, bool, str], tuple[int, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
+        self._settled = False
         self.triggered = 0
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
@@ -99,11 +124,10 @@ class DmaSystem:
         transfer.number, self.triggered = self.triggered, self.triggered + 1
         transfer.move = bind(self._device, transfer)
         transfer.triggered_ps = now_ps
+        transfer.settle = self._settle
+        queue.pending.append(transfer)
         self._plan(transfer, queue, now_ps)
         transfer.state = "queued"
-        queue.pending.append(transfer)
-        if len(queue.pending) == 1:
-            self._schedule(queue, transfer.planned_ps)
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
@@ -122,16 +146,13 @@ class DmaSystem:
         times = self._times(transfer, shares, writes, costs)
         # A packet is a descriptor; those from load time are cut.
         cuts = max(-(-transfer.nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
-        spans: list[tuple[int, int]] = []
-        others: list[tuple[int, int, int, int]] = []    # transfers whose turns on an engine come at other times now
-        for engine, duration, (low, high) in zip(self.engines[transfer.core], times, shares, strict=False):
+        number, ring, signal, moved = transfer.number, queue.ring, costs.signal_ps, False
+        engines = self.engines[transfer.core]
+        for engine, duration, (low, high) in zip(engines, times, shares, strict=False):
             packets = (high - low) * cuts
             each = duration // packets
-            last = duration - each * (packets - 1) + costs.signal_ps
-            run = Run(transfer.number, queue.ring, ready, packets, each, last, fill)
-            *given, (_, begun, end) = engine.give(run, now_ps)
-            spans.append((begun, end))
-            others += [(number, engine.index, other_begun, other_end) for number, other_begun, other_end in given]
+            last = duration - each * (packets - 1) + signal
+            moved |= engine.give(Run(number, ring, ready, packets, each, last, fill), now_ps)
             ready += stagger
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
@@ -140,54 +161,57 @@ class DmaSystem:
             at = max(self._hbm_free[stack], first)
             rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
             self._hbm_free[stack] = transfer.memory_ps = at + int(hbm_bytes * rate)
-        transfer.spans = tuple(spans)
-        if others:
-            self._replan(transfer.core, others)
-        self._set_times(transfer, queue.pending[-1].planned_ps if queue.pending else 0)
-        if self._device.plan_hooks:
-            holds = self._holds(transfer, range(len(spans)))
+        self._settled = False
+        if self._device.hooks.plan:
+            holds: list[Occupation] = [(("dma", transfer.core, index), -1, -1) for index in range(len(shares))]
             if hbm_bytes:
                 holds.append((("hbm", stack, 0), at, transfer.memory_ps))
-            for hook in self._device.plan_hooks:
+            for hook in self._device.hooks.plan:
                 hook(transfer, holds)
+        if moved:
+            self._reschedule(queue)
+        if len(queue.pending) == 1:
+            self._schedule(queue, now_ps)
 
-    def _set_times(self, transfer: Transfer, before_ps: int) -> None:
-        """Set start and completion of a transfer from its spans; in order inside a queue, whatever the engines did."""
+    def _reschedule(self, given: DmaQueue) -> None:
+        """Complete the oldest transfers of queues at other times where work that one was given changes them."""
+        for queue in self.queues:
+            if queue.core == given.core and len(queue.pending) > (queue is given):
+                due = self._planned(queue, queue.pending[0]).planned_ps
+                if due != queue.due_ps:
+                    self._unschedule(queue)
+                    queue.due_ps = due
+                    self._device.schedule(due, partial(self._complete, queue))
+
+    def _planned(self, queue: DmaQueue, transfer: Transfer, before_ps: int | None = None) -> TransferPlan:
+        """Return the plan of a queue's oldest transfer, or of one behind another that completes at `before_ps`.
+
+        Transfers complete in order inside a queue, whatever the engines did.
+        """
         costs = self.costs if self.reprice is None else self.reprice(transfer)
-        started, end = transfer.memory_ps, transfer.memory_ps
-        if transfer.spans:
-            started = min(begun for begun, _ in transfer.spans)
-            end = max(end, *(done for _, done in transfer.spans))
-        transfer.started_ps = started
-        transfer.planned_ps = max(end + costs.completion_ps(len(transfer.shares)), before_ps)
+        number, engines = transfer.number, self.engines[transfer.core]
+        started = end = transfer.memory_ps
+        spans = tuple([engines[index].plan.span(number) for index in range(len(transfer.shares))])
+        if spans:
+            started = min(spans)[0]
+            end = max(end, *[done for _, done in spans])
+        before = queue.planned_ps if before_ps is None else before_ps
+        return TransferPlan(started, max(end + costs.completion_ps(len(spans)), before), spans)
 
-    def _holds(self, transfer: Transfer, engines: Iterable[int]) -> list[tuple[tuple[str, int, int], int, int]]:
-        """Return what a transfer occupies of DMA engines, for observers, who name causes from it."""
-        return [(("dma", transfer.core, engine), *transfer.spans[engine]) for engine in engines]
-
-    def _replan(self, core: int, others: Iterable[tuple[int, int, int, int]]) -> None:
-        """Give pending transfers other spans, as (transfer, engine, begun, end), and queues the times that follow."""
-        queues = [queue for queue in self.queues if queue.core == core]
-        pending = {transfer.number: transfer for queue in queues for transfer in queue.pending}
-        changed: dict[int, list[int]] = {}
-        for number, engine, begun, end in others:
-            transfer = pending.get(number)
-            if transfer is not None and transfer.spans[engine] != (begun, end):
-                transfer.spans = (*transfer.spans[:engine], (begun, end), *transfer.spans[engine + 1 :])
-                changed.setdefault(number, []).append(engine)
-        for queue in queues:
-            if not any(transfer.number in changed for transfer in queue.pending):
-                continue
-            due, before = queue.pending[0].planned_ps, 0
+    def _settle(self) -> None:
+        """Work out the plans of all pending transfers."""
+        if self._settled:
+            return
+        self._settled = True
+        for queue in self.queues:
+            before = queue.planned_ps
             for transfer in queue.pending:
-                self._set_times(transfer, before)
-                before = transfer.planned_ps
-            if queue.pending[0].planned_ps != due:
-                self._unschedule(queue)
-                self._schedule(queue, queue.pending[0].planned_ps)
-        for number, engines in changed.items():
-            for hook in self._device.replan_hooks:
-                hook(pending[number], self._holds(pending[number], engines))
+                transfer.plan = self._planned(queue, transfer, before)
+                before = transfer.plan.planned_ps
+
+    def holds(self, transfer: Transfer) -> list[Occupation]:
+        """Return what a transfer occupies of DMA engines, for observers, who name causes from it."""
+        return [(("dma", transfer.core, engine), *span) for engine, span in enumerate(transfer.spans)]
 
     def _unschedule(self, queue: DmaQueue) -> None:
         """Take back when the queue's oldest transfer was to complete; `Device.ahead` reads it off the heap."""
@@ -215,19 +239,22 @@ class DmaSystem:
             return 1.0
         return self.costs.transpose_share if op == "transpose" else self.costs.compute_share
 
-    def _schedule(self, queue: DmaQueue, time_ps: int) -> None:
+    def _schedule(self, queue: DmaQueue, now_ps: int) -> None:
+        """Complete the queue's oldest transfer when it is planned to."""
+        queue.due_ps = self._planned(queue, queue.pending[0]).planned_ps
         # A partial, not a lambda: `Device.ahead` reads the queue off it.
-        self._device.schedule(time_ps, partial(self._complete, queue))
+        self._device.schedule(max(now_ps, queue.due_ps), partial(self._complete, queue))
 
     def _complete(self, queue: DmaQueue, now_ps: int) -> None:
         """Move the bytes of the queue's oldest transfer, then raise its semaphores."""
         device, transfer = self._device, queue.pending[0]
         device.steps += 1
         event = None
+        transfer.plan = self._planned(queue, transfer)
         try:
             if device.watched:
                 event = self._event(transfer, now_ps)
-                for hook in device.effect_hooks:
+                for hook in device.hooks.effect:
                     hook(event)
             if transfer.move is not None:
                 transfer.move()
@@ -242,7 +269,7 @@ class DmaSystem:
             device.fail(error, place_of(device, transfer))
             return
         if queue.pending:
-            self._schedule(queue, max(now_ps, queue.pending[0].planned_ps))
+            self._schedule(queue, now_ps)
         if event is not None:
             event.semaphores = tuple(device.changes)
             device.changes.clear()
@@ -253,7 +280,12 @@ class DmaSystem:
         queue.completed += 1
         queue.nbytes += transfer.nbytes
         queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1
+        queue.planned_ps = transfer.plan.planned_ps
         transfer.state, transfer.completed_ps = "done", now_ps
+        for hook in self._device.hooks.replan:
+            hook(transfer, self.holds(transfer))
+        for engine in self.engines[transfer.core][: len(transfer.shares)]:
+            engine.plan.forget(transfer.number)
 
     def _event(self, transfer: Transfer, now_ps: int) -> Event:
         device = self._device
@@ -271,3 +303,35 @@ class DmaSystem:
             lambda: regions_of(transfer.reads, width),
             lambda: regions_of(transfer.writes, width),
         )
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> DmaState:
+        """Return the state as a value, for `restore`."""
+        engines = tuple(engine.snapshot() for own in self.engines for engine in own)
+        return DmaState(self.flow(), engines, tuple(queue.snapshot() for queue in self.queues))
+
+    def restore(self, state: DmaState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self.restore_flow(state.flow)
+        for engine, held in zip((engine for own in self.engines for engine in own), state.engines, strict=True):
+            engine.restore(held)
+        for queue, mine in zip(self.queues, state.queues, strict=True):
+            queue.restore(mine)
+
+    def flow(self) -> DmaFlow:
+        """Return the state without engines and queues."""
+        return DmaFlow(self.triggered, tuple(self._hbm_free))
+
+    def restore_flow(self, flow: DmaFlow) -> None:
+        """Return to a state, engines and queues left as they are."""
+        self.triggered, self._hbm_free[:] = flow
+        self._settled = False
+
+    def bind_again(self, transfers: Iterable[Transfer] | None = None) -> None:
+        """Bind pending transfers, all or those of `transfers`, to memory whose written bytes have been put back."""
+        wanted = None if transfers is None else {id(transfer) for transfer in transfers}
+        for queue in self.queues:
+            for transfer in queue.pending:
+                if wanted is None or id(transfer) in wanted:
+                    transfer.move = bind(self._device, transfer)

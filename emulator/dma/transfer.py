@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
 
-__all__ = ["DESCRIPTOR_LIMIT", "Copies", "DmaDescriptor", "Limit", "Part", "Shares", "Side", "Transfer", "check_sizes"]
+__all__ = [
+    "DESCRIPTOR_LIMIT",
+    "Copies",
+    "DmaDescriptor",
+    "Limit",
+    "Part",
+    "Shares",
+    "Side",
+    "Transfer",
+    "TransferPlan",
+    "check_sizes",
+]
 
 DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
 
@@ -117,11 +128,23 @@ class DmaDescriptor(NamedTuple):
     kind: str = "data"  # or "semaphore"
 
 
+class TransferPlan(NamedTuple):
+    """When a transfer starts and completes, and when each engine begins and ends its part."""
+
+    started_ps: int
+    planned_ps: int
+    spans: tuple[tuple[int, int], ...]
+
+
+_UNPLANNED = TransferPlan(-1, -1, ())
+
+
 class Transfer:
     """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
 
     `remote` is (core, semaphore, increment) raised on another core, `instruction` the word that triggered it,
     `prebuilt` tells that its descriptors were made at load time. Times are picoseconds, -1 until known.
+    While it is pending, its plan changes when other queues get work; `settle` works plans out before somebody looks.
     """
 
     __slots__ = (
@@ -137,17 +160,31 @@ class Transfer:
         "number",
         "parts",
         "pc",
-        "planned_ps",
+        "plan",
         "prebuilt",
         "queue",
         "remote",
         "semaphore",
+        "settle",
         "shares",
-        "spans",
-        "started_ps",
         "state",
         "triggered_ps",
     )
+
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(
+            ("core", "engine", "increment", "instruction", "nbytes", "parts", "pc", "prebuilt", "queue", "remote",
+             "semaphore"),
+            "what the program asks for",
+        ),
+        **dict.fromkeys(
+            ("generated_ps", "memory_ps", "number", "shares", "triggered_ps"), "set at the trigger, for good"
+        ),
+        **dict.fromkeys(("completed_ps", "state"), "the same for every pending transfer"),
+        "plan": "derived from the state of DMA engines while it is pending",
+        "settle": "wiring",
+        "move": "bound again by `DmaSystem.bind_again`",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -171,23 +208,35 @@ class Transfer:
         self.nbytes = sum(side.nbytes for part in parts for side in part.destinations)
         self.move: Callable[[], None] | None = None
         self.state = "new"
-        self.triggered_ps = self.generated_ps = self.started_ps = self.planned_ps = self.completed_ps = -1
+        self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.shares: Shares = ()
-        # When it is at the head of its ring on each engine and when it is through there, when device memory is.
-        self.spans: tuple[tuple[int, int], ...] = ()
-        self.memory_ps = 0
+        self.plan = _UNPLANNED
+        self.settle: Callable[[], None] | None = None
+        self.memory_ps = 0  # when device memory is through
+
+    def snapshot(self) -> TransferPlan:
+        """Return when it moves and completes, as things stand."""
+        if self.state == "queued" and self.settle is not None:
+            self.settle()
+        return self.plan
 
     @property
-    def plan(self) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-        """Return what may change while it is pending: start and end as planned, and on each engine."""
-        return self.started_ps, self.planned_ps, self.spans
+    def started_ps(self) -> int:
+        """Return when data starts to move."""
+        return self.snapshot().started_ps
 
-    @plan.setter
-    def plan(self, value: tuple[int, int, tuple[tuple[int, int], ...]]) -> None:
-        self.started_ps, self.planned_ps, self.spans = value
+    @property
+    def planned_ps(self) -> int:
+        """Return when it completes, as things stand."""
+        return self.snapshot().planned_ps
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Return when it is at the head of its ring on each engine, and when it is through there."""
+        return self.snapshot().spans
 
     def running(self, now_ps: int) -> bool:
-        """Tell whether data is moving at a time."""
+        """Return whether data is moving at a time."""
         return self.state == "queued" and self.started_ps <= now_ps
 
     @property
@@ -228,7 +277,7 @@ class Transfer:
 
     @property
     def writes_hbm(self) -> bool:
-        """Tell whether bytes go to device memory."""
+        """Return whether bytes go to device memory."""
         return any(side.space == "HBM" for side in self.writes)
 
     @property
@@ -272,8 +321,7 @@ def _pieces(run: int) -> int:
 
 
 def _side_text(side: Side) -> str:
-    where = f"{side.space}[{side.address:#x}]" if side.limit is None else f"{side.limit.name}[{_within(side):#x}]"
-    return where
+    return f"{side.space}[{side.address:#x}]" if side.limit is None else f"{side.limit.name}[{_within(side):#x}]"
 
 
 def _within(side: Side) -> int:

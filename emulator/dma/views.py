@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from emulator.dma.transfer import Side
 from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.regions import Region, shape_of
 
-__all__ = ["Bytes", "Geometry", "Plane", "sbuf_geometry", "split_step", "strided"]
+__all__ = ["Bytes", "Geometry", "Plane", "box_of", "sbuf_geometry", "strided"]
 
 Bytes = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.bool_]
@@ -26,32 +27,36 @@ def strided(memory: npt.NDArray[Any], geometry: Geometry, side: Side, dtype: np.
     return np.ndarray(shape, dtype, memory, offset, (*steps, dtype.itemsize))
 
 
-def sbuf_geometry(side: Side, width: int, partitions: int, refuse: Callable[[int, int, str], Any]) -> Geometry:
+def sbuf_geometry(side: Side, width: int, partitions: int, refuse: Callable[[int, int, str], object]) -> Geometry:
     """Return where a side lies in a (partitions, width) array of bytes.
 
-    A step is partitions of 0x40000 bytes and bytes in one, up or down, whichever stays inside the partition.
     `refuse(low, high, allowed)` is called for what fits nowhere.
     """
-    partition, byte = divmod(side.address, SBUF_PARTITION_STRIDE)
-    low_p = high_p = partition
-    low_b = high_b = byte
-    steps = []
-    for step, count in side.dims:
-        over, inside = split_step(step, count, byte, side.run, width)
-        steps.append(over * width + inside)
-        reach_p, reach_b = over * (count - 1), inside * (count - 1)
-        low_p, high_p = low_p + min(reach_p, 0), high_p + max(reach_p, 0)
-        low_b, high_b = low_b + min(reach_b, 0), high_b + max(reach_b, 0)
-    if low_p < 0 or high_p >= partitions or low_b < 0 or high_b + side.run > width:
+    box, steps = box_of(side, width)
+    if box.first < 0 or box.behind > partitions or box.byte < 0 or box.end > width:
         refuse(
             *side.span,
-            f"partitions 0 to {partitions - 1}, bytes 0 to {width - 1:#x}; touched are partitions {low_p} to "
-            f"{high_p}, bytes {low_b:#x} to {high_b + side.run - 1:#x}",
+            f"partitions 0 to {partitions - 1}, bytes 0 to {width - 1:#x}; touched are partitions {box.first} to "
+            f"{box.behind - 1}, bytes {box.byte:#x} to {box.end - 1:#x}",
         )
-    return partition * width + byte, tuple(steps)
+    partition, byte = divmod(side.address, SBUF_PARTITION_STRIDE)
+    return partition * width + byte, tuple(over * width + inside for over, inside in steps)
 
 
-def split_step(step: int, count: int, byte: int, run: int, width: int) -> tuple[int, int]:
+def box_of(side: Side, width: int) -> tuple[Region, tuple[tuple[int, int], ...]]:
+    """Return the box around a side in SBUF, in bounds or not, and its steps as (partitions, bytes).
+
+    A step is partitions of 0x40000 bytes and bytes in one, up or down, whichever stays inside the partition.
+    """
+    partition, byte = divmod(side.address, SBUF_PARTITION_STRIDE)
+    steps = tuple(_split(step, count, byte, side.run, width) for step, count in side.dims)
+    counts = [count for _, count in side.dims]
+    rows = shape_of(((over, count) for (over, _), count in zip(steps, counts, strict=True)), 1)
+    across = shape_of(((inside, count) for (_, inside), count in zip(steps, counts, strict=True)), side.run, unit=1)
+    return Region("SBUF", side.core, partition + rows.shift, rows.reach, byte + across.shift, across.reach), steps
+
+
+def _split(step: int, count: int, byte: int, run: int, width: int) -> tuple[int, int]:
     """Return a step as (partitions, bytes)."""
     over, inside = divmod(step, SBUF_PARTITION_STRIDE)
     if not inside:

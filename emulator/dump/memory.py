@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.access import plan_of
 from emulator.dma.regions import regions_of
-from emulator.events import Region
 from emulator.memory import Allocation
 from formats.core.records import Window
 from formats.errors import NeuronError
 from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -74,7 +74,7 @@ def light_pieces(device: Device) -> Iterator[Piece]:
             mask = masks.setdefault((region.space, region.core), np.zeros(plane.shape, np.bool_))
             rows = min(region.partitions, max(left // max(region.nbytes, 1), 0))
             size = rows * region.nbytes
-            mask[region.first : region.first + rows, region.byte : region.byte + region.nbytes] = True
+            mask[region.first : region.first + rows, region.byte : region.end] = True
         left -= size
         if left <= 0:
             break
@@ -194,7 +194,7 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def stored_bytes(pieces: list[Piece], allocation: Any) -> int:
+def stored_bytes(pieces: list[Piece], allocation: Allocation) -> int:
     """Return how many bytes of an allocation are among the pieces."""
     end = allocation.address + allocation.nbytes
     return sum(p.data.size for p in pieces if p.space == "HBM" and allocation.address <= p.address < end)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.core.records import ProgramNote, Source, SourceLine, Stream
-from formats.isa import ENGINES
+from formats.errors import NotFoundError
+from formats.isa import ENGINES, Instruction
 from formats.isa.instruction import WORD
+from formats.source_files import read_source
 
 if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
-    from emulator.loader import LoadedWord
+    from emulator.loaded import LoadedWord
     from emulator.sequencer import Sequencer
 
 __all__ = ["INSTRUCTIONS", "StoredWords", "instruction_base", "program_note", "source_of", "word_at", "word_text"]
@@ -38,7 +40,7 @@ def instruction_base(core: int, engine: str) -> int:
     return INSTRUCTIONS + core * _CORE + ENGINES.index(engine) * _ENGINE
 
 
-def source_of(found: Any) -> Source | None:
+def source_of(found: object | None) -> Source | None:
     """Return a source location as a dump keeps it."""
     if found is None:
         return None
@@ -51,7 +53,7 @@ def source_of(found: Any) -> Source | None:
     )
 
 
-def word_at(device: Device, core: int, engine: str, pc: int) -> Any | None:
+def word_at(device: Device, core: int, engine: str, pc: int) -> Instruction | None:
     """Return the word that the file has at a pc, None where it has none."""
     if not 0 <= core < len(device.cores) or engine not in ENGINES:
         return None
@@ -151,9 +153,6 @@ def _stream(core: Core, name: str, engine: Sequencer, chosen: Sequence[range], s
 
 def _lines(places: set[tuple[str, int]], folders: Sequence[Path]) -> Iterator[SourceLine]:
     """Yield source lines around places, as far as the files are here."""
-    from emulator.session.listing import read_source
-    from formats.errors import NotFoundError
-
     wanted: dict[str, set[int]] = {}
     for file, line in places:
         wanted.setdefault(file, set()).update(range(line - _LINES, line + _LINES + 1))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emulator.dma.transfer import Transfer
+from emulator.diagnosis.explain import explain, waiting_of
+from emulator.diagnosis.graph import Hang, Producer, Wait
+from emulator.diagnosis.states import state_of
+from emulator.dma.rings import Ring
+from emulator.dma.transfer import DmaDescriptor, Transfer
 from emulator.dump.program import source_of, word_at
-from emulator.hang import Hang, Signal, Wait, explain
 from formats.core import records
 from formats.core.records import (
     CounterBank,
@@ -34,7 +37,9 @@ from formats.core.records import (
 )
 
 if TYPE_CHECKING:
+    from emulator.checks.finding import Finding
     from emulator.device import Device
+    from emulator.events import Notice
     from emulator.faults import Fault
     from emulator.sequencer import Sequencer
 
@@ -79,7 +84,7 @@ def _engine(device: Device, engine: Sequencer) -> EngineState:
     return EngineState(
         core,
         name,
-        engine.state,
+        state_of(device, engine).value,
         pc,
         engine.position,
         engine.count,
@@ -99,12 +104,12 @@ def _engine(device: Device, engine: Sequencer) -> EngineState:
 
 
 def _waiting(device: Device, engine: Sequencer) -> Waiting | None:
-    found = engine.waiting_on
-    if engine.state != "waiting" or found is None:
+    found = waiting_of(engine)
+    if found is None:
         return None
     core = device.cores[found.core]
     present = (core.events if found.kind == "event" else core.semaphores)[found.number]
-    return Waiting(*found[:6], found.text, present)
+    return Waiting(found.kind, found.core, found.number, found.mode, found.value, found.since_ps, found.text, present)
 
 
 def _without_zeros(values: Iterable[int]) -> tuple[int, ...]:
@@ -131,7 +136,7 @@ def waits(device: Device, reason: str) -> WaitsNote:
         hang.time_ps,
         tuple(_wait(device, wait) for wait in hang.waits),
         tuple(tuple((core, engine) for core, engine in cycle) for cycle in hang.cycles),
-        hang.running,
+        (*hang.running, *(word.line for word in hang.loops)),
     )
 
 
@@ -160,7 +165,7 @@ def _wait(device: Device, wait: Wait) -> WaitState:
     )
 
 
-def _signal(device: Device, signal: Signal) -> SignalState:
+def _signal(device: Device, signal: Producer) -> SignalState:
     source = source_of(device.cores[signal.core].source_of(signal.owner, signal.pc))
     return SignalState(*signal, source)
 
@@ -230,34 +235,31 @@ def rings(device: Device, full: bool) -> RingsNote:
     return RingsNote(tuple(found))
 
 
-def _descriptors(ring: Any) -> Iterator[Any]:
+def _descriptors(ring: Ring) -> Iterator[DmaDescriptor]:
     # A few of very many: a transfer of 4 GiB has 65,536 of them.
     for segment in ring.segments:
         yield from segment.transfer.descriptors(segment.first, segment.last)
-        yield (segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
+        yield DmaDescriptor(segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
 
 
 def tensors(device: Device) -> Iterator[TensorState]:
     """Yield tensors and tiles."""
-    from emulator.session.tensors import Tensors
-
-    known = Tensors(device)
-    shared = {} if device.model is None else device.model.tensors
+    shared = device.tensors
     for item in shared.values():
         yield TensorState(item.name, item.kind, "HBM", None, item.dtype, item.shape, item.address, item.nbytes)
     for core in device.cores:
-        for name, item in ({} if core.loaded is None else core.loaded.placement.by_name).items():
+        for name, item in core.variables.items():
             if shared.get(name) is not item:
                 where = item.dtype, item.shape, item.address, item.nbytes
                 yield TensorState(item.name, item.kind, "HBM", core.index, *where)
-        for tile in known.tiles(core.index):
+        for tile in core.tiles:
             size = tile.partitions * tile.partition_bytes
             pcs = {engine: (span[0], span[1]) for engine, span in tile.pcs.items()}
             yield TensorState(tile.name, "tile", tile.space, core.index, tile.dtype, tile.shape, tile.offset, size,
                               tile.partition, pcs)  # fmt: skip
 
 
-def findings(device: Device, found: Iterable[Any]) -> FindingsNote:
+def findings(device: Device, found: Iterable[Finding]) -> FindingsNote:
     """Return notices of the device and findings of checks."""
     notices = [
         FindingState("device", n.kind, "warning", n.message, n.core, n.engine, n.pc, n.instruction_text,
@@ -274,7 +276,5 @@ def findings(device: Device, found: Iterable[Any]) -> FindingsNote:
     return FindingsNote((*checked, *notices))
 
 
-def _known(device: Device, notice: Any) -> bool:
+def _known(device: Device, notice: Notice) -> bool:
     return 0 <= notice.core < len(device.cores) and notice.engine in device.cores[notice.core].engines
-
-

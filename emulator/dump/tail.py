@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from emulator.events import Event, Region, SemaphoreChange
+from emulator.events import Event, SemaphoreChange
 from formats.core.records import JournalEntry, JournalNote, Range
+from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.device import Device

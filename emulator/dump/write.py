@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from emulator.dump import memory, state
-from emulator.dump.program import instruction_base, program_note, word_text
+from emulator.dump.program import StoredWords, instruction_base, program_note, word_text
 from emulator.dump.tail import EventTail, journal_note
 from emulator.memory import FRESH
 from formats.core import environment as environments
@@ -32,6 +30,7 @@ from formats.core.writer import CoreWriter
 from formats.nrt.status import NrtStatus
 
 if TYPE_CHECKING:
+    from emulator.checks.finding import Finding
     from emulator.device import Device
     from emulator.journal import Journal
     from formats.neff import Neff
@@ -54,7 +53,7 @@ def write_core(
     environment: EnvironmentNote | None = None,
     error_location: str = "nrt_execute",
     created: str | None = None,
-    findings: Iterable[Any] = (),
+    findings: Iterable[Finding] = (),
     folders: Iterable[Path] = (),
     reason: str = "snapshot",
     neff_path: str = "",
@@ -154,13 +153,15 @@ def _neff_note(device: Device, neff: Neff | None, path: str) -> NeffNote:
     )
 
 
-def _windows(device: Device, pieces: list[memory.Piece], words: Sequence[Any], full: bool) -> tuple[Window, ...]:
+def _windows(
+    device: Device, pieces: list[memory.Piece], words: Sequence[StoredWords], full: bool
+) -> tuple[Window, ...]:
     found = list(memory.chip_windows(device, pieces, full))
     kept = sum(piece.data.size for piece in pieces if piece.space == "HBM")
     for number, (base, size) in enumerate(device.addresses.hbm):
         here = [a for a in device.hbm.allocations.values() if base <= a.address < base + size]
         if here:
-            written = sum(_written(allocation) for allocation in here)
+            written = sum(allocation.written_bytes for allocation in here)
             stored = kept if len(here) == len(device.hbm.allocations) else sum(
                 memory.stored_bytes(pieces, allocation) for allocation in here
             )  # fmt: skip
@@ -178,13 +179,7 @@ def _windows(device: Device, pieces: list[memory.Piece], words: Sequence[Any], f
     return tuple(found)
 
 
-def _written(allocation: Any) -> int:
-    if not allocation.touched:
-        return 0
-    return int(allocation.nbytes if allocation.whole else np.count_nonzero(allocation.written))
-
-
 def _allocations(device: Device, pieces: list[memory.Piece]) -> Iterable[Allocation]:
     for address in sorted(device.hbm.allocations):
         item = device.hbm.allocations[address]
-        yield Allocation(item.name, address, item.nbytes, _written(item), memory.stored_bytes(pieces, item))
+        yield Allocation(item.name, address, item.nbytes, item.written_bytes, memory.stored_bytes(pieces, item))

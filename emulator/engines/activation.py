@@ -14,7 +14,6 @@ import numpy as np
 from emulator import activation_functions, alu
 from emulator.activation_functions import Activation
 from emulator.dtypes import Array, Step, bind_store, chain
-from emulator.engines.control import nothing
 from emulator.engines.operands import (
     float_input,
     float_output,
@@ -29,6 +28,7 @@ from emulator.engines.reduce import bind_fold
 from emulator.engines.registry import executes
 from emulator.engines.rows import number_or_column
 from emulator.engines.selection import bind_accumulate, start_registers
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
@@ -39,22 +39,20 @@ __all__: list[str] = []
 _ONE = np.float32(1.0)
 _Activation = isa.Activate | isa.ActivationExtended | isa.Activate2
 
-executes(isa.ActTableLoad)(nothing)
-
 
 class _Operands:
     """Input, scale and bias of an activation, and where its result goes."""
 
-    def __init__(self, word: _Activation, port: Any, *, keep: bool = False) -> None:
+    def __init__(self, word: _Activation, port: Port, *, keep: bool = False) -> None:
         self.dst = squeezed(port.write("dst"))
         self.values, self.load = float_input(word, port.read("src"), word.src_dtype, self.dst.shape, "src")
         self.out, self.store = float_output(self.dst, word.dst_dtype)
-        if keep and self.store is None:      # the results are needed again, packed
+        if keep and self.store is None:  # the results are needed again, packed
             self.out = scratch(self.dst.shape, np.float32)
             self.store = bind_store(self.out, self.dst, word.dst_dtype)
         self.steps: list[Step | None] = [self.load]
 
-    def scalar(self, word: isa.Instruction, port: Any, name: str, pointer: str) -> Any:
+    def scalar(self, word: isa.Instruction, port: Port, name: str, pointer: str) -> Any:
         """Return scale or bias: fp32, one per partition or one for all."""
         column = port.pointer(pointer)
         if column is None:
@@ -80,11 +78,13 @@ class _Operands:
 
 
 @executes(isa.Activate)
-def activate(word: isa.Activate, port: Any) -> Step:
+def activate(word: isa.Activate, port: Port) -> Step:
     """Return dst = func(src * scale + bias); the function named copy takes neither scale nor bias."""
     if word.accumulator_command != AccumulatorCommand.IDLE:
-        raise UnsupportedError(f"ACTIVATE with accumulator command {int(word.accumulator_command)} is not modelled: "
-                               "the codes are not public")
+        raise UnsupportedError(
+            f"ACTIVATE with accumulator command {int(word.accumulator_command)} is not modelled: "
+            "the codes are not public"
+        )
     function = port.activation(int(word.function))
     if function is activation_functions.COPY:
         return _copy(word, port, function)
@@ -94,7 +94,7 @@ def activate(word: isa.Activate, port: Any) -> Step:
     return chain(*it.steps, it.store)
 
 
-def _copy(word: _Activation, port: Any, function: Activation) -> Step:
+def _copy(word: _Activation, port: Port, function: Activation) -> Step:
     """Return a copy: bit for bit from gen3 on, through fp32 before (hardware.md 3.5)."""
     if word.src_dtype == word.dst_dtype and port.generation != "gen2":
         dst = squeezed(port.write("dst"))
@@ -106,7 +106,7 @@ def _copy(word: _Activation, port: Any, function: Activation) -> Step:
 
 
 @executes(isa.ActivationExtended)
-def activation_extended(word: isa.ActivationExtended, port: Any) -> Step:
+def activation_extended(word: isa.ActivationExtended, port: Port) -> Step:
     """Return dst = func(src * scale + bias), folding the results into the accumulators when asked.
 
     Accumulator i belongs to the i-th partition of the tile. The fold takes fp32 results, before the output's rounding.
@@ -125,7 +125,7 @@ def activation_extended(word: isa.ActivationExtended, port: Any) -> Step:
 
 
 def _accumulate(word: isa.ActivationExtended, accumulators: Array, results: Array) -> Step | None:
-    command, lanes = word.reduce_command, accumulators[:results.shape[0]]
+    command, lanes = word.reduce_command, accumulators[: results.shape[0]]
     if command == ReduceCommand.IDLE:
         return None
     if command == ReduceCommand.RESET:
@@ -141,15 +141,15 @@ def _accumulate(word: isa.ActivationExtended, accumulators: Array, results: Arra
 
 
 @executes(isa.ActivationReadAccumulator)
-def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Any) -> Step:
+def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Port) -> Step:
     """Return dst = the accumulator of each partition."""
     dst = squeezed(port.write("dst"))
     require_elements(word, "dst", dst, 1)
-    return bind_store(port.accumulators[:dst.shape[0]].reshape(dst.shape, copy=False), dst, word.dst_dtype)
+    return bind_store(port.accumulators[: dst.shape[0]].reshape(dst.shape, copy=False), dst, word.dst_dtype)
 
 
 @executes(isa.Activate2)
-def activate2(word: isa.Activate2, port: Any) -> Step:
+def activate2(word: isa.Activate2, port: Port) -> Step:
     """Return dst = func((src op0 a) op1 b), folding the results into the accumulators when asked."""
     function = port.activation(int(word.function))
     if word.reduce_command == ReduceCommand.LOAD_REDUCE:
@@ -166,7 +166,7 @@ def activate2(word: isa.Activate2, port: Any) -> Step:
     parameter, refresh = number_or_column(word, port, "parameter")
     results = it.out.reshape(rows.shape)
     steps += [refresh, partial(function, rows, results, parameter)]
-    lanes = port.accumulators[:rows.shape[0]]
+    lanes = port.accumulators[: rows.shape[0]]
     steps.append(start_registers(word, port, lanes))
     if word.reduce_command in (ReduceCommand.REDUCE, ReduceCommand.RESET_REDUCE):
         steps.append(bind_accumulate(word, alu.alu_op(word.reduce_op), lanes, rows=results))

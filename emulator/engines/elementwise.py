@@ -26,6 +26,7 @@ from emulator.engines.operands import (
     squeezed,
 )
 from emulator.engines.registry import executes
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
@@ -48,8 +49,9 @@ def _apply(op: AluOp, function: alu.Binary, a: Array, b: Any, out: Array, revers
 def _require_integers(word: isa.Instruction, codes: Sequence[int]) -> None:
     for code in codes:
         if element_type(code).is_float:
-            raise UnsupportedError(f"{word.NAME}: bit-pattern operators need integer element types, not "
-                                   f"{element_type(code).spelling}")
+            raise UnsupportedError(
+                f"{word.NAME}: bit-pattern operators need integer element types, not {element_type(code).spelling}"
+            )
 
 
 class _Wide:
@@ -75,7 +77,7 @@ class _Wide:
 
 
 @executes(isa.TensorTensor)
-def tensor_tensor(word: isa.TensorTensor, port: Any) -> Step:
+def tensor_tensor(word: isa.TensorTensor, port: Port) -> Step:
     """Return dst = src0 op src1."""
     op = alu.alu_op(word.op)
     dst = squeezed(port.write("dst"))
@@ -104,18 +106,23 @@ def tensor_tensor(word: isa.TensorTensor, port: Any) -> Step:
 
 
 @executes(isa.TensorScalar)
-def tensor_scalar(word: isa.TensorScalar, port: Any) -> Step:
+def tensor_scalar(word: isa.TensorScalar, port: Port) -> Step:
     """Return dst = (src op0 immediate0) op1 immediate1."""
-    ops = [(alu.alu_op(word.op0), "immediate0", bool(word.reverse0)),
-           (alu.alu_op(word.op1), "immediate1", bool(word.reverse1))]
+    ops = [
+        (alu.alu_op(word.op0), "immediate0", bool(word.reverse0)),
+        (alu.alu_op(word.op1), "immediate1", bool(word.reverse1)),
+    ]
     ops = [entry for entry in ops if entry[0] is not AluOp.BYPASS] or ops[:1]
     codes = (word.src_dtype, word.dst_dtype)
     dst, src = squeezed(port.write("dst")), port.read("src")
     if any(op in alu.BITWISE for op, _, _ in ops):
         _require_integers(word, codes)
         return _scalar_bits(word, port, ops, src, dst)
-    if port.engine == "Pool" and _NATIVE.issuperset(codes) and all(
-            alu.int64(op) and (op in alu.UNARY or _is_integer(word, name)) for op, name, _ in ops):
+    if (
+        port.engine == "Pool"
+        and _NATIVE.issuperset(codes)
+        and all(alu.int64(op) and (op in alu.UNARY or _is_integer(word, name)) for op, name, _ in ops)
+    ):
         return _scalar_integers(word, ops, src, dst)
     values, load = float_input(word, src, word.src_dtype, dst.shape, "src")
     out, store = float_output(dst, word.dst_dtype)
@@ -135,7 +142,7 @@ def _is_integer(word: isa.Instruction, name: str) -> bool:
     return bool(getattr(word, f"{name}_is_integer")) and not getattr(word, f"{name}_is_pointer")
 
 
-def _scalar_operand(word: isa.Instruction, port: Any, name: str, ndim: int, signed: bool) -> tuple[Any, Step | None]:
+def _scalar_operand(word: isa.Instruction, port: Port, name: str, ndim: int, signed: bool) -> tuple[Any, Step | None]:
     """Return an immediate, or the pointer in its place, as an fp32 operand and the step that refreshes it."""
     pointer = port.pointer(f"{name}_pointer")
     if pointer is None:
@@ -143,7 +150,9 @@ def _scalar_operand(word: isa.Instruction, port: Any, name: str, ndim: int, sign
     return per_partition(word, f"{name}_pointer", pointer, ndim)
 
 
-def _scalar_bits(word: isa.TensorScalar, port: Any, ops: list[tuple[AluOp, str, bool]], src: Array, dst: Array) -> Step:
+def _scalar_bits(
+    word: isa.TensorScalar, port: Port, ops: list[tuple[AluOp, str, bool]], src: Array, dst: Array
+) -> Step:
     """Return the bit-pattern form; a pointer operand holds 32 integer bits."""
     narrow = src.dtype.itemsize == dst.dtype.itemsize
     operands: list[tuple[Any, Step | None]] = []
@@ -195,7 +204,7 @@ def _scalar_integers(word: isa.TensorScalar, ops: list[tuple[AluOp, str, bool]],
         operand = 0 if op in alu.UNARY else immediate_integer(word, name, signed)
         wide.steps.append(_apply(op, function, values, np.int64(operand), wide.out, reverse))
         values = wide.out
-        if number < len(ops) - 1:      # the register between the operators is 32 bits wide, too
+        if number < len(ops) - 1:  # the register between the operators is 32 bits wide, too
             wide.steps.append(_wrap(wide.out, np.int32 if signed else np.uint32))
     return chain(*wide.steps, wide.store(dst))
 
@@ -206,7 +215,7 @@ def _wrap(values: Array, dtype: Any) -> Step:
 
 
 @executes(isa.ScalarTensorTensor)
-def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Any) -> Step:
+def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Port) -> Step:
     """Return dst = (src op0 immediate0) op1 src1."""
     op0, op1 = alu.alu_op(word.op0), alu.alu_op(word.op1)
     dst = squeezed(port.write("dst"))
@@ -215,12 +224,18 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Any) -> Step:
     operand, refresh = _scalar_operand(word, port, "immediate0", dst.ndim, word.src_dtype != Dtype.UINT32)
     out, store = float_output(dst, word.dst_dtype)
     middle = scratch(dst.shape, np.float32)
-    return chain(load_a, load_b, refresh, _apply(op0, alu.float32(op0), a, operand, middle, bool(word.reverse0)),
-                 _apply(op1, alu.float32(op1), middle, b, out, bool(word.reverse1)), store)
+    return chain(
+        load_a,
+        load_b,
+        refresh,
+        _apply(op0, alu.float32(op0), a, operand, middle, bool(word.reverse0)),
+        _apply(op1, alu.float32(op1), middle, b, out, bool(word.reverse1)),
+        store,
+    )
 
 
 @executes(isa.Reciprocal)
-def reciprocal(word: isa.Reciprocal, port: Any) -> Step:
+def reciprocal(word: isa.Reciprocal, port: Port) -> Step:
     """Return dst = 1 / src."""
     dst = squeezed(port.write("dst"))
     values, load = float_input(word, port.read("src"), word.src_dtype, dst.shape, "src")

@@ -12,6 +12,7 @@ from emulator.dtypes import Array, Step, bind_store, chain, element_type, from_f
 from emulator.engines.operands import elements, float_input, raw_input, raw_view, refuse, require_elements, squeezed
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows, float_rows_out, raw_rows, raw_rows_out
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
@@ -20,24 +21,29 @@ from formats.isa import AluOp
 
 __all__: list[str] = []
 
-_GROUP = 16             # partitions that one of the eight GpSimd cores reaches
+_GROUP = 16  # partitions that one of the eight GpSimd cores reaches
 _WORDS = (Dtype.INT32, Dtype.UINT32)
-_COMPARISONS = frozenset((AluOp.EQUAL, AluOp.NOT_EQUAL, AluOp.GREATER, AluOp.GREATER_EQUAL, AluOp.LESS,
-                          AluOp.LESS_EQUAL))
+_COMPARISONS = frozenset(
+    (AluOp.EQUAL, AluOp.NOT_EQUAL, AluOp.GREATER, AluOp.GREATER_EQUAL, AluOp.LESS, AluOp.LESS_EQUAL)
+)
 
 
 def _walk(word: isa.Iota | isa.AffineSelect, partitions: int) -> tuple[Array, Array]:
     """Return the walk as a row and a column, whose sum wraps to 32 bits."""
     row = np.array([word.offset], np.int64)
-    for step, count in ((word.step3, word.count3), (word.step2, word.count2), (word.step1, word.count1),
-                        (word.step0, word.count0)):
+    for step, count in (
+        (word.step3, word.count3),
+        (word.step2, word.count2),
+        (word.step1, word.count1),
+        (word.step0, word.count0),
+    ):
         row = np.add.outer(row, np.arange(count, dtype=np.int64) * step).reshape(-1)
     column = np.arange(partitions, dtype=np.int64) * word.channel_multiplier
     return row.astype(np.int32), column.astype(np.int32).reshape(-1, 1)
 
 
 @executes(isa.Iota)
-def iota(word: isa.Iota, port: Any) -> Step:
+def iota(word: isa.Iota, port: Port) -> Step:
     """Return dst = the walk in 32-bit integers, converted to the output's type."""
     dst = port.write("dst")
     row, column = _walk(word, dst.shape[0])
@@ -47,12 +53,11 @@ def iota(word: isa.Iota, port: Any) -> Step:
     if element_type(word.dst_dtype) in _WORDS:
         return chain(make, partial(np.copyto, raw_view(dst), values.view(np.uint32).reshape(dst.shape)))
     rounded = scratch(values.shape, np.float32)
-    return chain(make, partial(np.copyto, rounded, values),
-                 bind_store(rounded.reshape(dst.shape), dst, word.dst_dtype))
+    return chain(make, partial(np.copyto, rounded, values), bind_store(rounded.reshape(dst.shape), dst, word.dst_dtype))
 
 
 @executes(isa.AffineSelect)
-def affine_select(word: isa.AffineSelect, port: Any) -> Step:
+def affine_select(word: isa.AffineSelect, port: Port) -> Step:
     """Return dst = src where the walk compares with 0, on_false elsewhere."""
     op = alu.alu_op(word.op)
     if op not in _COMPARISONS:
@@ -62,8 +67,9 @@ def affine_select(word: isa.AffineSelect, port: Any) -> Step:
     require_elements(word, "dst", dst, row.size)
     values = scratch((dst.shape[0], row.size), np.int32)
     keep = scratch(dst.shape, np.bool_)
-    test = chain(partial(np.add, row, column, values),
-                 partial(alu.float32(op), values, np.int32(0), keep.reshape(values.shape)))
+    test = chain(
+        partial(np.add, row, column, values), partial(alu.float32(op), values, np.int32(0), keep.reshape(values.shape))
+    )
     if word.src_dtype == word.dst_dtype:
         chosen, load = raw_input(word, src, squeezed(dst).shape, "src")
         fill = from_float32(np.array([word.on_false], np.float32), word.dst_dtype)
@@ -75,8 +81,13 @@ def affine_select(word: isa.AffineSelect, port: Any) -> Step:
         chosen, load = float_input(word, src, word.src_dtype, out.shape, "src")
         result = scratch(chosen.shape, np.float32)
         store, other = bind_store(result, out, word.dst_dtype), np.float32(word.on_false)
-    return chain(load, test, partial(result.fill, other),
-                 partial(np.copyto, result, chosen, where=keep.reshape(result.shape)), store)
+    return chain(
+        load,
+        test,
+        partial(result.fill, other),
+        partial(np.copyto, result, chosen, where=keep.reshape(result.shape)),
+        store,
+    )
 
 
 def _same_width(word: isa.Instruction, src: Array, dst: Array) -> None:
@@ -89,7 +100,7 @@ def _require_inside(word: isa.Instruction, places: Array, limit: int) -> None:
         raise refuse(word, "an index is out of bounds", "indices", f"0 to {limit - 1}", str(int(places.max())))
 
 
-def _integers(word: isa.Instruction, port: Any, name: str) -> tuple[Array, Step]:
+def _integers(word: isa.Instruction, port: Port, name: str) -> tuple[Array, Step]:
     view = port.read(name)
     if view.dtype.kind not in "iu":
         raise refuse(word, "indices are no integers", name, "an integer element type", view.dtype.name)
@@ -97,7 +108,7 @@ def _integers(word: isa.Instruction, port: Any, name: str) -> tuple[Array, Step]
 
 
 @executes(isa.NGather)
-def n_gather(word: isa.NGather, port: Any) -> Step:
+def n_gather(word: isa.NGather, port: Port) -> Step:
     """Return dst[p, i] = src[p, indices[p, i]]."""
     dst, src = port.write("dst"), port.read("src")
     _same_width(word, src, dst)
@@ -111,11 +122,12 @@ def n_gather(word: isa.NGather, port: Any) -> Step:
         np.copyto(places, indices, casting="unsafe")
         _require_inside(word, places, data.shape[1])
         np.copyto(out, np.take_along_axis(data, places, axis=1))
+
     return chain(load, load_indices, gather, store)
 
 
 @executes(isa.LocalGather)
-def local_gather(word: isa.LocalGather, port: Any) -> Step:
+def local_gather(word: isa.LocalGather, port: Port) -> Step:
     """Return dst[p, i * run + j] = src[p, index i of p's group + j]; indices run over partitions first."""
     dst, src = port.write("dst"), port.read("src")
     _same_width(word, src, dst)
@@ -124,8 +136,13 @@ def local_gather(word: isa.LocalGather, port: Any) -> Step:
     out, store = raw_rows_out(dst)
     partitions, valid, run = data.shape[0], int(word.valid), int(word.run)
     if partitions % _GROUP or valid > _GROUP * indices.shape[1]:
-        raise refuse(word, "groups do not fit", "indices", f"groups of {_GROUP} partitions, at least {valid} indices",
-                     f"{partitions} partitions of {indices.shape[1]}")
+        raise refuse(
+            word,
+            "groups do not fit",
+            "indices",
+            f"groups of {_GROUP} partitions, at least {valid} indices",
+            f"{partitions} partitions of {indices.shape[1]}",
+        )
     require_elements(word, "dst", dst, valid * run)
 
     def gather() -> None:
@@ -135,16 +152,18 @@ def local_gather(word: isa.LocalGather, port: Any) -> Step:
             places = np.add.outer(starts, np.arange(run)).reshape(-1)
             _require_inside(word, places, data.shape[1])
             out[rows] = data[rows][:, places]
+
     return chain(load, load_indices, gather, store)
 
 
 @executes(isa.NonzeroWithCount)
-def nonzero_with_count(word: isa.NonzeroWithCount, port: Any) -> Step:
+def nonzero_with_count(word: isa.NonzeroWithCount, port: Port) -> Step:
     """Return dst = places of non-zeros, padding, and their number, in the first partition of each group."""
     dst, src = port.write("dst"), port.read("src")
     if src.dtype.name not in ("float32", "int32") or dst.dtype.name != "int32":
-        raise UnsupportedError(f"NONZERO_WITH_COUNT of {src.dtype.name} into {dst.dtype.name}: float32 or int32 into "
-                               "int32 are documented")
+        raise UnsupportedError(
+            f"NONZERO_WITH_COUNT of {src.dtype.name} into {dst.dtype.name}: float32 or int32 into int32 are documented"
+        )
     rows, target = src[::_GROUP], dst[::_GROUP]
     require_elements(word, "dst", dst, elements(src) + 1)
     flat = scratch(rows.shape, src.dtype)
@@ -155,13 +174,14 @@ def nonzero_with_count(word: isa.NonzeroWithCount, port: Any) -> Step:
         for line, result in zip(lines, results, strict=True):
             places = np.flatnonzero(line)
             result.fill(word.padding)
-            result[:places.size] = (places + word.index_offset).astype(np.int32)
+            result[: places.size] = (places + word.index_offset).astype(np.int32)
             result[-1] = places.size
+
     return chain(partial(np.copyto, flat, rows), search, partial(np.copyto, target, found))
 
 
 @executes(isa.SequenceBounds)
-def sequence_bounds(word: isa.SequenceBounds, port: Any) -> Step:
+def sequence_bounds(word: isa.SequenceBounds, port: Port) -> Step:
     """Return dst = begin, then exclusive end, of the segment of each element; (n, -1) for segment 0."""
     dst, src = port.write("dst"), port.read("src")
     ids, load = float_rows(src, word.src_dtype)
@@ -177,11 +197,12 @@ def sequence_bounds(word: isa.SequenceBounds, port: Any) -> Step:
             padding = line == 0
             result[:count] = np.where(padding, count, np.repeat(starts, lengths))
             result[count:] = np.where(padding, -1, np.repeat(stops, lengths))
+
     return chain(load, bound, store)
 
 
 @executes(isa.TopK)
-def top_k(word: isa.TopK, port: Any) -> Step:
+def top_k(word: isa.TopK, port: Port) -> Step:
     """Return dst = the largest of each group's elements, ascending, and their places; every partition has the group's.
 
     Element i of a group stands in partition i % 16, column i // 16. Of equal values the later place counts as larger
@@ -193,17 +214,23 @@ def top_k(word: isa.TopK, port: Any) -> Step:
     places, store_places = raw_rows_out(indices)
     partitions, columns, count, wanted = *data.shape, int(word.count), out.shape[1]
     if partitions % _GROUP or count > _GROUP * columns or wanted > count:
-        raise refuse(word, "groups do not fit", "src", f"groups of {_GROUP} partitions, {wanted} to {count} elements",
-                     f"{partitions} partitions of {columns}")
+        raise refuse(
+            word,
+            "groups do not fit",
+            "src",
+            f"groups of {_GROUP} partitions, {wanted} to {count} elements",
+            f"{partitions} partitions of {columns}",
+        )
     require_elements(word, "indices", indices, wanted)
 
     def sort() -> None:
         for first in range(0, partitions, _GROUP):
             rows = slice(first, first + _GROUP)
             snake = data[rows].T.reshape(-1)[:count]
-            order = np.argsort(snake, kind="stable")[count - wanted:]
+            order = np.argsort(snake, kind="stable")[count - wanted :]
             out[rows] = snake[order]
             places[rows] = order
+
     return chain(load, sort, store, store_places)
 
 
@@ -211,7 +238,7 @@ _FOLDS = {AluOp.MAX: np.maximum, AluOp.BITWISE_OR: np.bitwise_or, AluOp.BITWISE_
 
 
 @executes(isa.TensorPartitionReduce)
-def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Any) -> Step:
+def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Port) -> Step:
     """Return dst = the fold of src over partitions; sums run from the first partition on, in fp32."""
     op = alu.alu_op(word.op)
     dst, src = port.write("dst"), port.read("src")

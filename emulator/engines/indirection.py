@@ -6,7 +6,6 @@ Source: `NkiTensor.indirect` of the nki.language pages. An index out of bounds i
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,11 @@ from emulator.dtypes import Array, Step, bind_load, bind_store, chain
 from emulator.engines.operands import raw_input, raw_view, refuse, require_elements
 from emulator.engines.registry import executes
 from emulator.engines.rows import raw_rows, raw_rows_out
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
+from formats.isa.extension_indirection import Indirection
 
 __all__ = ["column_places"]
 
@@ -28,7 +29,7 @@ def column_places(indices: Array, group: int, count: int) -> Array:
     return snake[:, :count].astype(np.intp).repeat(group, axis=0)
 
 
-def _indices(word: Any, port: Any, count: int, width: int) -> tuple[Array, Step, Step]:
+def _indices(word: Indirection, port: Port, count: int, width: int) -> tuple[Array, Step, Step]:
     """Return the places of `count` elements below `width`, the step that loads indices and the one that decodes."""
     view = port.read("indices")
     if view.dtype.kind not in "iu":
@@ -36,24 +37,30 @@ def _indices(word: Any, port: Any, count: int, width: int) -> tuple[Array, Step,
     rows, load = raw_rows(view)
     group = int(word.group)
     if group < 1 or rows.shape[0] % group or count > group * rows.shape[1]:
-        raise refuse(word, "groups do not fit", "indices", f"groups of {group} partitions, at least {count} indices",
-                     f"{rows.shape[0]} partitions of {rows.shape[1]}")
+        raise refuse(
+            word,
+            "groups do not fit",
+            "indices",
+            f"groups of {group} partitions, at least {count} indices",
+            f"{rows.shape[0]} partitions of {rows.shape[1]}",
+        )
     places = scratch((rows.shape[0], count), np.intp)
 
     def decode() -> None:
         np.copyto(places, column_places(rows, group, count))
         if places.size and int(places.max()) >= width:
             raise refuse(word, "an index is out of bounds", "indices", f"0 to {width - 1}", str(int(places.max())))
+
     return places, load, decode
 
 
-def _same_type(word: Any) -> None:
+def _same_type(word: Indirection) -> None:
     if word.src_dtype != word.dst_dtype:
         raise UnsupportedError(f"{word.NAME} between element types is not modelled: bits are moved")
 
 
 @executes(isa.IndirectRead)
-def indirect_read(word: isa.IndirectRead, port: Any) -> Step:
+def indirect_read(word: isa.IndirectRead, port: Port) -> Step:
     """Return dst[p, i] = src[p, index i of p's group]."""
     _same_type(word)
     out, store = raw_rows_out(port.write("dst"))
@@ -62,11 +69,12 @@ def indirect_read(word: isa.IndirectRead, port: Any) -> Step:
 
     def gather() -> None:
         np.copyto(out, np.take_along_axis(data, places, axis=1))
+
     return chain(load, load_indices, decode, gather, store)
 
 
 @executes(isa.IndirectWrite)
-def indirect_write(word: isa.IndirectWrite, port: Any) -> Step:
+def indirect_write(word: isa.IndirectWrite, port: Port) -> Step:
     """Return dst[p, index i of p's group] = src[p, i], or += in fp32, in the order of i; other columns stay."""
     _same_type(word)
     dst, src = port.write("dst"), port.read("src")
@@ -92,7 +100,8 @@ def indirect_write(word: isa.IndirectWrite, port: Any) -> Step:
         if word.accumulate:
             np.add.at(out, where, values)
         else:
-            out[where] = values     # of equal places the last counts
+            out[where] = values  # of equal places the last counts
+
     return chain(fetch, load, load_indices, load_test, decode, scatter, put)
 
 
@@ -103,9 +112,8 @@ def _sums(view: Array, code: int) -> tuple[Array, Step]:
     return rows.reshape(view.shape[0], -1), chain(load, partial(np.copyto, rows, values))
 
 
-def _predicate(word: Any, port: Any, shape: tuple[int, ...]) -> tuple[Array | None, Step | None]:
-    field: Any = isa.IndirectWrite.FIELDS["predicate"]
-    if not field.enabled(word.raw):
+def _predicate(word: isa.IndirectWrite, port: Port, shape: tuple[int, ...]) -> tuple[Array | None, Step | None]:
+    if not word.uses("predicate"):
         return None, None
     view = port.read("predicate")
     require_elements(word, "predicate", view, shape[1])

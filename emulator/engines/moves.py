@@ -21,30 +21,33 @@ from emulator.engines.operands import (
     squeezed,
 )
 from emulator.engines.registry import executes
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
 
 __all__: list[str] = []
 
-_QUADRANT = 32          # partitions that the Vector engine can permute among themselves
-_UNTOUCHED = 255        # mask value of a shuffle that leaves the output partition alone
+_QUADRANT = 32  # partitions that the Vector engine can permute among themselves
+_UNTOUCHED = 255  # mask value of a shuffle that leaves the output partition alone
 
 
-@executes(isa.Copy)
-def copy(word: isa.Copy, port: Any) -> Step:
+@executes(isa.Copy, quiet=True)
+def copy(word: isa.Copy, port: Port) -> Step:
     """Return dst = src, bit for bit."""
     dst = squeezed(port.write("dst"))
     src = port.read("src")
     if src.dtype.itemsize != dst.dtype.itemsize:
-        raise UnsupportedError(f"COPY from {src.dtype.itemsize}-byte to {dst.dtype.itemsize}-byte elements is not "
-                               "modelled: it moves raw bits")
+        raise UnsupportedError(
+            f"COPY from {src.dtype.itemsize}-byte to {dst.dtype.itemsize}-byte elements is not "
+            "modelled: it moves raw bits"
+        )
     bits, load = raw_input(word, src, dst.shape, "src")
     return chain(load, partial(np.copyto, raw_view(dst), bits))
 
 
 @executes(isa.Cast)
-def cast(word: isa.Cast, port: Any) -> Step:
+def cast(word: isa.Cast, port: Port) -> Step:
     """Return dst = src through fp32; equal element types move raw bits."""
     dst = squeezed(port.write("dst"))
     src = port.read("src")
@@ -56,7 +59,7 @@ def cast(word: isa.Cast, port: Any) -> Step:
 
 
 @executes(isa.Memset)
-def memset(word: isa.Memset, port: Any) -> Step:
+def memset(word: isa.Memset, port: Port) -> Step:
     """Return dst = value in every element."""
     dst = port.write("dst")
     if word.count != elements(dst):
@@ -66,13 +69,14 @@ def memset(word: isa.Memset, port: Any) -> Step:
 
 
 @executes(isa.VectorTranspose)
-def vector_transpose(word: isa.VectorTranspose, port: Any) -> Step:
+def vector_transpose(word: isa.VectorTranspose, port: Port) -> Step:
     """Return dst[j, i] = src[i, j], at most 32 by 32."""
     dst = squeezed(port.write("dst"))
     src = squeezed(port.read("src"))
     if word.channels > _QUADRANT or word.columns > _QUADRANT:
-        raise UnsupportedError(f"VECTOR_TRANSPOSE of {word.channels} by {word.columns} elements: the engine transposes "
-                               "at most 32 by 32")
+        raise UnsupportedError(
+            f"VECTOR_TRANSPOSE of {word.channels} by {word.columns} elements: the engine transposes at most 32 by 32"
+        )
     require_elements(word, "src", src, word.columns)
     require_elements(word, "dst", dst, word.channels)
     if src.dtype.itemsize != dst.dtype.itemsize:
@@ -84,17 +88,19 @@ def vector_transpose(word: isa.VectorTranspose, port: Any) -> Step:
     if dst.ndim == 2:
         return chain(partial(np.copyto, packed, source), partial(np.copyto, target, turned))
     flat = scratch(turned.shape, source.dtype)
-    return chain(partial(np.copyto, packed, source), partial(np.copyto, flat, turned),
-                 partial(np.copyto, target, flat.reshape(dst.shape)))
+    return chain(
+        partial(np.copyto, packed, source),
+        partial(np.copyto, flat, turned),
+        partial(np.copyto, target, flat.reshape(dst.shape)),
+    )
 
 
 @executes(isa.Select)
-def select(word: isa.Select, port: Any) -> Step:
+def select(word: isa.Select, port: Port) -> Step:
     """Return dst = src where the predicate is not zero, else on_false."""
     dst = squeezed(port.write("dst"))
     shape = dst.shape
-    field: Any = isa.Select.FIELDS["on_false_tile"]
-    has_tile = field.enabled(word.raw)
+    has_tile = word.uses("on_false_tile")
     codes = {word.src_dtype, word.dst_dtype} | ({word.on_false_dtype} if has_tile else set())
     test, load_test = float_input(word, port.read("predicate"), word.predicate_dtype, shape, "predicate")
     if len(codes) == 1:
@@ -115,8 +121,16 @@ def select(word: isa.Select, port: Any) -> Step:
             other, load_other = np.full((), _number(word), np.float32), None
     result = scratch(shape, out.dtype)
     mask = scratch(shape, np.bool_)
-    return chain(load_test, load, load_other, partial(np.not_equal, test, 0, mask), partial(np.copyto, result, other),
-                 partial(np.copyto, result, chosen, where=mask), partial(np.copyto, out, result), store)
+    return chain(
+        load_test,
+        load,
+        load_other,
+        partial(np.not_equal, test, 0, mask),
+        partial(np.copyto, result, other),
+        partial(np.copyto, result, chosen, where=mask),
+        partial(np.copyto, out, result),
+        store,
+    )
 
 
 def _number(word: isa.Select) -> Any:
@@ -124,7 +138,7 @@ def _number(word: isa.Select) -> Any:
 
 
 @executes(isa.StreamShuffle)
-def stream_shuffle(word: isa.StreamShuffle, port: Any) -> Step:
+def stream_shuffle(word: isa.StreamShuffle, port: Port) -> Step:
     """Return dst[32q + i] = src[32q + mask[i]] for every quadrant q; mask value 255 leaves dst as it is."""
     dst, src = squeezed(port.write("dst")), port.read("src")
     if src.dtype.itemsize != dst.dtype.itemsize:
@@ -137,8 +151,13 @@ def stream_shuffle(word: isa.StreamShuffle, port: Any) -> Step:
             continue
         origin = partition - partition % _QUADRANT + chosen
         if chosen >= _QUADRANT or origin >= src.shape[0]:
-            raise refuse(word, f"mask value {chosen} for partition {partition} of the output reads outside the input",
-                         "src", f"partitions 0 to {src.shape[0] - 1}", f"partition {origin}")
+            raise refuse(
+                word,
+                f"mask value {chosen} for partition {partition} of the output reads outside the input",
+                "src",
+                f"partitions 0 to {src.shape[0] - 1}",
+                f"partition {origin}",
+            )
         targets.append(partition)
         sources.append(origin)
     bits, load = raw_input(word, src, (src.shape[0], *dst.shape[1:]), "src")
@@ -146,5 +165,5 @@ def stream_shuffle(word: isa.StreamShuffle, port: Any) -> Step:
     moved = scratch((len(sources), *dst.shape[1:]), bits.dtype)
     gather = partial(np.take, bits, np.array(sources, np.intp), 0, moved, "clip")
     if targets == list(range(len(targets))):
-        return chain(load, gather, partial(np.copyto, out[:len(targets)], moved))
+        return chain(load, gather, partial(np.copyto, out[: len(targets)], moved))
     return chain(load, gather, partial(out.__setitem__, np.array(targets, np.intp), moved))

@@ -17,6 +17,7 @@ from emulator.engines.operands import elements, raw_view, refuse, require_elemen
 from emulator.engines.pe_state import PeState
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows, raw_rows, raw_rows_out
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
@@ -26,34 +27,43 @@ __all__: list[str] = []
 
 _ROWS, _PACK, _QUADRANT, _SCALES = 8, 4, 32, 4
 _BIAS, _NAN_SCALE = 127, 255
-# fp32 is not documented; narrow tiles are stored so where a kernel runs with NKI_PRECISE_FP=0.
+# fp32 is not documented; narrow tiles are stored that way where a kernel runs with NKI_PRECISE_FP=0.
 _SOURCES = (Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT32)
 # Element type and its largest exponent.
-_QUANTIZED: dict[Dtype, tuple[Any, int]] = {Dtype.FLOAT8E4FN_X4: (ml_dtypes.float8_e4m3fn, 8),
-                                            Dtype.FLOAT8E5_X4: (ml_dtypes.float8_e5m2, 15)}
+_QUANTIZED: dict[Dtype, tuple[Any, int]] = {
+    Dtype.FLOAT8E4FN_X4: (ml_dtypes.float8_e4m3fn, 8),
+    Dtype.FLOAT8E5_X4: (ml_dtypes.float8_e5m2, 15),
+}
 
 
-def _scale_rows(word: Any, view: Array, partitions: int, name: str) -> list[int]:
+def _scale_rows(word: isa.QuantizeMx | isa.MatMulMx, view: Array, partitions: int, name: str) -> list[int]:
     """Return the row of each group's scale within the scale operand."""
     if partitions % _QUADRANT or not partitions:
         raise refuse(word, "partitions are no whole groups", "src", f"a multiple of {_QUADRANT}", f"{partitions}")
     rows = [group // _SCALES * _QUADRANT + group % _SCALES for group in range(partitions // _ROWS)]
     if view.shape[0] <= rows[-1] or view.dtype.itemsize != 1:
-        raise refuse(word, "scales do not fit", name, f"bytes in {rows[-1] + 1} partitions",
-                     f"{view.dtype.itemsize} bytes in {view.shape[0]}")
+        raise refuse(
+            word,
+            "scales do not fit",
+            name,
+            f"bytes in {rows[-1] + 1} partitions",
+            f"{view.dtype.itemsize} bytes in {view.shape[0]}",
+        )
     return rows
 
 
 @executes(isa.QuantizeMx)
-def quantize_mx(word: isa.QuantizeMx, port: Any) -> Step:
+def quantize_mx(word: isa.QuantizeMx, port: Port) -> Step:
     """Return dst = src / scale in 8-bit floats, with scale = 2**(floor(log2(largest)) - (Emax - 1)) per group.
 
     Zeros have the scale 2**-127. A group with an infinity or a NaN has the NaN scale and NaN elements (inferred).
     """
     kind = _QUANTIZED.get(element_type(word.dst_dtype))
     if kind is None or element_type(word.src_dtype) not in _SOURCES:
-        raise UnsupportedError(f"QUANTIZE_MX from {element_type(word.src_dtype).spelling} to "
-                               f"{element_type(word.dst_dtype).spelling} is not documented")
+        raise UnsupportedError(
+            f"QUANTIZE_MX from {element_type(word.src_dtype).spelling} to "
+            f"{element_type(word.dst_dtype).spelling} is not documented"
+        )
     narrow, largest_exponent = kind
     dst, scale = port.write("dst"), port.write("scale")
     values, load = float_rows(port.read("src"), word.src_dtype)
@@ -77,6 +87,7 @@ def quantize_mx(word: isa.QuantizeMx, port: Any) -> Step:
         codes = np.where(finite, exponent + _BIAS, _NAN_SCALE).astype(np.uint8)
         for row, line in zip(rows, codes, strict=True):
             target[row] = line.reshape(target.shape[1:])
+
     return chain(load, quantize, store)
 
 
@@ -93,7 +104,7 @@ def _table(kind: Dtype) -> Array:
 class _Side:
     """One factor: packed elements and scales, as fp32 (4 * partitions, columns)."""
 
-    def __init__(self, word: Any, port: Any, name: str, code: int) -> None:
+    def __init__(self, word: isa.MatMulMx, port: Port, name: str, code: int) -> None:
         view, scale = port.read(name), port.read(f"{name}_scale")
         self.kind = element_type(code)
         if self.kind not in (*_QUANTIZED, Dtype.FLOAT4E2_X4):
@@ -123,15 +134,16 @@ class _Side:
 
 
 @executes(isa.MatMulMx)
-def matmul_mx(word: isa.MatMulMx, port: Any) -> Step:
+def matmul_mx(word: isa.MatMulMx, port: Port) -> Step:
     """Return dst (+)= stationaryᵀ · moving over partitions and packed elements, in fp32."""
     state: PeState = port.pe
     moving = _Side(word, port, "src", word.src_dtype)
     stationary = _Side(word, port, "stationary", word.stationary_dtype)
     dst = port.write("dst")
     if dst.shape[0] != stationary.columns:
-        raise refuse(word, "stationary columns and output differ", "dst", f"{stationary.columns} partitions",
-                     f"{dst.shape[0]}")
+        raise refuse(
+            word, "stationary columns and output differ", "dst", f"{stationary.columns} partitions", f"{dst.shape[0]}"
+        )
     require_elements(word, "dst", dst, moving.columns)
     product = scratch((dst.shape[0], moving.columns), np.float32)
     store = bind_store(product.reshape(dst.shape), dst, word.dst_dtype)
@@ -147,4 +159,5 @@ def matmul_mx(word: isa.MatMulMx, port: Any) -> Step:
                 fetch()
             np.add(before.reshape(product.shape), product, product)
         store()
+
     return multiply

@@ -14,17 +14,31 @@ from typing import Any
 import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, element_type, is_plain_float32, numpy_dtype
-from emulator.errors import FaultError
-from emulator.faults import fault_error
+from emulator.faults import FaultError, fault_error
 from emulator.scratch import scratch
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 from formats.isa import Bits, Instruction
 from formats.isa.field import Immediate
 
-__all__ = ["bind_once", "elements", "float_input", "float_output", "immediate_float", "immediate_integer", "packed",
-           "per_partition", "pointer_dtype", "raw_input", "raw_view", "refuse", "require_elements", "reshaped",
-           "scalar_bits", "squeezed"]
+__all__ = [
+    "bind_once",
+    "elements",
+    "float_input",
+    "float_output",
+    "immediate_float",
+    "immediate_integer",
+    "packed",
+    "per_partition",
+    "pointer_dtype",
+    "raw_input",
+    "raw_view",
+    "refuse",
+    "require_elements",
+    "reshaped",
+    "scalar_bits",
+    "squeezed",
+]
 
 
 def squeezed(view: Array) -> Array:
@@ -73,8 +87,9 @@ def packed(view: Array, shape: tuple[int, ...]) -> tuple[Array, Step]:
     return target.reshape(shape), partial(np.copyto, target, view)
 
 
-def float_input(word: Instruction, view: Array, code: int, shape: tuple[int, ...],
-                name: str) -> tuple[Array, Step | None]:
+def float_input(
+    word: Instruction, view: Array, code: int, shape: tuple[int, ...], name: str
+) -> tuple[Array, Step | None]:
     """Return the operand as fp32 of `shape` and the step that refreshes it, None where it is a view of the memory."""
     _agree(word, view, shape, name)
     view = squeezed(view)
@@ -132,14 +147,13 @@ def immediate_integer(word: Instruction, name: str, signed: bool) -> int:
 
 def immediate_float(word: Instruction, name: str, signed: bool = True) -> np.float32:
     """Return a 32-bit immediate as fp32; integer bits are converted."""
-    field: Any = type(word).FIELDS[name]
     value = getattr(word, name)
-    if isinstance(field, Immediate) and isinstance(value, Bits):
+    if isinstance(type(word).FIELDS[name], Immediate) and isinstance(value, Bits):
         value = immediate_integer(word, name, signed)
     return np.float32(value)
 
 
-def scalar_bits(value: Any, code: int) -> Any:
+def scalar_bits(value: float | np.floating[Any], code: int) -> Any:
     """Return a number converted to an element type, as the unsigned integer of its bits."""
     source = np.array([value], np.float64 if isinstance(value, float | np.floating) else object)
     dtype = numpy_dtype(code)

@@ -16,6 +16,7 @@ from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_t
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
 from emulator.engines.pe_state import ARRAY, Form, Pending, PeState, Span, keep_high
 from emulator.engines.registry import executes
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
@@ -25,9 +26,8 @@ from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, Fp32Pass
 __all__: list[str] = []
 
 _NONE, _LOW, _HIGH, _LOW_HIGH = (int(p) for p in (Fp32Pass.NONE, Fp32Pass.LOW, Fp32Pass.HIGH, Fp32Pass.LOW_HIGH))
-_FIRST = 1      # acc_flags bit 0: overwrite PSUM
-_PRODUCTS = 1 << 11     # products kept bound
-_REWOUND = frozenset((Dtype.FLOAT16, Dtype.TFLOAT32))     # turned round before they are widened, which is faster
+_PRODUCTS = 1 << 11  # products kept bound
+_REWOUND = frozenset((Dtype.FLOAT16, Dtype.TFLOAT32))  # reversed before they are widened, which is faster
 
 
 class _Facts(NamedTuple):
@@ -41,7 +41,7 @@ class _Facts(NamedTuple):
     transposed: bool
 
 
-def _facts(word: isa.LoadWeights | isa.MatMul, port: Any) -> _Facts:
+def _facts(word: isa.LoadWeights | isa.MatMul, port: Port) -> _Facts:
     """Read and check a word."""
     dtype, fp32_pass, transposed = element_type(word.dtype), int(word.fp32_mode), bool(word.transpose_mode)
     rows, cols = word.rows, word.cols
@@ -57,15 +57,21 @@ def _facts(word: isa.LoadWeights | isa.MatMul, port: Any) -> _Facts:
     return _Facts(form, rows, cols, dtype, fp32_pass, transposed)
 
 
-@executes(isa.LoadWeights)
-def load_weights(word: isa.LoadWeights, port: Any) -> Step:
+# Widening warns of nothing; where a product has to be flushed, that keeps quiet itself.
+@executes(isa.LoadWeights, quiet=True)
+def load_weights(word: isa.LoadWeights, port: Port) -> Step:
     """Return the latching of a stationary tile."""
     form, rows, cols, dtype, fp32_pass, transposed = _facts(word, port)
     state: PeState = port.pe
     src = port.read("src")
     if elements(src) != cols or not 0 < cols <= ARRAY:
-        raise refuse(word, "columns and pattern differ", "src", f"{cols} elements per partition, at most {ARRAY}",
-                     f"{elements(src)}")
+        raise refuse(
+            word,
+            "columns and pattern differ",
+            "src",
+            f"{cols} elements per partition, at most {ARRAY}",
+            f"{elements(src)}",
+        )
     source = (word.src, dtype, rows)
     latch = state.low if fp32_pass == _LOW and not transposed else state.high
     place = (latch.bits if transposed else latch.weights)[:rows, :cols]
@@ -85,19 +91,25 @@ def load_weights(word: isa.LoadWeights, port: Any) -> Step:
         fill()
         latch.form, latch.dtype, latch.fp32_pass, latch.source = form, dtype, fp32_pass, source
         state.current = latch
+
     return latch_tile
 
 
 class _Product:
     """A moving operand and a place in PSUM: what every way of multiplying needs."""
 
-    def __init__(self, word: isa.MatMul, port: Any, facts: _Facts) -> None:
+    def __init__(self, word: isa.MatMul, port: Port, facts: _Facts) -> None:
         rows, cols = facts.rows, facts.cols
         src, dst = port.read("src"), squeezed(port.write("dst"))
         size = elements(src)
         if elements(dst) != size or dst.shape[0] != cols:
-            raise refuse(word, "moving operand and output differ in size", "dst", f"{size} elements per partition",
-                         f"{elements(dst)}")
+            raise refuse(
+                word,
+                "moving operand and output differ in size",
+                "dst",
+                f"{size} elements per partition",
+                f"{elements(dst)}",
+            )
         self.moving, self.load = _moving(src, facts, (rows, size))
         self.dst, self.code = dst, int(word.dst_dtype) or int(Dtype.FLOAT32)
         flat = reshaped(dst, (cols, size))
@@ -115,16 +127,16 @@ class _Product:
         if self.load is not None:
             self.load()
         if self.place is not None:
-            np.matmul(weights[:self.shape[0], :self.shape[1]].T, self.moving, self.place)
+            np.matmul(weights[: self.shape[0], : self.shape[1]].T, self.moving, self.place)
         else:
-            np.matmul(weights[:self.shape[0], :self.shape[1]].T, self.moving, self.product)
+            np.matmul(weights[: self.shape[0], : self.shape[1]].T, self.moving, self.product)
             self.keep()
 
     def add(self, weights: Array) -> None:
         """Add weightsᵀ·X in fp32."""
         if self.load is not None:
             self.load()
-        np.matmul(weights[:self.shape[0], :self.shape[1]].T, self.moving, self.product)
+        np.matmul(weights[: self.shape[0], : self.shape[1]].T, self.moving, self.product)
         if self.place is not None:
             np.add(self.place, self.product, self.place)
         else:
@@ -161,22 +173,21 @@ def _span(pattern: isa.AccessPattern, dst: Array) -> Span:
 
 
 @executes(isa.MatMul)
-def matmul(word: isa.MatMul, port: Any) -> Step:
+def matmul(word: isa.MatMul, port: Port) -> Step:
     """Return the product of the latched tile and a moving operand, or the transpose of the latched tile."""
     facts = _facts(word, port)
     if facts.transposed:
         return _transpose(word, port, facts)
     state: PeState = port.pe
     # The passes of one product, and repeated ones, differ in flags only: what binding them takes is done once.
-    raw = word.raw
-    shared = (raw[16:32], raw[38:40], raw[47:64], facts.dtype, facts.fp32_pass)
+    shared = (*word.factors, facts.dtype, facts.fp32_pass)
     product = state.products.get(shared)
     if product is None:
         if len(state.products) >= _PRODUCTS:
             state.products.clear()
         product = state.products[shared] = _Product(word, port, facts)
     overwrite, add, span, place = product.overwrite, product.add, product.span, product.dst
-    first, form = bool(word.acc_flags & _FIRST), facts.form
+    first, form = not word.adds, facts.form
     key = (word.src, product.pattern, facts.dtype, facts.fp32_pass, form)
 
     def multiply() -> None:
@@ -205,6 +216,7 @@ def matmul(word: isa.MatMul, port: Any) -> Step:
             overwrite(weights)
         else:
             add(weights)
+
     return multiply
 
 
@@ -222,16 +234,21 @@ def _identity(rows: int, cols: int, dtype: np.dtype[Any]) -> Array:
     return raw_view(np.eye(rows, cols, dtype=np.float32).astype(dtype))
 
 
-def _transpose(word: isa.MatMul, port: Any, facts: _Facts) -> Step:
+def _transpose(word: isa.MatMul, port: Port, facts: _Facts) -> Step:
     """Return the transpose of the latched tile, bit for bit; the moving operand has to be an identity."""
     state: PeState = port.pe
-    if not word.acc_flags & _FIRST:
+    if word.adds:
         raise UnsupportedError("MATMUL in transpose mode that accumulates is not modelled: only overwriting is known")
     src, dst = squeezed(port.read("src")), squeezed(port.write("dst"))
     rows, cols, size = facts.rows, facts.cols, elements(src)
     if size > rows or elements(dst) != size:
-        raise refuse(word, "moving operand and output of a transpose differ in size", "dst",
-                     f"{size} elements per partition, at most {rows}", f"{elements(dst)}")
+        raise refuse(
+            word,
+            "moving operand and output of a transpose differ in size",
+            "dst",
+            f"{size} elements per partition, at most {rows}",
+            f"{elements(dst)}",
+        )
     form, moving, target = facts.form, raw_view(src), raw_view(dst)
     identity = _identity(rows, size, src.dtype).reshape(moving.shape)
     turned = state.high.bits[:size, :cols].T
@@ -246,11 +263,14 @@ def _transpose(word: isa.MatMul, port: Any, facts: _Facts) -> Step:
         if not np.array_equal(moving, identity):
             raise UnsupportedError("MATMUL in transpose mode by anything but an identity is not modelled")
         if Dtype(latch.dtype).size > itemsize:
-            raise UnsupportedError(f"MATMUL in transpose mode from {Dtype(latch.dtype).size}-byte to {itemsize}-byte "
-                                   "elements is not modelled")
+            raise UnsupportedError(
+                f"MATMUL in transpose mode from {Dtype(latch.dtype).size}-byte to {itemsize}-byte "
+                "elements is not modelled"
+            )
         if state.pending:
             state.flush()
         np.copyto(held, turned, casting="unsafe")
         if flat is None:
             np.copyto(target, held.reshape(target.shape))
+
     return turn

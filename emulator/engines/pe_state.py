@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from emulator.dtypes import Array
 from formats.isa import Fp32Pass
 
-__all__ = ["ARRAY", "Form", "Latch", "PeState", "Pending", "Span", "keep_high"]
+__all__ = ["ARRAY", "Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Span", "keep_high"]
 
-ARRAY = 128                          # rows and columns of processing elements (hardware.md 3.3)
+ARRAY = 128  # rows and columns of processing elements (hardware.md 3.3)
 # What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
 _HIGH_BITS = np.uint32(0xFFFFF000)
 
@@ -30,6 +30,21 @@ Form = tuple[int, int, int, int, bool]
 """Rows, columns, row groups, column groups, transposed: what weights and the words that use them agree in."""
 
 
+Facts = tuple[Form, int, int, tuple[Any, ...]]
+"""What a latch knows of its tile besides the values: form, element type, pass and source."""
+
+
+class LatchState(NamedTuple):
+    """The contents of a latch."""
+
+    weights: Array
+    bits: Array
+    form: Form
+    dtype: int
+    fp32_pass: int
+    source: tuple[Any, ...]
+
+
 class Latch:
     """One loaded stationary tile: W[k, j] in fp32, or its bits where it was loaded to be transposed.
 
@@ -38,6 +53,7 @@ class Latch:
     """
 
     __slots__ = ("bits", "dtype", "form", "fp32_pass", "source", "weights")
+    NOT_STATE: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
         self.weights = np.full((ARRAY, ARRAY), np.nan, np.float32)
@@ -47,15 +63,24 @@ class Latch:
         self.fp32_pass = int(Fp32Pass.NONE)
         self.source: tuple[Any, ...] = ()
 
-    def snapshot(self) -> tuple[Any, ...]:
+    def snapshot(self) -> LatchState:
         """Return an independent copy of the contents."""
-        return self.weights.copy(), self.bits.copy(), self.form, self.dtype, self.fp32_pass, self.source
+        return LatchState(self.weights.copy(), self.bits.copy(), *self.facts())
 
-    def restore(self, state: tuple[Any, ...]) -> None:
+    def facts(self) -> Facts:
+        """Return what is known of the tile besides its values."""
+        return self.form, self.dtype, self.fp32_pass, self.source
+
+    def restore(self, state: LatchState) -> None:
         """Take over contents that `snapshot` gave; the arrays stay the same objects, since words are bound to them."""
-        weights, bits, self.form, self.dtype, self.fp32_pass, self.source = state
+        weights, bits, *_ = state
         np.copyto(self.weights, weights)
         np.copyto(self.bits, bits)
+        self.restore_facts(state[2:])
+
+    def restore_facts(self, facts: Facts) -> None:
+        """Take over what `facts` gave."""
+        self.form, self.dtype, self.fp32_pass, self.source = facts
 
 
 class Pending(NamedTuple):
@@ -66,6 +91,21 @@ class Pending(NamedTuple):
     add: Callable[[Array], None]
 
 
+class PeFlow(NamedTuple):
+    """Which latch was loaded last, "low" or "high", and the products that wait for their HIGH."""
+
+    current: str
+    pending: tuple[tuple[tuple[Any, ...], Pending], ...]
+
+
+class PeSnapshot(NamedTuple):
+    """The state of a Tensor engine."""
+
+    low: LatchState
+    high: LatchState
+    flow: PeFlow
+
+
 class PeState:
     """Stationary tiles and pending LOW products of one Tensor engine.
 
@@ -74,6 +114,7 @@ class PeState:
     """
 
     __slots__ = ("current", "half", "high", "low", "pending", "products", "scratch")
+    NOT_STATE: ClassVar = {"half": "scratch", "scratch": "scratch", "products": "a cache"}
 
     def __init__(self) -> None:
         self.low, self.high = Latch(), Latch()
@@ -95,23 +136,33 @@ class PeState:
         for key in chosen:
             self.pending.pop(key).add(self.scratch)
 
-    def snapshot(self) -> tuple[Any, ...]:
+    def snapshot(self) -> PeSnapshot:
         """Return an independent copy of the state, for `restore`."""
-        return self.low.snapshot(), self.high.snapshot(), self.current is self.low, dict(self.pending)
+        return PeSnapshot(self.low.snapshot(), self.high.snapshot(), self.flow())
 
-    def restore(self, state: tuple[Any, ...]) -> None:
+    def restore(self, state: PeSnapshot) -> None:
         """Return to a state that `snapshot` of the same engine gave."""
-        low, high, current_is_low, pending = state
-        self.low.restore(low)
-        self.high.restore(high)
-        self.current = self.low if current_is_low else self.high
-        self.pending = dict(pending)
+        self.low.restore(state.low)
+        self.high.restore(state.high)
+        self.restore_flow(state.flow)
+
+    def flow(self) -> PeFlow:
+        """Return the state without the tiles."""
+        return PeFlow("low" if self.current is self.low else "high", tuple(self.pending.items()))
+
+    def restore_flow(self, flow: PeFlow) -> None:
+        """Return to a state, the tiles left as they are."""
+        self.current = self.low if flow.current == "low" else self.high
+        self.pending = dict(flow.pending)
 
     def fingerprint(self) -> bytes:
         """Return bytes that differ where states do."""
         latches = (self.low, self.high)
-        facts = (self.current is self.low, [(key, entry.first) for key, entry in self.pending.items()],
-                 [(latch.form, latch.dtype, latch.fp32_pass, latch.source) for latch in latches])
+        facts = (
+            self.current is self.low,
+            [(key, entry.first) for key, entry in self.pending.items()],
+            [(latch.form, latch.dtype, latch.fp32_pass, latch.source) for latch in latches],
+        )
         return b"".join(latch.weights.tobytes() + latch.bits.tobytes() for latch in latches) + repr(facts).encode()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -12,23 +11,24 @@ from emulator.engines.operands import raw_input, raw_view, refuse, require_eleme
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows_out, number_or_column, raw_rows, raw_rows_out
 from emulator.generators import Generators, generators_of
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 
 __all__: list[str] = []
 
-_UNIT = np.float32(2.0 ** -24)
+_UNIT = np.float32(2.0**-24)
 
 
-def _lanes(port: Any, address: int, partitions: int) -> tuple[Generators, slice]:
+def _lanes(port: Port, address: int, partitions: int) -> tuple[Generators, slice]:
     """Return an engine's generators, and the lanes that an operand's partitions use."""
     first = address // SBUF_PARTITION_STRIDE if address < PSUM_BASE else (address - PSUM_BASE) // PSUM_PARTITION_STRIDE
     return generators_of(port.core, port.engine), slice(first, first + partitions)
 
 
 @executes(isa.Rng)
-def rng(word: isa.Rng, port: Any) -> Step:
+def rng(word: isa.Rng, port: Port) -> Step:
     """Return dst = random bits."""
     dst = port.write("dst")
     if dst.dtype.kind not in "iu":
@@ -38,11 +38,12 @@ def rng(word: isa.Rng, port: Any) -> Step:
 
     def draw() -> None:
         np.copyto(out, source.draw(lanes, out.shape[1]), casting="unsafe")
+
     return chain(draw, store)
 
 
 @executes(isa.Rand2)
-def rand2(word: isa.Rand2, port: Any) -> Step:
+def rand2(word: isa.Rand2, port: Port) -> Step:
     """Return dst = low + u * (high - low) in fp32, with u of 24 bits from 0 to below 1."""
     dst = port.write("dst")
     source, lanes = _lanes(port, word.dst.address, dst.shape[0])
@@ -55,11 +56,12 @@ def rand2(word: isa.Rand2, port: Any) -> Step:
         np.multiply(out, _UNIT, out)
         np.multiply(out, high - low, out)
         np.add(out, low, out)
+
     return chain(load_low, load_high, draw, store)
 
 
 @executes(isa.Dropout)
-def dropout(word: isa.Dropout, port: Any) -> Step:
+def dropout(word: isa.Dropout, port: Port) -> Step:
     """Return dst = 0 where a random number is below the probability, else src, bit for bit."""
     dst = squeezed(port.write("dst"))
     source, lanes = _lanes(port, word.dst.address, dst.shape[0])
@@ -74,23 +76,29 @@ def dropout(word: isa.Dropout, port: Any) -> Step:
         np.copyto(values, bits)
         drawn = (source.draw(lanes, rows.shape[1]) >> np.uint32(8)).astype(np.float32) * _UNIT
         np.copyto(rows, 0, where=drawn < chance)
+
     return chain(load, refresh, drop, partial(np.copyto, raw_view(dst), values))
 
 
 @executes(isa.SetRngSeed)
-def set_rng_seed(word: isa.SetRngSeed, port: Any) -> Step:
+def set_rng_seed(word: isa.SetRngSeed, port: Port) -> Step:
     """Derive the state of all lanes from one 32-bit number."""
     src = port.read("src")
     if src.shape[0] != 1 or src.size != 1 or src.dtype.itemsize != 4:
-        raise refuse(word, "the seed is not one number", "src", "one element of 32 bits", f"{src.size} of "
-                     f"{8 * src.dtype.itemsize} bits")
+        raise refuse(
+            word,
+            "the seed is not one number",
+            "src",
+            "one element of 32 bits",
+            f"{src.size} of {8 * src.dtype.itemsize} bits",
+        )
     bits = raw_view(src).reshape(1)
     source = generators_of(port.core, port.engine)
     return lambda: source.seed(int(bits[0]))
 
 
 @executes(isa.RandSetState)
-def rand_set_state(word: isa.RandSetState, port: Any) -> Step:
+def rand_set_state(word: isa.RandSetState, port: Port) -> Step:
     """Set the state of each lane."""
     src = port.read("src")
     source, lanes = _lanes(port, word.src.address, src.shape[0])
@@ -99,11 +107,12 @@ def rand_set_state(word: isa.RandSetState, port: Any) -> Step:
 
     def put() -> None:
         source.state[lanes] = rows.reshape(rows.shape[0], *source.state.shape[1:])
+
     return chain(load, put)
 
 
 @executes(isa.RandGetState)
-def rand_get_state(word: isa.RandGetState, port: Any) -> Step:
+def rand_get_state(word: isa.RandGetState, port: Port) -> Step:
     """Return dst = the state of each lane."""
     dst = port.write("dst")
     source, lanes = _lanes(port, word.dst.address, dst.shape[0])

@@ -16,6 +16,7 @@ from emulator import alu
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type
 from emulator.engines.operands import packed, raw_view, require_elements, reshaped, squeezed
 from emulator.engines.registry import executes
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
@@ -27,8 +28,11 @@ __all__ = ["bind_fold"]
 _BLOCK = 16
 _SEQUENTIAL: dict[AluOp, np.ufunc] = {AluOp.ADD: np.add, AluOp.SUBTRACT: np.subtract, AluOp.MULTIPLY: np.multiply}
 _ANY_ORDER: dict[AluOp, np.ufunc] = {AluOp.MAX: np.maximum, AluOp.MIN: np.minimum}
-_BITS: dict[AluOp, np.ufunc] = {AluOp.BITWISE_AND: np.bitwise_and, AluOp.BITWISE_OR: np.bitwise_or,
-                                AluOp.BITWISE_XOR: np.bitwise_xor}
+_BITS: dict[AluOp, np.ufunc] = {
+    AluOp.BITWISE_AND: np.bitwise_and,
+    AluOp.BITWISE_OR: np.bitwise_or,
+    AluOp.BITWISE_XOR: np.bitwise_xor,
+}
 
 
 def bind_fold(op: AluOp, values: Array, out: Array) -> Step:
@@ -50,16 +54,21 @@ def _bind_sequential(ufunc: np.ufunc, values: Array, out: Array) -> Step:
         # A single chain: along the first axis NumPy would fall back to its pairwise sum.
         running = scratch((folded,), np.float32)
         line = values.reshape(folded, copy=False)
-        return chain(partial(ufunc.accumulate, line, 0, None, running),
-                     partial(np.copyto, out.reshape(1, copy=False), running[-1:]))
+        return chain(
+            partial(ufunc.accumulate, line, 0, None, running),
+            partial(np.copyto, out.reshape(1, copy=False), running[-1:]),
+        )
     # Folding the first axis of a packed array adds whole rows one after the other.
     rows = scratch((folded, partitions, kept), np.float32)
     turned = rows.transpose(1, 2, 0)
-    steps: list[Step] = [partial(np.copyto, turned[p:p + _BLOCK], values[p:p + _BLOCK])
-                         for p in range(0, partitions, _BLOCK)]
+    steps: list[Step] = [
+        partial(np.copyto, turned[p : p + _BLOCK], values[p : p + _BLOCK]) for p in range(0, partitions, _BLOCK)
+    ]
     total = scratch((partitions * kept,), np.float32)
-    steps += [partial(ufunc.reduce, rows.reshape(folded, -1), 0, None, total),
-              partial(np.copyto, out, total.reshape(partitions, kept))]
+    steps += [
+        partial(ufunc.reduce, rows.reshape(folded, -1), 0, None, total),
+        partial(np.copyto, out, total.reshape(partitions, kept)),
+    ]
     return chain(*steps)
 
 
@@ -77,7 +86,7 @@ def _logical(function: alu.Binary, values: Array, out: Array) -> None:
 
 
 @executes(isa.TensorReduce)
-def tensor_reduce(word: isa.TensorReduce, port: Any) -> Step:
+def tensor_reduce(word: isa.TensorReduce, port: Port) -> Step:
     """Return dst = the fold of the innermost dimensions of src, negated when asked."""
     op = alu.alu_op(word.op)
     if op not in alu.REDUCIBLE:
@@ -95,14 +104,15 @@ def tensor_reduce(word: isa.TensorReduce, port: Any) -> Step:
             raise UnsupportedError("TENSOR_REDUCE: bit-pattern operators work on integers and cannot negate")
         bits = scratch(src.shape, raw_view(src).dtype)
         fold = scratch((partitions, kept), bits.dtype)
-        return chain(partial(np.copyto, bits, raw_view(src)),
-                     partial(_BITS[op].reduce, bits.reshape(shape), 2, None, fold),
-                     partial(np.copyto, raw_view(dst), fold.reshape(dst.shape), casting="unsafe"))
+        return chain(
+            partial(np.copyto, bits, raw_view(src)),
+            partial(_BITS[op].reduce, bits.reshape(shape), 2, None, fold),
+            partial(np.copyto, raw_view(dst), fold.reshape(dst.shape), casting="unsafe"),
+        )
     values, load = bind_load(src, word.src_dtype)
     grouped = reshaped(values, shape)
     if grouped is None:
         grouped, load = packed(values, shape)
     total = scratch((partitions, kept), np.float32)
     negate = partial(np.negative, total, total) if word.negate else None
-    return chain(load, bind_fold(op, grouped, total), negate,
-                 bind_store(total.reshape(dst.shape), dst, word.dst_dtype))
+    return chain(load, bind_fold(op, grouped, total), negate, bind_store(total.reshape(dst.shape), dst, word.dst_dtype))

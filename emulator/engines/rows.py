@@ -9,6 +9,7 @@ import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain
 from emulator.engines.operands import immediate_float, packed, per_partition, raw_view
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 
@@ -42,7 +43,7 @@ def raw_rows_out(view: Array) -> tuple[Array, Step]:
     return values.reshape(view.shape[0], -1), partial(np.copyto, bits, values)
 
 
-def number_or_column(word: isa.Instruction, port: Any, name: str) -> tuple[Any, Step | None]:
+def number_or_column(word: isa.Instruction, port: Port, name: str) -> tuple[Any, Step | None]:
     """Return an immediate as fp32, or the column behind its pointer as (partitions, 1) and the step that copies it."""
     pointer = port.pointer(f"{name}_pointer")
     if pointer is None:

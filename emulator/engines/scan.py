@@ -11,6 +11,7 @@ from emulator import alu
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain
 from emulator.engines.operands import elements, immediate_float, pointer_dtype, require_elements, squeezed
 from emulator.engines.registry import executes
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 
@@ -42,7 +43,7 @@ def _rows(*arrays: Array) -> list[tuple[Array, Array, Array]]:
 
 
 @executes(isa.TensorTensorScan)
-def tensor_tensor_scan(word: isa.TensorTensorScan, port: Any) -> Step:
+def tensor_tensor_scan(word: isa.TensorTensorScan, port: Port) -> Step:
     """Return dst[i] = (src[i] op0 dst[i-1]) op1 src1[i], starting from the initial value."""
     op0, op1 = alu.alu_op(word.op0), alu.alu_op(word.op1)
     first, second = alu.float32(op0), alu.float32(op1)
@@ -78,4 +79,5 @@ def tensor_tensor_scan(word: isa.TensorTensorScan, port: Any) -> Step:
             else:
                 second(result, y, result)
             previous = result
+
     return chain(load_a, load_b, load_initial, recur, bind_store(np.moveaxis(rows, -1, 0), dst, word.dst_dtype))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from emulator.dtypes import Array, Step, bind_store, chain
 from emulator.engines.operands import elements, refuse, require_elements, scalar_bits
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows, float_rows_out, raw_rows, raw_rows_out
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 
@@ -20,7 +21,7 @@ _EIGHT = 8
 
 
 @executes(isa.Max8)
-def max8(word: isa.Max8, port: Any) -> Step:
+def max8(word: isa.Max8, port: Port) -> Step:
     """Return dst = the eight largest elements, descending."""
     dst, src = port.write("dst"), port.read("src")
     require_elements(word, "dst", dst, _EIGHT)
@@ -34,10 +35,11 @@ def max8(word: isa.Max8, port: Any) -> Step:
         top = rows[:, -_EIGHT:]
         top.sort(axis=1)
         np.copyto(out, top[:, ::-1])
+
     return chain(load, sort, store)
 
 
-def _searched(word: Any, port: Any) -> tuple[Array, Array, Step]:
+def _searched(word: isa.FindIndex8 | isa.MatchReplace8, port: Port) -> tuple[Array, Array, Step]:
     """Return the elements and the eight values in fp32, and the step that copies them."""
     data, load = float_rows(port.read("src"), word.src_dtype)
     values, load_values = float_rows(port.read("values"), word.values_dtype)
@@ -46,7 +48,7 @@ def _searched(word: Any, port: Any) -> tuple[Array, Array, Step]:
 
 
 @executes(isa.FindIndex8)
-def find_index8(word: isa.FindIndex8, port: Any) -> Step:
+def find_index8(word: isa.FindIndex8, port: Port) -> Step:
     """Return dst = the place of each value; the n-th of equal values gives the n-th place, none gives all ones."""
     dst = port.write("dst")
     data, values, load = _searched(word, port)
@@ -56,12 +58,12 @@ def find_index8(word: isa.FindIndex8, port: Any) -> Step:
     return chain(load, partial(_match, data, values, range(_EIGHT), taken, out), store)
 
 
-def _match(data: Array, values: Array, order: Any, taken: Array, places: Array) -> None:
+def _match(data: Array, values: Array, order: Iterable[int], taken: Array, places: Array) -> None:
     """Give each value, in that order, the first equal element that none before has taken."""
     taken.fill(False)
     lanes = np.arange(data.shape[0])
     for number in order:
-        equal = data == values[:, number:number + 1]
+        equal = data == values[:, number : number + 1]
         equal &= ~taken
         first = equal.argmax(axis=1)
         found = equal[lanes, first]
@@ -70,14 +72,13 @@ def _match(data: Array, values: Array, order: Any, taken: Array, places: Array) 
 
 
 @executes(isa.MatchReplace8)
-def match_replace8(word: isa.MatchReplace8, port: Any) -> Step:
+def match_replace8(word: isa.MatchReplace8, port: Port) -> Step:
     """Return dst = src with the element that each value finds replaced; values are taken from the last to the first."""
     dst, src = port.write("dst"), port.read("src")
     require_elements(word, "src", src, elements(dst))
     data, values, load = _searched(word, port)
     taken = scratch(data.shape, np.bool_)
-    field: Any = isa.MatchReplace8.FIELDS["indices"]
-    if field.enabled(word.raw):
+    if word.uses("indices"):
         indices = port.write("indices")
         require_elements(word, "indices", indices, _EIGHT)
         places, keep = raw_rows_out(indices)
@@ -92,13 +93,18 @@ def match_replace8(word: isa.MatchReplace8, port: Any) -> Step:
         return chain(load, copy, match, put, replace, store, keep)
     results = scratch(dst.shape, np.float32)
     flat = results.reshape(data.shape)
-    return chain(load, match, partial(np.copyto, flat, data),
-                 partial(np.copyto, flat, np.float32(word.immediate), where=taken),
-                 bind_store(results, dst, word.dst_dtype), keep)
+    return chain(
+        load,
+        match,
+        partial(np.copyto, flat, data),
+        partial(np.copyto, flat, np.float32(word.immediate), where=taken),
+        bind_store(results, dst, word.dst_dtype),
+        keep,
+    )
 
 
 @executes(isa.BnStats)
-def bn_stats(word: isa.BnStats, port: Any) -> Step:
+def bn_stats(word: isa.BnStats, port: Port) -> Step:
     """Return dst = count, mean and count times variance of the even elements, then of the odd ones."""
     dst = port.write("dst")
     rows, load = float_rows(port.read("src"), word.src_dtype)
@@ -115,6 +121,7 @@ def bn_stats(word: isa.BnStats, port: Any) -> Step:
             out[:, 3 * half] = count
             out[:, 3 * half + 1] = mean
             out[:, 3 * half + 2] = _total(away)
+
     return chain(load, gather, store)
 
 
@@ -127,7 +134,7 @@ def _total(rows: Array) -> Array:
 
 
 @executes(isa.BnAggregate)
-def bn_aggregate(word: isa.BnAggregate, port: Any) -> Step:
+def bn_aggregate(word: isa.BnAggregate, port: Port) -> Step:
     """Return dst = mean and variance of all that the triples of src describe."""
     dst, src = port.write("dst"), port.read("src")
     rows, load = float_rows(src, word.src_dtype)
@@ -146,4 +153,5 @@ def bn_aggregate(word: isa.BnAggregate, port: Any) -> Step:
         away += spread
         out[:, 0] = mean
         out[:, 1] = _total(away) / count
+
     return chain(load, gather, store)

@@ -7,7 +7,6 @@ the least fp32 number needs that. Source: hardware.md 5.1, 5.2, 5.5, nki.isa pag
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -26,16 +25,25 @@ from emulator.engines.operands import (
 from emulator.engines.reduce import bind_fold
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows, float_rows_out, number_or_column
+from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
 from formats.isa import AluOp, ReduceCommand
+from formats.isa.extension_select import Accumulating
 
 __all__ = ["bind_accumulate", "identity_of", "start_registers"]
 
 # What registers begin with. Source: nki.isa pages; magnitudes begin with the value that any other replaces (inferred).
-_IDENTITY = {AluOp.ADD: 0.0, AluOp.SUBTRACT: 0.0, AluOp.MULTIPLY: 1.0, AluOp.MAX: -np.inf, AluOp.MIN: np.inf,
-             AluOp.ABS_MAX: 0.0, AluOp.ABS_MIN: np.inf}
+_IDENTITY = {
+    AluOp.ADD: 0.0,
+    AluOp.SUBTRACT: 0.0,
+    AluOp.MULTIPLY: 1.0,
+    AluOp.MAX: -np.inf,
+    AluOp.MIN: np.inf,
+    AluOp.ABS_MAX: 0.0,
+    AluOp.ABS_MIN: np.inf,
+}
 
 
 def identity_of(word: isa.Instruction, op: AluOp) -> np.float32:
@@ -45,7 +53,7 @@ def identity_of(word: isa.Instruction, op: AluOp) -> np.float32:
     return np.float32(_IDENTITY[op])
 
 
-def start_registers(word: Any, port: Any, lanes: Array) -> Step | None:
+def start_registers(word: Accumulating | isa.Activate2, port: Port, lanes: Array) -> Step | None:
     """Return the step that prepares the registers of a word that accumulates."""
     command = word.reduce_command
     if command in (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE):
@@ -59,26 +67,30 @@ def start_registers(word: Any, port: Any, lanes: Array) -> Step | None:
     return None
 
 
-def bind_accumulate(word: Any, op: AluOp, lanes: Array, rows: Array) -> Step:
+def bind_accumulate(word: Accumulating | isa.Activate2, op: AluOp, lanes: Array, rows: Array) -> Step:
     """Return the step that folds fp32 `rows` (partitions, elements) into the registers, which come first."""
     identity_of(word, op)
     joined = scratch((rows.shape[0], 1, rows.shape[1] + 1), np.float32)
     total = scratch((rows.shape[0], 1), np.float32)
-    return chain(partial(np.copyto, joined[:, 0, 0], lanes), partial(np.copyto, joined[:, 0, 1:], rows),
-                 bind_fold(op, joined, total), partial(np.copyto, lanes, total[:, 0]))
+    return chain(
+        partial(np.copyto, joined[:, 0, 0], lanes),
+        partial(np.copyto, joined[:, 0, 1:], rows),
+        bind_fold(op, joined, total),
+        partial(np.copyto, lanes, total[:, 0]),
+    )
 
 
-def _fold(word: Any, port: Any, rows: Array, negate: bool = False) -> Step | None:
+def _fold(word: Accumulating, port: Port, rows: Array, negate: bool = False) -> Step | None:
     """Return the steps that fold the results and store the registers, as the word says."""
-    lanes = port.accumulators[:rows.shape[0]]
+    lanes = port.accumulators[: rows.shape[0]]
     steps = [start_registers(word, port, lanes)]
     if word.reduce_command not in (ReduceCommand.IDLE, ReduceCommand.RESET):
         steps.append(bind_accumulate(word, alu.alu_op(word.reduce_op), lanes, rows))
     return chain(*steps, _store_registers(word, port, lanes, negate))
 
 
-def _store_registers(word: Any, port: Any, lanes: Array, negate: bool = False) -> Step | None:
-    if not type(word).FIELDS["reduce_res"].enabled(word.raw):
+def _store_registers(word: Accumulating, port: Port, lanes: Array, negate: bool = False) -> Step | None:
+    if not word.uses("reduce_res"):
         return None
     result = port.write("reduce_res")
     require_elements(word, "reduce_res", result, 1)
@@ -88,14 +100,13 @@ def _store_registers(word: Any, port: Any, lanes: Array, negate: bool = False) -
 
 
 @executes(isa.CopyPredicated)
-def copy_predicated(word: isa.CopyPredicated, port: Any) -> Step:
+def copy_predicated(word: isa.CopyPredicated, port: Port) -> Step:
     """Return dst = src, or the value, where the predicate holds; other elements stay."""
     dst = squeezed(port.write("dst"))
     test, load_test = raw_input(word, port.read("predicate"), dst.shape, "predicate")
     mask = scratch(dst.shape, np.bool_)
     decide = partial(np.equal if word.reverse else np.not_equal, test, 0, mask)
-    field: Any = isa.CopyPredicated.FIELDS["src"]
-    if field.enabled(word.raw):
+    if word.uses("src"):
         if word.src_dtype != word.dst_dtype:
             raise UnsupportedError("COPY_PREDICATED between element types is not modelled: they must be equal")
         bits, load = raw_input(word, port.read("src"), dst.shape, "src")
@@ -106,7 +117,7 @@ def copy_predicated(word: isa.CopyPredicated, port: Any) -> Step:
 
 
 @executes(isa.SelectReduce)
-def select_reduce(word: isa.SelectReduce, port: Any) -> Step:
+def select_reduce(word: isa.SelectReduce, port: Port) -> Step:
     """Return dst = src where the predicate holds, else the operand."""
     dst = port.write("dst")
     shape = squeezed(dst).shape
@@ -117,16 +128,23 @@ def select_reduce(word: isa.SelectReduce, port: Any) -> Step:
     rows = values.reshape(shape[0], -1)
     mask = scratch(shape, np.bool_)
     decide = partial(np.equal if word.reverse else np.not_equal, test, 0, mask)
-    return chain(load_test, load, load_other, decide, partial(np.copyto, rows, other),
-                 partial(np.copyto, values, chosen, where=mask), _fold(word, port, rows),
-                 bind_store(values, squeezed(dst), word.dst_dtype))
+    return chain(
+        load_test,
+        load,
+        load_other,
+        decide,
+        partial(np.copyto, rows, other),
+        partial(np.copyto, values, chosen, where=mask),
+        _fold(word, port, rows),
+        bind_store(values, squeezed(dst), word.dst_dtype),
+    )
 
 
 _BOUNDS = frozenset((AluOp.EQUAL, AluOp.LESS, AluOp.LESS_EQUAL, AluOp.GREATER, AluOp.GREATER_EQUAL))
 
 
 @executes(isa.RangeSelect)
-def range_select(word: isa.RangeSelect, port: Any) -> Step:
+def range_select(word: isa.RangeSelect, port: Port) -> Step:
     """Return dst = src where (place op0 bound0) and (place op1 bound1), else the fill; compared in fp32."""
     ops = alu.alu_op(word.op0), alu.alu_op(word.op1)
     if not _BOUNDS.issuperset(ops):
@@ -141,11 +159,17 @@ def range_select(word: isa.RangeSelect, port: Any) -> Step:
     for op, name, result in ((ops[0], "bound0", inside), (ops[1], "bound1", other)):
         column, refresh = number_or_column(word, port, name)
         steps += [refresh, partial(alu.float32(op), places, column, result)]
-    return chain(*steps, partial(np.logical_and, inside, other, inside), partial(values.fill, np.float32(word.fill)),
-                 partial(np.copyto, values, chosen, where=inside), _fold(word, port, values), store)
+    return chain(
+        *steps,
+        partial(np.logical_and, inside, other, inside),
+        partial(values.fill, np.float32(word.fill)),
+        partial(np.copyto, values, chosen, where=inside),
+        _fold(word, port, values),
+        store,
+    )
 
 
-def _with_operand(word: Any, port: Any, op: AluOp) -> tuple[Array, Step, Step]:
+def _with_operand(word: Accumulating, port: Port, op: AluOp) -> tuple[Array, Step, Step]:
     """Return fp32 results of src op operand, the step that computes them, and the one that stores them."""
     dst = port.write("dst")
     src = port.read("src")
@@ -157,7 +181,7 @@ def _with_operand(word: Any, port: Any, op: AluOp) -> tuple[Array, Step, Step]:
 
 
 @executes(isa.TensorScalarReduce)
-def tensor_scalar_reduce(word: isa.TensorScalarReduce, port: Any) -> Step:
+def tensor_scalar_reduce(word: isa.TensorScalarReduce, port: Port) -> Step:
     """Return dst = src op0 operand, folded into the registers."""
     results, compute, store = _with_operand(word, port, alu.alu_op(word.op0))
     return chain(compute, _fold(word, port, results, bool(word.negate)), store)
@@ -167,17 +191,17 @@ _RUNNING = {AluOp.ADD: np.add, AluOp.MULTIPLY: np.multiply, AluOp.MAX: np.maximu
 
 
 @executes(isa.TensorScalarCumulative)
-def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Any) -> Step:
+def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Port) -> Step:
     """Return dst[i] = register = (src[i] op0 operand) op register."""
     op = alu.alu_op(word.reduce_op)
     if op not in _RUNNING and op is not AluOp.SUBTRACT:
         raise UnsupportedError(f"TENSOR_SCALAR_CUMULATIVE with {op.name} is not documented")
     results, compute, store = _with_operand(word, port, alu.alu_op(word.op0))
-    lanes = port.accumulators[:results.shape[0]]
+    lanes = port.accumulators[: results.shape[0]]
 
     def run() -> None:
         columns = results.T
-        if op is AluOp.SUBTRACT:      # the register stands on the right
+        if op is AluOp.SUBTRACT:  # the register stands on the right
             previous = lanes
             for column in columns:
                 np.subtract(column, previous, column)
@@ -186,11 +210,12 @@ def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Any) -> Ste
             _RUNNING[op](columns[0], lanes, out=columns[0])
             _RUNNING[op].accumulate(results, 1, None, results)
         np.copyto(lanes, columns[-1])
+
     return chain(compute, start_registers(word, port, lanes), run, _store_registers(word, port, lanes), store)
 
 
 @executes(isa.Exponential)
-def exponential(word: isa.Exponential, port: Any) -> Step:
+def exponential(word: isa.Exponential, port: Port) -> Step:
     """Return dst = exp(src - operand), summed into the registers."""
     results, compute, store = _with_operand(word, port, AluOp.SUBTRACT)
     return chain(compute, partial(np.exp, results, results), _fold(word, port, results), store)

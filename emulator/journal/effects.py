@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from emulator.events import Event, Region
+from emulator.events import Event
 from formats import isa
 from formats.isa import Fp32Pass
+from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.core import Core
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["holds_back", "regions_of_event"]
 
 _REGISTER_BYTES = 4
-_FIRST_OF_GROUP = 1  # acc_flags bit 0: overwrite PSUM
 
 
 def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
@@ -26,17 +26,17 @@ def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
     if isinstance(word, isa.Write | isa.TensorStore):
         regions += tuple(_addressed(device, word))
     elif event.engine == "PE" and (core := device.cores[event.core]).pe.pending:
-        regions += tuple(each for each in _held_back(core) if not any(_inside(each, other) for other in regions))
+        regions += tuple(each for each in _held_back(core) if not any(other.covers(each) for other in regions))
     return regions
 
 
 def holds_back(device: Device, event: Event) -> bool:
-    """Tell whether a word is a LOW product that is added to what stands there: its HIGH one changes PSUM."""
+    """Return whether a word is a LOW product that is added to what stands there: its HIGH one changes PSUM."""
     word = event.instruction
     return (
         isinstance(word, isa.MatMul)
         and not word.transpose_mode
-        and not word.acc_flags & _FIRST_OF_GROUP
+        and word.adds
         and device.cores[event.core].pe.current.fp32_pass == Fp32Pass.LOW
     )
 
@@ -58,16 +58,6 @@ def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Re
             rows, width = device.cores[location.core].memory.array(space).shape
             if partition < rows and location.offset + size <= width:
                 yield Region(space, location.core, partition, 1, location.offset, size)
-
-
-def _inside(one: Region, other: Region) -> bool:
-    return (
-        (one.space, one.core, other.pattern) == (other.space, other.core, None)
-        and other.first <= one.first
-        and one.first + one.partitions <= other.first + other.partitions
-        and other.byte <= one.byte
-        and one.byte + one.nbytes <= other.byte + other.nbytes
-    )
 
 
 def _held_back(core: Core) -> Iterator[Region]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.dma.binding import bind
 from emulator.dma.transfer import Transfer
-from emulator.events import Event, Region, SemaphoreChange
+from emulator.events import Event, SemaphoreChange
 from emulator.journal import checkpoint
 from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
 from emulator.journal.effects import holds_back, regions_of_event
 from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_region, save_tile
-from emulator.memory import Allocation, ChipMemory
+from emulator.memory import Allocation, ChipMemory, DeviceMemoryState
 from formats import isa
+from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["BUDGET", "Entry", "Journal"]
 
 BUDGET = 500_000_000
-_RECORD = 1500      # bytes that a record takes besides what it saves, about
-_WINDOW = 0.6       # of the budget is for records, the rest for checkpoints
-_APART = 16         # checkpoints are this part of the window apart, more where they are large
-_TIMES = 4          # bytes recorded between two checkpoints are at least so many times theirs
-_MOST = 20_000      # completions between two, at most; twice that when thinned
-_BEHIND = 200       # completions to have at hand before a place far back that is gone to, for steps back from there
+_RECORD = 1500  # bytes that a record takes besides what it saves, about
+_WINDOW = 0.6  # of the budget is for records, the rest for checkpoints
+_APART = 16  # checkpoints are this part of the window apart, more where they are large
+_TIMES = 4  # bytes recorded between two checkpoints are at least so many times theirs
+_MOST = 20_000  # completions between two, at most; twice that when thinned
+_BEHIND = 200  # completions to have at hand before a place far back that is gone to, for steps back from there
 
 
 class Entry(NamedTuple):
@@ -81,8 +80,10 @@ class Journal:
         self._untouched = [each for each in device.hbm.allocations.values() if not each.touched]
         self._triggered = device.dma.triggered
         self._open: tuple[Event, tuple[Region, ...], list[Saved]] | None = None
-        self.checkpoints = [Checkpoint(0, self._control.copy(), (), (), tuple(self._untouched), 0)]
-        self._since = 0     # bytes recorded since the last checkpoint
+        untouched = tuple(self._untouched)
+        chips = tuple(core.memory.fresh_state() for core in device.cores)
+        self.checkpoints = [Checkpoint(0, self._control.copy(), chips, DeviceMemoryState(), untouched, 0)]
+        self._since = 0  # bytes recorded since the last checkpoint
         self._spread = 1
         self._spacing = budget * _WINDOW / _APART
         self._due = False
@@ -98,7 +99,7 @@ class Journal:
         saved: list[Saved] = []
         own = event.writes if holds_back(device, event) else ()
         for region in regions:
-            if region in own and device.cores[region.core].memory.known_written(*_key(region)):
+            if region in own and device.cores[region.core].memory.known_written(region):
                 continue
             if region.space == "HBM":
                 self._keep_original(region)
@@ -205,11 +206,10 @@ class Journal:
         """Return how many events happened up to a time."""
         return bisect_right(self.log, time_ps, key=lambda entry: entry.time_ps)
 
-    def last_write(self, regions: tuple[Region, ...], meets: Callable[[Region, Region], bool],
-                   before: int | None = None) -> Entry | None:  # fmt: skip
+    def last_write(self, regions: tuple[Region, ...], before: int | None = None) -> Entry | None:  # fmt: skip
         """Return the last event, of the first `before`, that wrote into one of some regions, None where none did."""
         for entry in reversed(self.log[:before]):
-            if entry.regions and any(meets(mine, other) for mine in entry.regions for other in regions):
+            if entry.regions and any(mine.overlaps(other) for mine in entry.regions for other in regions):
                 return entry
         return None
 
@@ -232,7 +232,7 @@ class Journal:
 
     def _undo(self, wanted: int) -> None:
         memories: dict[int, ChipMemory] = {}
-        transfers = []
+        transfers: list[Transfer] = []
         for _ in range(wanted):
             record = self._records.pop()
             self.log.pop()
@@ -241,7 +241,7 @@ class Journal:
                 if isinstance(part, ChipBytes) and part.memory is not None:
                     memories[id(part.memory)] = part.memory
             for allocation in record.touched:
-                allocation._data = allocation._written = None
+                allocation.untouch()
             self._untouched += record.touched
             self._control.undo(record.change)
             if record.transfer is not None:
@@ -262,7 +262,7 @@ class Journal:
         self._records.clear()
         self.nbytes = self._since = 0
         self._untouched = list(point.untouched)
-        self._settle([transfer for queue in self.device.dma.queues for transfer in queue.pending])
+        self._settle(None)
         device = self.device
         observers, device.observers = device.observers, [self]
         try:
@@ -272,20 +272,9 @@ class Journal:
         finally:
             device.observers = observers
 
-    def _settle(self, transfers: list[Any]) -> None:
-        """Make what stands outside of slots fit the state that was put back."""
-        device = self.device
-        device._pending.clear()
-        device._numbers = count(self.log[-1].number + 1 if self.log else 0)
+    def _settle(self, transfers: list[Transfer] | None) -> None:
+        """Make what is derived fit the state that was put back; all transfers may be concerned, or only some."""
         self._open, self._due = None, False
-        self._triggered = device.dma.triggered
+        self._triggered = self.device.dma.triggered
         # What a transfer knows of written bytes may not be so any more.
-        wanted = {id(transfer) for transfer in transfers}
-        for queue in device.dma.queues:
-            for transfer in queue.pending:
-                if id(transfer) in wanted:
-                    transfer.move = bind(device, transfer)
-
-
-def _key(region: Region) -> tuple[str, int, int, int, int, Any]:
-    return region.space, region.first, region.partitions, region.byte, region.nbytes, region.pattern
+        self.device.dma.bind_again(transfers)

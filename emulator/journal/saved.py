@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from emulator.dtypes import Array
+from emulator.engines.pe_state import Latch
 from emulator.memory import FRESH, Allocation, ChipMemory
 from formats import isa
 from formats.isa import Fp32Pass
@@ -15,7 +17,7 @@ from formats.isa import Fp32Pass
 if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
-    from emulator.events import Region
+    from formats.regions import Region
 
 __all__ = ["ChipBytes", "DeviceBytes", "Pool", "Saved", "Tile", "save_region", "save_tile"]
 
@@ -67,23 +69,13 @@ class ChipBytes:
     __slots__ = ("_array", "_data", "_memory", "_plane", "_written", "nbytes")
 
     def __init__(self, memory: ChipMemory, region: Region, pool: Pool) -> None:
-        space, _, first, partitions, byte, nbytes, pattern = region
-        array, plane = memory.array(space), memory.written(space)
-        self._array: Bytes
-        self._plane: Plane
-        if pattern is not None and _sparse(region):
-            dims, run = pattern
-            width = array.shape[1]
-            shape = (partitions, *(count for _, count in dims), run)
-            strides = (width, *(step for step, _ in dims), 1)
-            self._array = np.ndarray(shape, np.uint8, array, first * width + byte, strides)
-            self._plane = np.ndarray(shape, np.bool_, plane, first * width + byte, strides)
-        else:
-            part = slice(first, first + partitions), slice(byte, byte + nbytes)
-            self._array, self._plane = array[part], plane[part]
+        array, plane = memory.array(region.space), memory.written(region.space)
+        offset, shape, strides = (region if _sparse(region) else region._replace(pattern=None)).walk(array.shape[1])
+        self._array: Bytes = np.ndarray(shape, np.uint8, array, offset, strides)
+        self._plane: Plane = np.ndarray(shape, np.bool_, plane, offset, strides)
         self._memory = memory
         self._written: Plane | bool
-        if pattern is None and memory.known_written(space, first, partitions, byte, nbytes, pattern):
+        if region.pattern is None and memory.known_written(region):
             self._written = True
         else:
             self._written = _summary(self._plane)
@@ -145,7 +137,7 @@ class DeviceBytes:
             else:
                 np.copyto(self._part(allocation.data), self._data)
         if allocation.whole and not self._whole:
-            allocation.whole, allocation._written = False, None
+            allocation.doubt()
         if not self._whole:
             self._part(allocation.written)[...] = self._written
 
@@ -155,16 +147,15 @@ class Tile:
 
     __slots__ = ("_array", "_data", "_facts", "_latch", "nbytes")
 
-    def __init__(self, latch: Any, array: Any) -> None:
+    def __init__(self, latch: Latch, array: Array) -> None:
         self._latch, self._array, self._data = latch, array, array.copy()
-        self._facts = latch.form, latch.dtype, latch.fp32_pass, latch.source
+        self._facts = latch.facts()
         self.nbytes: int = self._data.nbytes
 
     def restore(self) -> None:
         """Put the tile back."""
         np.copyto(self._array, self._data)
-        latch = self._latch
-        latch.form, latch.dtype, latch.fp32_pass, latch.source = self._facts
+        self._latch.restore_facts(self._facts)
 
 
 def save_region(device: Device, region: Region, pool: Pool) -> ChipBytes | DeviceBytes | None:
@@ -175,7 +166,7 @@ def save_region(device: Device, region: Region, pool: Pool) -> ChipBytes | Devic
     if found is None:
         return None
     offset = region.byte - found.address
-    pattern = region.pattern if region.pattern is not None and _sparse(region) else None
+    pattern = region.pattern if _sparse(region) else None
     return DeviceBytes(found, offset, min(region.nbytes, found.nbytes - offset), pattern)
 
 
@@ -187,9 +178,10 @@ def save_tile(core: Core, word: isa.LoadWeights) -> Tile:
 
 
 def _sparse(region: Region) -> bool:
-    assert region.pattern is not None
-    dims, run = region.pattern
-    return prod(count for _, count in dims) * run * _SPARSE < region.nbytes
+    if region.pattern is None:
+        return False
+    steps, run = region.pattern
+    return prod(count for _, count in steps) * run * _SPARSE < region.nbytes
 
 
 def _summary(plane: Plane) -> Plane | bool:

@@ -10,28 +10,18 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from emulator.semaphores import signed
-from emulator.sequencer import holds
-from emulator.timeline.recorder import Recorder, Resource
+from emulator.observers import Resource
+from emulator.semaphores import holds
+from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Track
-from formats import isa
 from formats.errors import UnsupportedError
-from formats.isa import WaitMode
+from formats.isa import Awaited, Instruction
+from formats.isa.signals import BARRIER
 
-__all__ = ["Causes", "Link", "Node", "Wait"]
+__all__ = ["Causes", "Link", "Node"]
 
-_EVENT_SEMAPHORE = isa.EventSemaphore.OPCODE
-_TURNS = 64     # as many transfers back somebody may have had a DMA engine whose turn ended as one began
-_BANKS = 8      # ports behind those of PSUM's banks are SBUF's
-
-
-class Wait(NamedTuple):
-    """What a word waited for: semaphore or event `number` of its core, by `mode`, to be `value`."""
-
-    kind: str
-    number: int
-    mode: int
-    value: int
+_TURNS = 64  # as many transfers back somebody may have had a DMA engine whose turn ended as one began
+_BANKS = 8  # ports behind those of PSUM's banks are SBUF's
 
 
 class Node(NamedTuple):
@@ -84,15 +74,22 @@ class Causes:
     def completion(self, number: int) -> tuple[Owner, int] | None:
         """Return owner and row of the completion with an event number."""
         if self._by_number is None:
-            self._by_number = {number: (owner, row) for owner, track in self.recorder.tracks.items()
-                               for row, number in enumerate(track.number)}
+            self._by_number = {
+                number: (owner, row)
+                for owner, track in self.recorder.tracks.items()
+                for row, number in enumerate(track.number)
+            }
         return self._by_number.get(number)
 
     def transfer(self, number: int) -> tuple[Owner, int] | None:
         """Return owner and row of the transfer with a number, None where it has not completed."""
         if self._transfers is None:
-            self._transfers = {number: (owner, row) for owner, track in self.recorder.tracks.items()
-                               if isinstance(track, QueueTrack) for row, number in enumerate(track.transfer)}
+            self._transfers = {
+                number: (owner, row)
+                for owner, track in self.recorder.tracks.items()
+                if isinstance(track, QueueTrack)
+                for row, number in enumerate(track.transfer)
+            }
         return self._transfers.get(number)
 
     def _engine(self, owner: Owner) -> EngineTrack:
@@ -105,19 +102,18 @@ class Causes:
         assert isinstance(track, QueueTrack)
         return track
 
-    def word(self, owner: Owner, row: int) -> isa.Instruction:
+    def word(self, owner: Owner, row: int) -> Instruction:
         """Return the word of a row."""
         engine = self.recorder.device.cores[owner.core].engines[owner.name]
         return engine.words[self._engine(owner).position[row]].word
 
-    def waits(self, owner: Owner, row: int) -> tuple[Wait, ...]:
-        """Return what the word of a row waits for."""
-        raw = self.word(owner, row).raw
-        found = [(raw[4], raw[5], raw[8:12])] if raw[4] else []
-        if raw[0] == _EVENT_SEMAPHORE and raw[32]:
-            found.append((raw[32], raw[33], raw[36:40]))
-        return tuple(Wait("event" if mode == WaitMode.EVENT_SET else "semaphore", number, mode,
-                          signed(int.from_bytes(value, "little"))) for mode, number, value in found)
+    def waits(self, owner: Owner, row: int) -> tuple[Awaited, ...]:
+        """Return what the word of a row waits for in its slots; a barrier is a matter of both cores."""
+        return tuple(each for each in self.word(owner, row).waits if each.by != BARRIER)
+
+    def _meets(self, owner: Owner, row: int) -> bool:
+        """Return whether the word of a row is a core barrier."""
+        return any(each.by == BARRIER for each in self.word(owner, row).waits)
 
     # --- one step back -----------------------------------------------------------------------------------------------
 
@@ -160,8 +156,10 @@ class Causes:
                     break
                 if (use.owner, use.row) != (owner, row):
                     name = "SBUF port" if port >= _BANKS else f"PSUM bank {port}"
-                    return (Link(use.start_ps, now, "port", use.owner, use.row, name),
-                            Node("work", use.owner, use.row, use.start_ps))
+                    return (
+                        Link(use.start_ps, now, "port", use.owner, use.row, name),
+                        Node("work", use.owner, use.row, use.start_ps),
+                    )
         return self._unexplained(node)
 
     def _before_issue(self, node: Node) -> tuple[Link, Node] | None:
@@ -172,7 +170,7 @@ class Causes:
             return Link(start, now, "issue", owner, row - 1), Node("work", owner, row - 1, start)
         if now == 0:
             return None
-        if node.what != "arrive" and isinstance(self.word(owner, row), isa.CoreBarrier):
+        if node.what != "arrive" and self._meets(owner, row):
             found = self._before_barrier(node)
             if found is not None:
                 return found
@@ -184,10 +182,10 @@ class Causes:
             return Link(now, now, "order", owner, row), Node("done", owner, row - 1, now)
         return self._unexplained(node)
 
-    def _before_wait(self, node: Node, wait: Wait) -> tuple[Link, Node] | None:
+    def _before_wait(self, node: Node, wait: Awaited) -> tuple[Link, Node] | None:
         """Return the change of a semaphore that reached the engine at this moment and satisfied the wait."""
         owner = node.owner
-        changes = self.recorder.changes.get((owner.core, wait.kind, wait.number))
+        changes = self.recorder.changes.get((owner.core, wait.kind, wait.index))
         changed = node.time_ps - self._propagation
         if changes is None:
             return None
@@ -197,13 +195,13 @@ class Causes:
             value = changes.value[index]
             earlier = changes.value[index - 1] if index else 0
             if not holds(wait.mode, value, wait.value) or (
-                    holds(wait.mode, earlier, wait.value) and value != wait.value):
+                holds(wait.mode, earlier, wait.value) and value != wait.value
+            ):
                 continue
             source = self.completion(changes.number[index])
             if source is not None:
-                name = f"{'E' if wait.kind == 'event' else 'S'}[{wait.number}]"
-                return (Link(changed, node.time_ps, "semaphore", owner, node.row, name),
-                        Node("done", *source, changed))
+                name = f"{'E' if wait.kind == 'event' else 'S'}[{wait.index}]"
+                return (Link(changed, node.time_ps, "semaphore", owner, node.row, name), Node("done", *source, changed))
         return None
 
     def _before_barrier(self, node: Node) -> tuple[Link, Node] | None:
@@ -215,10 +213,12 @@ class Causes:
         if not isinstance(track, EngineTrack) or arrived < 0:
             return None
         row = bisect_left(track.start, arrived)
-        if row >= len(track.start) or not isinstance(self.word(other, row), isa.CoreBarrier):
+        if row >= len(track.start) or not self._meets(other, row):
             return None
-        return (Link(arrived, node.time_ps, "barrier", owner, node.row, f"nc{other.core}"),
-                Node("arrive", other, row, arrived))
+        return (
+            Link(arrived, node.time_ps, "barrier", owner, node.row, f"nc{other.core}"),
+            Node("arrive", other, row, arrived),
+        )
 
     def _unexplained(self, node: Node) -> tuple[Link, Node]:
         """Return a span that no cause ends at, back to the latest moment of the same engine."""
@@ -246,8 +246,7 @@ class Causes:
         if last is None:
             begun = track.generated[row]
             return Link(begun, now, "start", owner, row), Node("generate", owner, row, begun)
-        return (Link(last[0], now, "completion", owner, row),
-                Node("hold", owner, last[2], last[0], last[1]))
+        return (Link(last[0], now, "completion", owner, row), Node("hold", owner, last[2], last[0], last[1]))
 
     def _before_hold(self, node: Node) -> tuple[Link, Node] | None:
         """Return what came before the end of an occupation: the occupation, then who had the resource before."""
@@ -257,8 +256,11 @@ class Causes:
         start, end = taken.start[index], taken.end[index]
         source = self.transfer(taken.transfer[index])
         owner, row = source if source is not None else (node.owner, 0)
-        kind, detail = ("data", f"DMA engine {resource[2]}") if resource[0] == "dma" else (
-            resource[0], f"{resource[0]} {resource[1]}")
+        kind, detail = (
+            ("data", f"DMA engine {resource[2]}")
+            if resource[0] == "dma"
+            else (resource[0], f"{resource[0]} {resource[1]}")
+        )
         if node.time_ps == end and start < end:
             return Link(start, end, kind, owner, row, detail), Node("hold", owner, index, start, resource)
         for before in range(index - 1, max(index - _TURNS, -1), -1):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.cost import CostModel
-from formats import isa
-
-if TYPE_CHECKING:
-    from emulator.cost.dma import DmaCosts
-    from emulator.device import Device
-    from emulator.dma.transfer import Transfer
+from emulator.cost.dma import DmaCosts
+from emulator.device import Device
+from emulator.dma.transfer import Transfer
 
 __all__ = ["CLOCKS", "DMA_PARTS", "Change", "Place", "scale_dma"]
 
-Place = tuple[int, str, int]    # core, engine, position of the word in its stream
+Place = tuple[int, str, int]  # core, engine, position of the word in its stream
 WordCost = Callable[[Any, Any, int, int], tuple[int, int]]
 
 CLOCKS = {"pe": "clock_pe", "vector": "clock_vector", "scalar": "clock_scalar", "gpsimd": "clock_gpsimd"}
@@ -73,18 +70,9 @@ class Change:
             device.dma.reprice = lambda one: transfer(one, device.dma.costs)
         for core, engine, position in self.unwaited:
             words: Any = device.cores[core].engines[engine].words
-            words[position] = words[position]._replace(word=without_waits(words[position].word, device))
+            words[position] = words[position]._replace(word=words[position].word.without_waits())
 
 
 def replace_value(arch: Any, name: str, value: float) -> Any:
     """Return a fact of a chip with another value."""
     return getattr(arch, name)._replace(value=value)
-
-
-def without_waits(word: isa.Instruction, device: Device) -> isa.Instruction:
-    """Return a word that waits for nothing and is otherwise the same."""
-    raw = bytearray(word.raw)
-    raw[4] = 0
-    if raw[0] == isa.EventSemaphore.OPCODE:
-        raw[32] = 0
-    return type(word).from_raw(bytes(raw))

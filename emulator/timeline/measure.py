@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from emulator.checks import make_checks
 from emulator.checks.clocks import WaitPlace
 from emulator.device import Device
-from emulator.runtime import check_inputs
+from emulator.runtime import Guard, check_inputs, new_device
+from emulator.settings import USUAL, Settings
 from emulator.timeline.change import Change
 from emulator.timeline.memory_use import MemoryUse, Usage
 from emulator.timeline.recorder import Recorder
@@ -18,8 +20,6 @@ from formats.neff import Neff
 
 __all__ = ["Measured", "data_decides", "measure"]
 
-# Words by which data decides what comes next; with one of them a schedule needs its data.
-_DECIDING = (isa.CompareBranch, isa.DmaIndirect, isa.TensorLoad, isa.RegisterLoad)
 _SLICE_PS = 1 << 22
 
 
@@ -58,21 +58,30 @@ class _Schedule:
 
 
 def data_decides(neff: Neff) -> bool:
-    """Tell whether a program has words whose course depends on data: branches, registers, indirect transfers."""
-    return any(isinstance(word, _DECIDING) for graph in neff.subgraphs for stream in graph.streams.values()
-               for word in stream)
+    """Return whether a program has words whose course depends on data: branches, registers, indirect transfers."""
+    return any(word.DECIDES for graph in neff.subgraphs for stream in graph.streams.values() for word in stream)
 
 
-def measure(neff: Neff, inputs: Mapping[str, Any] | None = None, change: Change | None = None, *, memory: bool = False,
-            data: bool = True, checks: Sequence[str] = (), ignored: Sequence[WaitPlace] = (),
-            progress: Callable[[Device], None] | None = None) -> Measured:
+def measure(
+    neff: Neff,
+    inputs: Mapping[str, Any] | None = None,
+    change: Change | None = None,
+    *,
+    memory: bool = False,
+    data: bool = True,
+    checks: Sequence[str] = (),
+    ignored: Sequence[WaitPlace] = (),
+    progress: Callable[[Device], None] | None = None,
+    settings: Settings = USUAL,
+    guard: Guard = nullcontext,
+) -> Measured:
     """Run a file to its end and return what was seen; a fault or a hang is on the device.
 
     `change` gives other costs. `memory` follows the use of SBUF and PSUM; `checks` are those of `emulator.checks`,
     `ignored` the waits that teach them nothing. Without `data` words and transfers move nothing, which gives the same
-    times faster where `data_decides` is false.
+    times faster where `data_decides` is false. `guard(device)` is entered around the run itself.
     """
-    device = Device(neff.target, len(neff.subgraphs))
+    device = new_device(neff, settings)
     device.load(neff)
     if data:
         device.set_inputs(check_inputs(neff, inputs or {}))
@@ -87,11 +96,12 @@ def measure(neff: Neff, inputs: Mapping[str, Any] | None = None, change: Change 
     for one in found:
         if hasattr(one, "attach"):
             one.attach(device)
-    if progress is None:
-        device.run()
-    else:
-        while device.run(until=device.now_ps + _SLICE_PS) == "until":
-            progress(device)
+    with guard(device):
+        if progress is None:
+            device.run()
+        else:
+            while device.run(until=device.now_ps + _SLICE_PS) == "until":
+                progress(device)
     for one in (use, *found):
         if hasattr(one, "finish"):
             one.finish()

@@ -6,20 +6,19 @@ bytes by 32 partitions, so that small tiles count for more than they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emulator.events import Event, Region
-
-if TYPE_CHECKING:
-    from emulator.device import Device
+from emulator.device import Device
+from emulator.events import Event
+from formats.regions import Region
 
 __all__ = ["BLOCK", "QUADRANT", "MemoryUse", "Usage"]
 
-BLOCK = 32          # bytes
-QUADRANT = 32       # partitions: the groups in which the profiler counts
+BLOCK = 32  # bytes
+QUADRANT = 32  # partitions: the groups in which the profiler counts
 _NEVER = -1
 
 
@@ -142,5 +141,7 @@ class MemoryUse:
 
 
 def _blocks(region: Region) -> tuple[slice, Any]:
-    return (slice(region.first // QUADRANT, (region.first + region.partitions - 1) // QUADRANT + 1),
-            slice(region.byte // BLOCK, (region.byte + region.nbytes - 1) // BLOCK + 1))
+    return (
+        slice(region.first // QUADRANT, (region.behind - 1) // QUADRANT + 1),
+        slice(region.byte // BLOCK, (region.end - 1) // BLOCK + 1),
+    )

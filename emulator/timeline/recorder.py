@@ -8,21 +8,19 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from emulator.device import Device
+from emulator.dma.transfer import Transfer
 from emulator.events import Event
+from emulator.loaded import LoadedWord
+from emulator.observers import Occupation, Resource
+from emulator.sequencer import Sequencer
 from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
-
-if TYPE_CHECKING:
-    from emulator.device import Device
-    from emulator.dma.transfer import Transfer
-    from emulator.loader import LoadedWord
-    from emulator.sequencer import Sequencer
 
 __all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
 
-Counter = tuple[int, str, int]      # core, "semaphore" or "event", number
-Resource = tuple[str, int, int]     # "dma" (core, engine), "hbm" (stack, 0), and others that a transfer occupies
+Counter = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
 class Hold(NamedTuple):
@@ -88,9 +86,9 @@ class Recorder:
         self.device = device
         self.tracks: dict[Owner, Track] = {}
         self.changes: dict[Counter, Changes] = {}
-        self.holds: dict[Resource, Holds] = {}
+        self._holds: dict[Resource, Holds] = {}
         self.ports: dict[tuple[int, int], list[PortUse]] = {}
-        self.late: dict[tuple[Owner, int], tuple[int, tuple[int, ...]]] = {}    # when it got which ports
+        self.late: dict[tuple[Owner, int], tuple[int, tuple[int, ...]]] = {}  # when it got which ports
         self._engines: dict[tuple[int, str], EngineTrack] = {}
         self._queues: dict[tuple[int, str], QueueTrack] = {}
         self._last = -1
@@ -112,7 +110,7 @@ class Recorder:
         """Note a word that issues."""
         track = self._engines[engine.core.index, engine.name]
         index = engine.completed + len(engine.in_flight) - 1 - track.base
-        if index == len(track.start):   # the usual case, without a call
+        if index == len(track.start):  # the usual case, without a call
             free = track.free
             before = free[-1] if index else 0
             track.waited.append(now - before if now > before else 0)
@@ -139,27 +137,36 @@ class Recorder:
             self.ports[key] = [use for use in uses if use.owner != owner or use.row < index]
         self.late = {key: value for key, value in self.late.items() if key[0] != owner or key[1] < index}
 
-    def on_plan(self, transfer: Transfer, holds: Iterable[tuple[Resource, int, int]]) -> None:
+    def on_plan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
         """Note what a transfer occupies, as it is triggered: resource, start and end of each, with no gap unsaid."""
         number = transfer.number
         for resource, start_ps, end_ps in holds:
-            found = self.holds.get(resource)
+            found = self._holds.get(resource)
             if found is None:
-                found = self.holds[resource] = Holds()
+                found = self._holds[resource] = Holds()
             elif found.transfer and found.transfer[-1] >= number:
                 found.cut(number)
             found.transfer.append(number)
             found.start.append(start_ps)
             found.end.append(end_ps)
 
-    def on_replan(self, transfer: Transfer, holds: Iterable[tuple[Resource, int, int]]) -> None:
-        """Note that a transfer has some of what it occupies at other times: another queue takes turns with it."""
+    def on_replan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
+        """Note when a transfer occupies what it occupies: what other queues are given decides that to the last."""
         number = transfer.number
         for resource, start_ps, end_ps in holds:
-            found = self.holds.get(resource)
+            found = self._holds.get(resource)
             index = -1 if found is None else bisect_left(found.transfer, number)
             if found is not None and index < len(found.transfer) and found.transfer[index] == number:
                 found.start[index], found.end[index] = start_ps, end_ps
+
+    @property
+    def holds(self) -> dict[Resource, Holds]:
+        """Return who occupies which resource when; pending transfers as things stand."""
+        dma = self.device.dma
+        for queue in dma.queues:
+            for transfer in queue.pending:
+                self.on_replan(transfer, dma.holds(transfer))
+        return self._holds
 
     def on_event(self, event: Event) -> None:
         """Note a completion and the semaphores that it changed."""

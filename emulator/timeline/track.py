@@ -68,8 +68,9 @@ class Track:
         # Starts of transfers on several engines are not in order; those of words are.
         high = bisect_left(self.start, t1_ps, 0, count) if self.owner.kind == "engine" else count
         low = min(low, high)
-        found = Rows(*(np.array(column[low:high], np.int64)
-                       for column in (self.start, self.completed, self.pc, self.number)))
+        found = Rows(
+            *(np.array(column[low:high], np.int64) for column in (self.start, self.completed, self.pc, self.number))
+        )
         if self.owner.kind == "engine":
             return found
         inside = found.start < t1_ps
@@ -111,8 +112,20 @@ class QueueTrack(Track):
     """
 
     __slots__ = ("flags", "generated", "hbm_bytes", "nbytes", "pieces", "transfer", "triggered")
-    COLUMNS = ("start", "completed", "number", "pc", "waited", "triggered", "generated", "nbytes", "hbm_bytes",
-               "pieces", "transfer", "flags")
+    COLUMNS = (
+        "start",
+        "completed",
+        "number",
+        "pc",
+        "waited",
+        "triggered",
+        "generated",
+        "nbytes",
+        "hbm_bytes",
+        "pieces",
+        "transfer",
+        "flags",
+    )
 
     def __init__(self, owner: Owner, base: int = 0) -> None:
         super().__init__(owner, base)

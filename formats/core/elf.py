@@ -1,11 +1,23 @@
-"""The ELF64 structures that a core dump is made of. Source: System V ABI, chapters 4 and 5 (gabi 4.1)."""
+"""The ELF64 structures that a core dump is made of. Source: System V ABI, chapters 4 and 5 (gabi 4.1).
+
+Files are read with the structures of pyelftools. Not with its ELFFile: that one also reads sections, which no dump has
+and damage may promise, and loads the DWARF reader, which takes half as long again as the structures do.
+"""
 
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from elftools.elf.structs import ELFStructs
 
 __all__ = [
+    "CHECKSUMS",
     "CORE",
     "EHDR",
     "EHDR_SIZE",
@@ -24,6 +36,9 @@ __all__ = [
     "PT_WRITTEN",
     "ProgramHeader",
     "padded",
+    "read_header",
+    "read_note_header",
+    "read_program_headers",
 ]
 
 IDENT = b"\x7fELF\x02\x01\x01" + bytes(9)  # 64 bits, little-endian, version 1
@@ -41,7 +56,9 @@ PT_WRITTEN = 0x7000_0001
 PF_X, PF_W, PF_R = 1, 2, 4
 
 OWNER = b"NEURONTOOLS\0"
-FLAGS = 0x4E540001  # e_flags: "NT" and the version of the format, so that a dump without its notes is still known
+# e_flags: "NT", whether there are checksums, and the version of the format; a dump without its notes is still known.
+CHECKSUMS = 0x100
+FLAGS = 0x4E540001 | CHECKSUMS
 
 
 class ProgramHeader(NamedTuple):
@@ -55,6 +72,77 @@ class ProgramHeader(NamedTuple):
     size: int
     memory_size: int
     align: int
+
+
+class Header(NamedTuple):
+    """What the ELF header tells: its flags, where program headers stand, and how many."""
+
+    flags: int
+    start: int
+    headers: int
+
+
+class NoteHeader(NamedTuple):
+    """The head of a note: sizes of name and description, and what it is."""
+
+    name_size: int
+    size: int
+    type: int
+
+
+@cache
+def _structures() -> ELFStructs:
+    """Return the structures of a core of 64 bits, little-endian, for no machine."""
+    from elftools.elf.structs import ELFStructs
+
+    found = ELFStructs(little_endian=True, elfclass=64)
+    found.create_basic_structs()
+    found.create_advanced_structs("ET_CORE", "EM_NONE", "ELFOSABI_SYSV")
+    return found
+
+
+def read_header(data: memoryview, path: str | None) -> Header:
+    """Return the ELF header; FormatError where it is none of a core of 64 bits, little-endian."""
+    if len(data) < EHDR_SIZE or data[:4] != IDENT[:4]:
+        raise FormatError("not an ELF file", path=path, offset=0, expected="an ELF header of 64 bytes",
+                          got=f"{len(data)} bytes" if len(data) < EHDR_SIZE else bytes(data[:4]))  # fmt: skip
+    from elftools.construct import ConstructError
+
+    try:
+        found = _structures().Elf_Ehdr.parse(bytes(data[:EHDR_SIZE]))
+        ours = data[4:6] == IDENT[4:6] and found.e_type == "ET_CORE"
+    except ConstructError:  # a class, byte order or version that ELF does not have
+        ours = False
+    if not ours:
+        kind = int.from_bytes(data[16:18], "little")
+        raise FormatError("not an ELF core of 64 bits, little-endian", path=path, offset=4,
+                          expected="class 2, data 1, type 4", got=f"{data[4]}, {data[5]}, {kind}")  # fmt: skip
+    if found.e_phentsize != PHDR_SIZE:
+        raise FormatError("program headers have another size", path=path, field="e_phentsize", expected=PHDR_SIZE,
+                          got=found.e_phentsize)  # fmt: skip
+    return Header(found.e_flags, found.e_phoff, found.e_phnum)
+
+
+def read_program_headers(data: memoryview) -> Iterator[ProgramHeader]:
+    """Yield the program headers that a table holds."""
+    parse = _structures().Elf_Phdr.parse
+    for at in range(0, len(data) - PHDR_SIZE + 1, PHDR_SIZE):
+        found = parse(bytes(data[at : at + PHDR_SIZE]))
+        kind = _TYPES.get(found.p_type, found.p_type)
+        # Of other types, what pyelftools gives is a name; nobody asks for them.
+        yield ProgramHeader(kind if isinstance(kind, int) else 0, found.p_flags, found.p_offset, found.p_vaddr,
+                            found.p_paddr, found.p_filesz, found.p_memsz, found.p_align)  # fmt: skip
+
+
+def read_note_header(data: memoryview, at: int) -> NoteHeader:
+    """Return the head of the note at an offset, where as many bytes are."""
+    found = _structures().Elf_Nhdr.parse(bytes(data[at : at + NHDR.size]))
+    # Types that cores of other owners use have names.
+    kind = found.n_type if isinstance(found.n_type, int) else 0
+    return NoteHeader(found.n_namesz, found.n_descsz, kind)
+
+
+_TYPES = {"PT_LOAD": PT_LOAD, "PT_NOTE": PT_NOTE}
 
 
 def padded(size: int, align: int = 4) -> int:

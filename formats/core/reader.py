@@ -1,14 +1,15 @@
-"""Read a core dump: mapped, not read; every part when it is asked for; what is missing or cut is a warning."""
+"""Read a core dump: every part when it is asked for; what is missing, cut off or claimed twice is a warning."""
 
 from __future__ import annotations
 
-import mmap
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 from formats.core import elf, records
-from formats.core.declare import NOTES, NoteKind, decode
+from formats.core.declare import NOTES, decode
 from formats.core.elf import ProgramHeader
 from formats.core.records import (
     Allocation,
@@ -29,12 +30,17 @@ from formats.core.records import (
     WaitsNote,
     Window,
 )
+from formats.core.runs import sound_streams
 from formats.core.space import Bytes, Segment, Segments
+from formats.core.stored_bytes import FileBytes, GivenBytes, StoredBytes
 from formats.errors import FormatError, NotFoundError
+from formats.limits import Span, overlapping
 
 __all__ = ["Core", "open_core"]
 
 Note = TypeVar("Note")
+_BLOCK = 1 << 20
+_MOST_NOTES = 4096  # of one file; ours have one of each kind
 
 
 def open_core(source: str | os.PathLike[str] | bytes) -> Core:
@@ -47,17 +53,18 @@ def open_core(source: str | os.PathLike[str] | bytes) -> Core:
 
 
 class Core:
-    """One core dump, read-only and lazy; the file is mapped as long as the value lives.
+    """One core dump, read-only and lazy; the file stays open as long as the value lives.
 
     `fault` is None where nothing faulted, `hang` where nothing hung; `waits` is the wait-for graph in either case.
     """
 
     def __init__(self, source: str | os.PathLike[str] | bytes) -> None:
         self.path = "" if isinstance(source, bytes) else os.fspath(source)
-        self._data = memoryview(source) if isinstance(source, bytes) else _map(self.path)
-        self.size = len(self._data)
+        self._data: StoredBytes = GivenBytes(source) if isinstance(source, bytes) else FileBytes(self.path)
+        self.size = self._data.size
         self._warnings: list[str] = []
         self._headers = self._read_headers()
+        self._shared = self._find_shared()
         self._notes = self._find_notes()
         self._decoded: dict[type, Any] = {}
         if not self._notes and not self._ours:
@@ -73,53 +80,66 @@ class Core:
     # --- the file ----------------------------------------------------------------------------------------------------
 
     def _read_headers(self) -> list[ProgramHeader]:
-        data, path = self._data, self.path or None
-        if len(data) < elf.EHDR_SIZE or data[:4] != elf.IDENT[:4]:
-            raise FormatError("not an ELF file", path=path, offset=0, expected="an ELF header of 64 bytes",
-                              got=f"{len(data)} bytes" if len(data) < elf.EHDR_SIZE else bytes(data[:4]))  # fmt: skip
-        (ident, kind, _, _, _, start, _, flags, _, size, count, *_) = elf.EHDR.unpack_from(data)
-        if ident[4:6] != elf.IDENT[4:6] or kind != elf.CORE:
-            raise FormatError("not an ELF core of 64 bits, little-endian", path=path, offset=4,
-                              expected="class 2, data 1, type 4", got=f"{ident[4]}, {ident[5]}, {kind}")  # fmt: skip
-        self._ours = flags == elf.FLAGS
-        if size != elf.PHDR_SIZE:
-            raise FormatError("program headers have another size", path=path, field="e_phentsize",
-                              expected=elf.PHDR_SIZE, got=size)  # fmt: skip
-        here = max(0, min(count, (len(data) - start) // elf.PHDR_SIZE))
+        flags, start, count = elf.read_header(memoryview(self._data.part(0, elf.EHDR_SIZE)), self.path or None)
+        self._ours, self._summed = flags | elf.CHECKSUMS == elf.FLAGS, bool(flags & elf.CHECKSUMS)
+        here = max(0, min(count, (self.size - start) // elf.PHDR_SIZE))
         if here < count:
             self._warnings.append(f"{count - here} of {count} program headers are cut off")
-        table = data[start : start + here * elf.PHDR_SIZE]
-        return [ProgramHeader(*fields) for fields in elf.PHDR.iter_unpack(table)]
+        return list(elf.read_program_headers(memoryview(self._data.part(start, start + here * elf.PHDR_SIZE))))
 
-    def _find_notes(self) -> dict[int, memoryview]:
-        """Return the notes of ours by number."""
-        found: dict[int, memoryview] = {}
+    def _find_shared(self) -> set[ProgramHeader]:
+        """Return the headers that claim bytes of the file which another one has: they are left out.
+
+        So what all parts come to is never more than the file.
+        """
+        claiming = [each for each in self._headers if each.type in (elf.PT_NOTE, elf.PT_LOAD, elf.PT_WRITTEN)]
+        bad = overlapping([Span(each.offset, max(0, min(each.size, self.size - each.offset))) for each in claiming])
+        if bad:
+            self._warnings.append(f"{len(bad)} of {len(claiming)} parts share bytes of the file with others: left out")
+        # Of two headers that are the same, neither says which bytes are meant.
+        return {claiming[number] for number in bad}
+
+    def _find_notes(self) -> dict[int, Span]:
+        """Return where the notes of ours are, by number."""
+        found: dict[int, Span] = {}
+        seen = 0
         for header in self._headers:
-            if header.type != elf.PT_NOTE:
+            if header.type != elf.PT_NOTE or header in self._shared:
                 continue
-            at, end = header.offset, min(header.offset + header.size, len(self._data))
-            if header.offset + header.size > len(self._data):
+            at, end = header.offset, min(header.offset + header.size, self.size)
+            if header.offset + header.size > self.size:
                 self._warnings.append("the notes are cut off")
             while at + elf.NHDR.size <= end:
-                name_size, size, kind = elf.NHDR.unpack_from(self._data, at)
-                name = at + elf.NHDR.size
-                start = name + elf.padded(name_size)
+                head = memoryview(self._data.part(at, at + elf.NHDR.size + len(elf.OWNER)))
+                name_size, size, kind = elf.read_note_header(head, 0)
+                ours = name_size == len(elf.OWNER) and head[elf.NHDR.size :] == elf.OWNER
+                start = at + elf.NHDR.size + elf.padded(name_size)
+                seen += 1
+                if seen > _MOST_NOTES:
+                    self._warnings.append(f"more than {_MOST_NOTES} notes; the rest is left out")
+                    return found
                 if start + size > end:
-                    if self._data[name : name + name_size] == elf.OWNER:
+                    if ours:
                         known = NOTES.get(kind)
                         self._warnings.append(f"note {known.name if known else hex(kind)!r} is cut off")
                     break
-                if self._data[name : name + name_size] == elf.OWNER:
-                    found.setdefault(kind, self._data[start : start + size])
+                if ours:
+                    found.setdefault(kind, Span(start, size))
                 at = start + elf.padded(size)
         return found
+
+    def _bytes(self, span: Span) -> bytes | memoryview:
+        return self._data.part(span.offset, span.offset + span.nbytes)
 
     def note(self, record: type[Note]) -> Note | None:
         """Return a note by the class of its record, None where the dump has none."""
         if record not in self._decoded:
             kind = next(kind for kind in NOTES.values() if kind.record is record)
-            data = self._notes.get(kind.number)
-            self._decoded[record] = None if data is None else decode(kind, bytes(data), self._warnings)
+            span = self._notes.get(kind.number)
+            found = None if span is None else decode(kind, bytes(self._bytes(span)), self._warnings)
+            if isinstance(found, ProgramNote):
+                found = found._replace(streams=sound_streams(found.streams, self.size, self._warnings))
+            self._decoded[record] = found
         return cast("Note | None", self._decoded[record])
 
     def _part(self, record: type[Note]) -> Note:
@@ -128,19 +148,22 @@ class Core:
     @property
     def notes(self) -> dict[str, int]:
         """Return the notes that are here, by name, with the bytes they take."""
-        named = ((NOTES.get(number), len(data)) for number, data in self._notes.items())
+        named = ((NOTES.get(number), span.nbytes) for number, span in self._notes.items())
         return {kind.name: size for kind, size in named if kind is not None}
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the names of notes that every dump has and this one lacks."""
-        # Of a real device nobody but its driver knows what the engines did.
-        known = _DEVICE_NOTES if self.dump.device == "neuron" else None
         return tuple(
-            kind.name
-            for kind in NOTES.values()
-            if kind.number not in self._notes and (_always(kind) if known is None else kind.record in known)
+            kind.name for kind in NOTES.values() if kind.number not in self._notes and self._belongs(kind.record)
         )
+
+    def _belongs(self, record: type) -> bool:
+        """Return whether a dump like this one has a note."""
+        if record is records.ChecksumsNote:
+            return self._summed
+        # Of a real device nobody but its driver knows what the engines did.
+        return record in _DEVICE_NOTES if self.dump.device == "neuron" else record not in _SOMETIMES
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -151,7 +174,40 @@ class Core:
     @cached_property
     def segments(self) -> Segments:
         """Return the memories that are in the file."""
-        return Segments(self._data, self._headers, self.windows, self._warnings)
+        kept = [header for header in self._headers if header not in self._shared]
+        return Segments(self._data, kept, self.windows, self._warnings)
+
+    def altered(self) -> Iterator[str]:
+        """Yield what is not as it was written, by checksums: all bytes are read. Older dumps have none, and yield none.
+
+        What is cut off is told by `warnings`.
+        """
+        sums = self.note(records.ChecksumsNote)
+        if sums is None:
+            return
+        for number, span in self._notes.items():
+            kind = NOTES.get(number)
+            if kind is not None and kind.name in sums.notes and crc32(self._bytes(span)) != sums.notes[kind.name]:
+                yield f"note {kind.name!r} is not what was written"
+        yield from (f"note {name!r} was written and is not here" for name in sums.notes if name not in self.notes)
+        headers = self._headers[1:]
+        if len(headers) != len(sums.segments):
+            yield f"{len(sums.segments)} segments were written, {len(headers)} are here"
+        named = {segment.address: segment for segment in self.segments}
+        for header, held in zip(headers, sums.segments, strict=False):
+            whole = header not in self._shared and header.offset + header.size <= self.size
+            if whole and self._crc32(header.offset, header.size) != held:
+                what = "the written bits" if header.type == elf.PT_WRITTEN else "the bytes"
+                found = named.get(header.address)
+                where = f" ({found.space} of core {found.core})" if found is not None and found.space else ""
+                yield f"{what} from {header.address:#x}{where} are not what was written"
+
+    def _crc32(self, offset: int, nbytes: int) -> int:
+        """Return the checksum of a part, which is not held in memory as a whole."""
+        found = 0
+        for first in range(offset, offset + nbytes, _BLOCK):
+            found = crc32(self._data.part(first, min(first + _BLOCK, offset + nbytes)), found)
+        return found
 
     # --- what it says ------------------------------------------------------------------------------------------------
 
@@ -281,7 +337,7 @@ class Core:
                     continue
                 return each
         where = f" at {address:#x}" if address is not None else "" if space == "HBM" else f" of core {core}"
-        raise NotFoundError(f"the dump has no {' '.join((engine, space)).strip()}{where}")
+        raise NotFoundError(f"the dump has no {f'{engine} {space}'.strip()}{where}")
 
     def read(self, space: str, core: int, address: int, nbytes: int, partition: int = 0, engine: str = "") -> Bytes:
         """Return bytes of one memory, and which of them are here and written.
@@ -299,25 +355,12 @@ class Core:
         stride = window.stride or window.row_bytes
         return self.segments.read(window.base + partition * stride + start, nbytes, self._part(MapNote).fill)
 
-    def segment_data(self, segment: Segment) -> memoryview:
-        """Return the bytes of a segment, without a copy."""
+    def segment_data(self, segment: Segment) -> bytes | memoryview:
+        """Return the bytes of a segment."""
         return self.segments.data(segment)
 
 
 _DEVICE_NOTES = (DumpNote, StatusNote, NeffNote, EnvironmentNote, records.DeviceNote)
 
 
-def _always(kind: NoteKind) -> bool:
-    return kind.record not in (FaultNote, records.LogNote, JournalNote, records.FindingsNote, records.DeviceNote)
-
-
-def _map(path: str) -> memoryview:
-    try:
-        with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                raise FormatError("file is empty", path=path, expected="an ELF core")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as error:
-        raise FormatError(f"cannot be read: {(error.strerror or str(error)).lower()}", path=path) from None
-    except ValueError as error:
-        raise FormatError(f"cannot be mapped: {error}", path=path) from None
+_SOMETIMES = (FaultNote, records.LogNote, JournalNote, records.FindingsNote, records.DeviceNote)

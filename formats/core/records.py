@@ -12,6 +12,7 @@ from formats.core.declare import note
 __all__ = [
     "VERSION",
     "Allocation",
+    "ChecksumsNote",
     "CounterBank",
     "CountersNote",
     "Descriptor",
@@ -110,8 +111,9 @@ class StatusNote(NamedTuple):
 class FaultNote(NamedTuple):
     """What stopped the execution; absent where nothing did."""
 
-    kind: Annotated[str, "oob, partitions, bank, alignment, access, operand, semaphore, branch, numerical, timeout, "
-                         "unsupported."] = ""
+    kind: Annotated[
+        str, "oob, partitions, bank, alignment, access, operand, semaphore, branch, numerical, timeout, unsupported."
+    ] = ""
     message: Annotated[str, "What happened, on one line."] = ""
     core: Annotated[int, "Physical core, -1 unknown."] = -1
     engine: Annotated[str, "Engine, or DMA queue."] = ""
@@ -169,7 +171,7 @@ class EngineState(NamedTuple):
 
     core: Annotated[int, "Physical core."] = 0
     engine: Annotated[str, "PE, Activation, Pool, DVE or SP."] = ""
-    state: Annotated[str, "idle, waiting, running or done."] = "idle"
+    state: Annotated[str, "run, wait, fault, done or stopped; in earlier dumps idle, running, waiting or done."] = "run"
     pc: Annotated[int, "Compiler pc of the oldest word that has not completed."] = 0
     position: Annotated[int, "Index of the next word to issue among the loaded words."] = 0
     words: Annotated[int, "Loaded words."] = 0
@@ -214,7 +216,7 @@ class SignalState(NamedTuple):
     owner: Annotated[str, "Engine whose stream holds the word."] = ""
     pc: Annotated[int, "Its compiler pc."] = 0
     text: Annotated[str, "The word."] = ""
-    state: Annotated[str, "done, running, blocked or queued."] = ""
+    state: Annotated[str, "done, running, blocked, queued or faulted."] = ""
     amount: Annotated[int | None, "What it adds; null where it writes."] = None
     behind: Annotated[int | None, "For queued ones, the pc that its engine stands at."] = None
     source: Annotated[Source | None, "Where the word comes from."] = None
@@ -245,7 +247,7 @@ class WaitState(NamedTuple):
 class WaitsNote(NamedTuple):
     """Who waits for whom: the wait-for graph."""
 
-    reason: Annotated[str, "deadlock, time limit, step limit, or why the dump was taken."] = ""
+    reason: Annotated[str, "deadlock, livelock, a limit, or why the dump was taken."] = ""
     time_ps: Annotated[int, "When."] = 0
     waits: Annotated[tuple[WaitState, ...], "The engines that wait."] = ()
     cycles: Annotated[tuple[tuple[tuple[int, str], ...], ...], "Chains of core and engine that wait in a circle."] = ()
@@ -267,8 +269,9 @@ class TransferState(NamedTuple):
     triggered_ps: Annotated[int, "When its word completed."] = -1
     started_ps: Annotated[int, "When its first byte moves."] = -1
     planned_ps: Annotated[int, "When it completes."] = -1
-    shares: Annotated[tuple[tuple[int, int], ...], "Per DMA engine, its first descriptor and the one behind its "
-                                                   "last."] = ()
+    shares: Annotated[
+        tuple[tuple[int, int], ...], "Per DMA engine, its first descriptor and the one behind its last."
+    ] = ()
 
 
 class QueueState(NamedTuple):
@@ -388,11 +391,15 @@ class Stream(NamedTuple):
     engine: Annotated[str, "The engine."] = ""
     words: Annotated[int, "Loaded words."] = 0
     extended: Annotated[bool, "Whether words that neurontools defines have their meaning."] = False
-    runs: Annotated[tuple[tuple[int, int, int, int, int], ...],
-                    "Stored words as runs: index, pc, slot of 64 bytes in the NEFF's stream, bytes of each word, "
-                    "count. They follow one another in the window of the engine at 64 times their slot."] = ()
-    replaced: Annotated[tuple[tuple[int, str], ...],
-                        "Words that the loader put others in place of: pc and the NEFF's word in hexadecimal."] = ()
+    runs: Annotated[
+        tuple[tuple[int, int, int, int, int], ...],
+        "Stored words as runs: index, pc, slot of 64 bytes in the NEFF's stream, bytes of each word, "
+        "count. They follow one another in the window of the engine at 64 times their slot.",
+    ] = ()
+    replaced: Annotated[
+        tuple[tuple[int, str], ...],
+        "Words that the loader put others in place of: pc and the NEFF's word in hexadecimal.",
+    ] = ()
     sources: Annotated[tuple[tuple[int, int, int], ...], "Runs of words: pc, count, index into locations."] = ()
     locations: Annotated[tuple[Source, ...], "Source locations."] = ()
 
@@ -445,8 +452,10 @@ class JournalEntry(NamedTuple):
     text: Annotated[str, "The word."] = ""
     writes: Annotated[tuple[Range, ...], "What it wrote."] = ()
     reads: Annotated[tuple[Range, ...], "What it read."] = ()
-    changes: Annotated[tuple[tuple[int, str, int, int, int], ...],
-                       "Semaphores and events it changed: core, kind, number, old and new value."] = ()
+    changes: Annotated[
+        tuple[tuple[int, str, int, int, int], ...],
+        "Semaphores and events it changed: core, kind, number, old and new value.",
+    ] = ()
 
 
 @note(_BASE + 15, "journal")
@@ -490,3 +499,11 @@ class DeviceNote(NamedTuple):
     core: Annotated[int, "Number of the core on the device, -1 unknown."] = -1
     attributes: Annotated[dict[str, str], "Attributes of the device by path, without those of its cores."] = {}
     core_attributes: Annotated[dict[str, str], "Attributes of the core by path."] = {}
+
+
+@note(_BASE + 18, "checksums")
+class ChecksumsNote(NamedTuple):
+    """Checksums of all other parts: CRC-32 as zlib and PNG compute it. They stand last among the notes."""
+
+    notes: Annotated[dict[str, int], "Of the description of each note, by the name of the note."] = {}
+    segments: Annotated[tuple[int, ...], "Of each segment, in the order of the program headers behind the first."] = ()

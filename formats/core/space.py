@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from formats.core.elf import PF_X, PT_LOAD, PT_WRITTEN, ProgramHeader
 from formats.core.records import Window
+from formats.core.stored_bytes import StoredBytes
 
 __all__ = ["Bytes", "Segment", "Segments"]
 
@@ -60,7 +61,7 @@ class Bytes(NamedTuple):
 class Segments(Sequence[Segment]):
     """The loadable segments of a file, by address."""
 
-    def __init__(self, data: memoryview, headers: Sequence[ProgramHeader], windows: Sequence[Window],
+    def __init__(self, data: StoredBytes, headers: Sequence[ProgramHeader], windows: Sequence[Window],
                  warnings: list[str]) -> None:  # fmt: skip
         self._data = data
         planes = {header.address: header for header in headers if header.type == PT_WRITTEN}
@@ -68,7 +69,7 @@ class Segments(Sequence[Segment]):
         for header in headers:
             if header.type != PT_LOAD or not header.size:
                 continue
-            here = max(0, min(header.size, len(data) - header.offset))
+            here = max(0, min(header.size, data.size - header.offset))
             cut += here < header.size
             if header.size > _MOST or not here:
                 continue
@@ -79,18 +80,22 @@ class Segments(Sequence[Segment]):
         found.sort(key=lambda segment: segment.address)
         named = [window for window in windows if window.row_bytes > 0 and window.rows > 0]
         named.sort(key=lambda window: window.base)
-        self._all = [self._place(segment, named) for segment in found]
+        bases = [window.base for window in named]
+        self._all = [self._place(segment, named, bases) for segment in found]
         self._starts = [segment.address for segment in self._all]
 
     @staticmethod
-    def _place(segment: Segment, windows: Sequence[Window]) -> Segment:
-        for window in windows:
-            stride = window.stride or window.row_bytes
-            row, byte = divmod(segment.address - window.base, stride)
-            if 0 <= row < window.rows and byte < window.row_bytes:
-                return segment._replace(space=window.space, core=window.core, engine=window.engine, partition=row,
-                                        byte=segment.address if window.space == "HBM" else byte)  # fmt: skip
-        return segment
+    def _place(segment: Segment, windows: Sequence[Window], bases: Sequence[int]) -> Segment:
+        """Return a segment with its place in the last memory that begins at or before it, if it lies there."""
+        index = bisect_right(bases, segment.address) - 1
+        if index < 0:
+            return segment
+        window = windows[index]
+        row, byte = divmod(segment.address - window.base, window.stride or window.row_bytes)
+        if not 0 <= row < window.rows or not 0 <= byte < window.row_bytes:
+            return segment
+        return segment._replace(space=window.space, core=window.core, engine=window.engine, partition=row,
+                                byte=segment.address if window.space == "HBM" else byte)  # fmt: skip
 
     def __len__(self) -> int:
         return len(self._all)
@@ -101,16 +106,17 @@ class Segments(Sequence[Segment]):
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._all)
 
-    def data(self, segment: Segment) -> memoryview:
-        """Return the bytes of a segment, without a copy."""
-        return self._data[segment.offset : segment.offset + segment.size]
+    def data(self, segment: Segment) -> bytes | memoryview:
+        """Return the bytes of a segment."""
+        return self._data.part(segment.offset, segment.offset + segment.size)
 
     def plane(self, segment: Segment) -> bytes | None:
         """Return one bit per byte of a segment that tells what was written, None where all of it was."""
-        header = segment.written
-        if header is None:
-            return None
-        return bytes(self._data[header.offset : header.offset + min(header.size, -(-segment.size // 8))])
+        return None if segment.written is None else self._bits(segment.written, 0, -(-segment.size // 8))
+
+    def _bits(self, plane: ProgramHeader, first: int, behind: int) -> bytes:
+        """Return some of the bytes of a plane."""
+        return bytes(self._data.part(plane.offset + first, plane.offset + min(behind, plane.size)))
 
     def within(self, first: int, behind: int) -> Iterator[Segment]:
         """Yield the segments that have bytes from an address to another."""
@@ -127,16 +133,17 @@ class Segments(Sequence[Segment]):
         for segment in self.within(address, address + nbytes):
             low, high = max(address, segment.address), min(address + nbytes, segment.address + segment.size)
             start, at = low - segment.address, low - address
-            data[at : at + high - low] = self.data(segment)[start : start + high - low]
+            offset = segment.offset + start
+            data[at : at + high - low] = self._data.part(offset, offset + high - low)
             present[at : at + high - low] = b"\1" * (high - low)
             written[at : at + high - low] = self._written(segment, start, high - low)
         return Bytes(bytes(data), bytes(present), bytes(written))
 
     def _written(self, segment: Segment, start: int, nbytes: int) -> bytes:
-        plane = self.plane(segment)
-        if plane is None:
+        if segment.written is None:
             return b"\1" * nbytes
-        bits = int.from_bytes(plane[start >> 3 : (start + nbytes + 7) >> 3], "little") >> (start & 7)
+        plane = self._bits(segment.written, start >> 3, (start + nbytes + 7) >> 3)
+        bits = int.from_bytes(plane, "little") >> (start & 7)
         # A leading 1 keeps the zeros at the end of the range; behind "0b1" the digits are backwards.
         return bin(bits & ((1 << nbytes) - 1) | 1 << nbytes)[:2:-1].encode().translate(_BITS)
 

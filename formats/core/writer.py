@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
+from zlib import crc32
 
 from formats.core import elf
 from formats.core.declare import encode, kind_of
 from formats.core.elf import ProgramHeader
+from formats.core.records import ChecksumsNote
 from formats.errors import FormatError
 from formats.whole_files import write_whole
 
@@ -27,9 +29,22 @@ class _Segment:
         self.kind, self.address, self.parts, self.flags = kind, address, parts, flags
         self.size = sum(memoryview(part).nbytes for part in parts)
 
+    def checksum(self) -> int:
+        """Return the checksum of the bytes."""
+        found = 0
+        for part in self.parts:
+            found = crc32(part, found)
+        return found
+
+
+def _note(number: int, payload: bytes) -> bytes:
+    """Return a note of ours as it stands in the file."""
+    body = elf.NHDR.pack(len(elf.OWNER), len(payload), number) + elf.OWNER + payload
+    return body + bytes(elf.padded(len(body)) - len(body))
+
 
 class CoreWriter:
-    """Gather notes and segments, then write them; nothing is on disk before `close`.
+    """Gather notes and segments, then write them with their checksums; nothing is on disk before `close`.
 
     As a context manager it closes at the end, and writes nothing where an exception left the block. What segments hold
     is not copied: it must not change before `close`.
@@ -38,14 +53,14 @@ class CoreWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._notes: list[bytes] = []
+        self._sums: dict[str, int] = {}
         self._segments: list[_Segment] = []
 
     def note(self, record: object) -> None:
         """Add a note: one of the records of `formats.core.records`."""
-        payload = encode(record)
-        header = elf.NHDR.pack(len(elf.OWNER), len(payload), kind_of(record).number)
-        body = header + elf.OWNER + payload
-        self._notes.append(body + bytes(elf.padded(len(body)) - len(body)))
+        kind, payload = kind_of(record), encode(record)
+        self._sums[kind.name] = crc32(payload)
+        self._notes.append(_note(kind.number, payload))
 
     def segment(self, address: int, parts: Buffer | Iterable[Buffer], *, flags: int = elf.PF_R | elf.PF_W,
                 written: Buffer | None = None) -> None:  # fmt: skip
@@ -82,7 +97,8 @@ class CoreWriter:
         if self.room < 0:
             raise FormatError("dump has too many segments", path=self.path, expected=f"up to {elf.MOST_HEADERS}",
                               got=len(self._segments) + 1)  # fmt: skip
-        notes = b"".join(self._notes)
+        sums = ChecksumsNote(self._sums, tuple(each.checksum() for each in self._segments))
+        notes = b"".join((*self._notes, _note(kind_of(sums).number, encode(sums))))
         count = 1 + len(self._segments)
         at = elf.EHDR_SIZE + count * elf.PHDR_SIZE
         headers = [ProgramHeader(elf.PT_NOTE, elf.PF_R, at, 0, 0, len(notes), 0, 4)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from formats.dtypes import Dtype
+from formats.isa.behaviour import Duration
 from formats.isa.enums import AccumulatorCommand, ActivationFunction
 from formats.isa.field import Enumeration, Float32, Integer, Nibble
 from formats.isa.instruction import Instruction
 from formats.isa.operand import Pattern, Pointer
+from formats.isa.rule import same_elements
 from formats.isa.syntax import Bare, Key
 from formats.isa.syntax_operands import PatternItem, PointerItem
 
@@ -21,24 +23,35 @@ class Activate(Instruction):
     OPCODE = 0x21
     ENGINES = ("Activation",)
     CITE = "isa.md 7 (21)"
+    OVERWRITES = True
     no_bias = Integer(12, 1, "1 where no bias operand is used", provenance="inferred")
     unknown_15 = Integer(15, 1, "unknown; same values as byte 12", provenance="inferred")
     src = Pattern(16, 3, "input", role="read", dtype="src_dtype", partitions="channels")
     src_dtype = Nibble(32, Dtype, "element type of the input", high=False)
     bias_dtype = Nibble(32, Dtype, "element type of the bias", high=True, default=Dtype.FLOAT32, provenance="inferred")
     dst_dtype = Nibble(33, Dtype, "element type of the output", high=False)
-    accumulator_command = Nibble(33, AccumulatorCommand, "what happens to the accumulator registers", high=True,
-                                 provenance="inferred")
+    accumulator_command = Nibble(
+        33, AccumulatorCommand, "what happens to the accumulator registers", high=True, provenance="inferred"
+    )
     channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
     function = Enumeration(35, ActivationFunction, "function id, bound through the file's function table")
     scale = Float32(36, "multiplies the input", default=1.0, provenance="inferred")
-    bias_pointer = Pointer(40, "bias, one value per partition", dtype="bias_dtype", partitions="channels", flag=no_bias,
-                           inverted=True)
+    bias_pointer = Pointer(
+        40, "bias, one value per partition", dtype="bias_dtype", partitions="channels", flag=no_bias, inverted=True
+    )
     immediate = Float32(44, "second number of the function", provenance="inferred")
     dst = Pattern(48, 3, "output", role="write", dtype="dst_dtype", partitions="channels")
-    SYNTAX = (Bare("function"), PointerItem("bias_pointer", "bias_ptr"), PatternItem("src"), PatternItem("dst"),
-              Key("channels"), Key("scale", style="float"), Key("immediate", "imm", style="float"),
-              Key("accumulator_command", "accumulator_cmd"))
+    SYNTAX = (
+        Bare("function"),
+        PointerItem("bias_pointer", "bias_ptr"),
+        PatternItem("src"),
+        PatternItem("dst"),
+        Key("channels"),
+        Key("scale", style="float"),
+        Key("immediate", "imm", style="float"),
+        Key("accumulator_command", "accumulator_cmd"),
+    )
+    RULES = (same_elements("src", "dst"),)
 
 
 class ActTableLoad(Instruction):
@@ -49,5 +62,6 @@ class ActTableLoad(Instruction):
     OPCODE = 0x23
     ENGINES = ("Activation",)
     CITE = "isa.md 7 (23)"
+    COST = Duration("table_load")
     table_select = Integer(12, 4, "index into activation_function_sets of Activation.json", provenance="inferred")
     SYNTAX = (Key("table_select", "table_sel"),)

@@ -22,7 +22,7 @@ def generation_of(target: str | Target) -> str:
 
 
 def is_extended(dialect: str) -> bool:
-    """Tell whether a dialect's name is "extended"; a name other than that or "neuron" is a FormatError."""
+    """Return whether a dialect's name is "extended"; a name other than that or "neuron" is a FormatError."""
     if dialect not in ("neuron", "extended"):
         raise FormatError("unknown dialect", expected="neuron or extended", got=repr(dialect))
     return dialect == "extended"
@@ -31,7 +31,7 @@ def is_extended(dialect: str) -> bool:
 def _length(data: bytes, offset: int, extended: bool) -> int:
     """Return the bytes that the word at `offset` claims: 64, or what an extension word's header says."""
     if extended and data[offset] == EXTENSION_OPCODE:
-        return max(1, int.from_bytes(data[offset + 14:offset + 16], "little")) * WORD
+        return max(1, int.from_bytes(data[offset + 14 : offset + 16], "little")) * WORD
     return WORD
 
 
@@ -61,11 +61,17 @@ class Stream(Sequence[Instruction]):
     the end of the stream cuts off is an `Unknown`.
     """
 
-    def __init__(self, data: bytes, target: str | Target = "gen3", dialect: str = "neuron",
-                 path: str | None = None) -> None:
+    def __init__(
+        self, data: bytes, target: str | Target = "gen3", dialect: str = "neuron", path: str | None = None
+    ) -> None:
         if len(data) % WORD:
-            raise FormatError("stream is not made of whole words", path=path, offset=len(data) // WORD * WORD,
-                              expected="a multiple of 64 bytes", got=f"{len(data)} bytes")
+            raise FormatError(
+                "stream is not made of whole words",
+                path=path,
+                offset=len(data) // WORD * WORD,
+                expected="a multiple of 64 bytes",
+                got=f"{len(data)} bytes",
+            )
         self.data, self.generation, self.dialect, self.path = data, generation_of(target), dialect, path
         self._extended = is_extended(dialect)
         self._offsets: Sequence[int] | None = None
@@ -101,7 +107,7 @@ class Stream(Sequence[Instruction]):
     def _at(self, offset: int) -> Instruction:
         data, extended = self.data, self._extended
         wanted = _length(data, offset, extended)
-        raw = data[offset:offset + wanted]
+        raw = data[offset : offset + wanted]
         cls = lookup(raw, extended=extended)
         if self.generation not in cls.GENERATIONS or len(raw) != wanted:
             cls = Unknown
@@ -112,8 +118,9 @@ class Stream(Sequence[Instruction]):
         return (at(offset) for offset in self.offsets)
 
 
-def decode_stream(data: bytes | memoryview, target: str | Target = "gen3", dialect: str = "neuron",
-                  path: str | None = None) -> Stream:
+def decode_stream(
+    data: bytes | memoryview, target: str | Target = "gen3", dialect: str = "neuron", path: str | None = None
+) -> Stream:
     """Return the instructions of one engine's stream, lazily."""
     return Stream(bytes(data), target, dialect, path)
 

@@ -26,8 +26,9 @@ def _words(data: bytes) -> Any:
     import numpy as np
 
     if len(data) % WORD:
-        raise FormatError("stream is not made of whole words", expected="a multiple of 64 bytes",
-                          got=f"{len(data)} bytes")
+        raise FormatError(
+            "stream is not made of whole words", expected="a multiple of 64 bytes", got=f"{len(data)} bytes"
+        )
     return np.frombuffer(data, np.uint8).reshape(-1, WORD)
 
 
@@ -49,8 +50,9 @@ def columns(data: bytes, cls: type[Instruction] | None = None) -> Columns:
     return {"index": index, **_fields(words[index], cls.FIELDS)}
 
 
-def columns_by_class(data: bytes, target: str | Target = "gen3",
-                     dialect: str = "neuron") -> dict[type[Instruction], Columns]:
+def columns_by_class(
+    data: bytes, target: str | Target = "gen3", dialect: str = "neuron"
+) -> dict[type[Instruction], Columns]:
     """Return the columns of every class that occurs in a stream, classes as `decode_stream` would give them.
 
     Keys of each class's columns: `index` (number of the instruction in the stream) and what `columns` gives. Words are
@@ -110,8 +112,10 @@ def _by_decoding(data: bytes, target: str | Target) -> dict[type[Instruction], C
     for cls, rows in groups.items():
         fields = Instruction.HEADER if cls is Unknown else cls.FIELDS
         raw = b"".join(r[:WORD] if cls is Unknown else r for _, r in rows)
-        result[cls] = {"index": np.array([n for n, _ in rows]),
-                       **_fields(np.frombuffer(raw, np.uint8).reshape(len(rows), -1), fields)}
+        result[cls] = {
+            "index": np.array([n for n, _ in rows]),
+            **_fields(np.frombuffer(raw, np.uint8).reshape(len(rows), -1), fields),
+        }
     return result
 
 
@@ -143,7 +147,7 @@ def _fields(words: Any, fields: dict[str, Field[Any]]) -> Columns:
             low = field.mask >> (8 * at)
             result[name] = (words[:, at] & low) >> ((low & -low).bit_length() - 1)
         elif field.kind in ("text", "bytes"):
-            result[name] = words[:, at:at + field.size]
+            result[name] = words[:, at : at + field.size]
         elif field.kind in ("float32", "immediate"):
             result[name] = column(at, "f4")
         else:

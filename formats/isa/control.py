@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from formats.errors import FormatError
+from formats.isa.behaviour import Duration
+from formats.isa.declared import Declared
 from formats.isa.enums import OrderingMode, UpdateMode, WaitMode
 from formats.isa.field import Enumeration, Integer
 from formats.isa.instruction import ENGINES, Instruction
+from formats.isa.signals import HEADER_SLOT, SECOND_SLOT, Slot
 from formats.isa.sync import Update, Wait, slot_omits, update_text, wait_text
 from formats.isa.syntax import CACHE_LIMIT, Formatter, Item, Key, Omitter, Tokens
 
@@ -17,13 +18,13 @@ __all__ = ["EventSemaphore", "Nop", "OpcodeCC", "SetOrderingMode"]
 class _SecondSlot(Item):
     """The second wait and the second update of EVENT_SEMAPHORE."""
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return ("wait2_mode", "wait2_index", "wait2_value", "update2_mode", "update2_index", "update2_value")
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return "[WAIT] [UPDATE]"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         def text(raw: bytes) -> str:
             block = raw[32:44]
             found = known.get(block)
@@ -37,7 +38,7 @@ class _SecondSlot(Item):
         known: dict[bytes, str] = {}
         return text
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         def omitted(raw: bytes) -> tuple[str, ...]:
             block = raw[32:44]
             found = known.get(block)
@@ -50,7 +51,7 @@ class _SecondSlot(Item):
         known: dict[bytes, tuple[str, ...]] = {}
         return omitted
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         for kind, mode, number, value in tokens.syncs:
             if f"{kind}2_mode" in values:
                 raise FormatError(f"{cls.NAME} has two waits and two updates at most", field=f"{kind}2_mode")
@@ -59,19 +60,23 @@ class _SecondSlot(Item):
 
 
 def _second(raw: bytes) -> tuple[Wait, Update]:
-    return (Wait(raw[32], raw[33], int.from_bytes(raw[36:40], "little")),
-            Update(raw[34], raw[35], int.from_bytes(raw[40:44], "little")))
+    return (
+        Wait(raw[32], raw[33], int.from_bytes(raw[36:40], "little")),
+        Update(raw[34], raw[35], int.from_bytes(raw[40:44], "little")),
+    )
 
 
 class EventSemaphore(Instruction):
     """Wait and signal without touching data; the only word with two waits and two updates."""
 
     __slots__ = ()
+    CALM = True
     HEADER_ENDS = "setter="
     NAME = "EVENT_SEMAPHORE"
     OPCODE = 0xA0
     ENGINES = ENGINES
     CITE = "isa.md 7 (a0)"
+    COST = Duration("event_semaphore")
     setter = Integer(12, 1, "setter", provenance="inferred")
     wait2_mode = Enumeration(32, WaitMode, "second wait: how")
     wait2_index = Integer(33, 1, "second wait: semaphore or event")
@@ -79,6 +84,7 @@ class EventSemaphore(Instruction):
     update2_index = Integer(35, 1, "second update: semaphore or event")
     wait2_value = Integer(36, 4, "second wait: value")
     update2_value = Integer(40, 4, "second update: value for += and =")
+    SYNC = (HEADER_SLOT, Slot(SECOND_SLOT, "2", valued=True))
     SYNTAX = (Key("setter"), _SecondSlot())
 
     @property
@@ -96,6 +102,7 @@ class Nop(Instruction):
     """Do nothing but wait and signal."""
 
     __slots__ = ()
+    CALM = True
     NAME = "NOP"
     OPCODE = 0xA4
     ENGINES = ENGINES
@@ -108,10 +115,12 @@ class SetOrderingMode(Instruction):
     """Choose how strictly the stream is ordered."""
 
     __slots__ = ()
+    CALM = True
     NAME = "SET_ORDERING_MODE"
     OPCODE = 0xB1
     ENGINES = ENGINES
     CITE = "isa.md 7 (b1)"
+    COST = Duration("control")
     ordering_mode = Enumeration(12, OrderingMode, "ordering mode")
     SYNTAX = (Key("ordering_mode"),)
 
@@ -125,3 +134,4 @@ class OpcodeCC(Instruction):
     ENGINES = ENGINES
     GENERATIONS = ("gen3", "gen4")
     CITE = "isa.md 7 (cc)"
+    COST = Duration("control")

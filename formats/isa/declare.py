@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from formats.dtypes import Dtype
+from formats.isa.behaviour import Dataflow, EngineState, Passes
+from formats.isa.declared import Declared
 from formats.isa.field import Enumeration, Field, Immediate
 from formats.isa.operand import Pattern, Pointer
-
-if TYPE_CHECKING:
-    from formats.isa.instruction import Instruction
+from formats.isa.syntax import Item
 
 __all__ = ["PROVENANCES", "check_declaration"]
 
@@ -20,7 +20,7 @@ _ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-def check_declaration(cls: type[Instruction]) -> None:
+def check_declaration(cls: type[Declared], syntax: tuple[Item, ...]) -> None:
     """Raise TypeError for a declaration that overlaps itself, leaves the word, or lacks words for what it declares."""
     if not _NAME.fullmatch(cls.NAME):
         raise TypeError(f"{cls.__name__}: NAME is not in capitals")
@@ -37,10 +37,32 @@ def check_declaration(cls: type[Instruction]) -> None:
     _check_fields(cls)
     for name, operand in cls.OPERANDS.items():
         _check_operand(cls, name, operand)
-    _check_syntax(cls)
+    _check_behaviour(cls)
+    _check_syntax(cls, syntax)
 
 
-def _check_fields(cls: type[Instruction]) -> None:
+# Fields by which those who follow data through a word know where they go.
+_NEEDED = {
+    Dataflow.CHOICE: ("predicate",),
+    Dataflow.PERMUTATION: ("mask",),
+    Dataflow.TRANSPOSE: ("channels", "columns"),
+    Dataflow.GATHER: ("indices", "group"),
+    Dataflow.SCATTER: ("indices", "group"),
+}
+
+
+def _check_behaviour(cls: type[Declared]) -> None:
+    needed = [*_NEEDED.get(cls.DATAFLOW, ()), *((cls.FILL,) if cls.FILL else ())]
+    if cls.STATE is EngineState.OPTIONAL:
+        needed.append("reduce_command")
+    if isinstance(cls.COST, Passes):
+        needed += [cls.COST.over, *cls.COST.slowed_by]
+    for name in needed:
+        if name not in cls.FIELDS:
+            raise TypeError(f"{cls.__name__}: what it does needs a field {name}")
+
+
+def _check_fields(cls: type[Declared]) -> None:
     taken = 0
     aliases: list[Field[Any]] = []
     for name, field in cls.FIELDS.items():
@@ -65,26 +87,29 @@ def _check_fields(cls: type[Instruction]) -> None:
         raise TypeError(f"{cls.__name__} uses the extension header")
 
 
-def _check_operand(cls: type[Instruction], name: str, operand: Pattern | Pointer) -> None:
+def _check_operand(cls: type[Declared], name: str, operand: Pattern | Pointer) -> None:
     for needed in (operand.dtype, operand.partitions):
         if not isinstance(needed, Dtype) and needed not in cls.FIELDS:
             raise TypeError(f"{cls.__name__}.{name}: operand needs field {needed}")
     if operand.role not in ("read", "write", "readwrite", "remote"):
         raise TypeError(f"{cls.__name__}.{name}: role {operand.role!r}")
+    if isinstance(operand.lanes, str) and operand.lanes not in cls.FIELDS:
+        raise TypeError(f"{cls.__name__}.{name}: no field {operand.lanes} holds its lanes")
     flag = operand.flag if isinstance(operand, Pointer) else None
     if flag is not None and flag not in cls.FIELDS.values():
         raise TypeError(f"{cls.__name__}.{name}: its flag is not a field of the word")
 
 
-def _check_syntax(cls: type[Instruction]) -> None:
+def _check_syntax(cls: type[Declared], syntax: tuple[Item, ...]) -> None:
     spoken: dict[str, int] = {}
-    for item in cls.SYNTAX:
+    for item in syntax:
         for name in item.covers(cls):
             if name not in cls.FIELDS:
                 raise TypeError(f"{cls.__name__}: the syntax names no field {name}")
             # One element type may complete several patterns; anything else is printed once.
-            if name in spoken and not (isinstance(cls.FIELDS[name], Enumeration)
-                                       and any(p.dtype == name for p in cls.OPERANDS.values())):
+            if name in spoken and not (
+                isinstance(cls.FIELDS[name], Enumeration) and any(p.dtype == name for p in cls.OPERANDS.values())
+            ):
                 raise TypeError(f"{cls.__name__}.{name} stands twice in the syntax")
             spoken[name] = 1
         if (optional := item.optional_field()) and cls.FIELDS[optional].default:

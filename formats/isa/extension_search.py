@@ -5,23 +5,36 @@ The instructions are documented (hardware.md 5.2, the nki.isa pages); every bit 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from formats.dtypes import Dtype
-from formats.isa.extension import _Wide
+from formats.isa.behaviour import Dataflow, Passes
+from formats.isa.extension import TileWord
 from formats.isa.field import Enumeration, Float32
-from formats.isa.instruction import EXTENSION_OPCODE
-from formats.isa.operand import Pattern
+from formats.isa.operand import Tile
+from formats.isa.rule import Context, Finding, Rule, elements, has_elements, same_elements_documented
 from formats.isa.syntax import Key
 from formats.isa.syntax_operands import PatternItem
 
 __all__ = ["BnAggregate", "BnStats", "FindIndex8", "MatchReplace8", "Max8"]
 
 
-class _Whole(_Wide):
+class _Whole(TileWord):
     """A word whose result depends on all elements of a partition."""
 
     __slots__ = ()
     ENGINES = ("DVE",)
     CUTS = False
+    DATAFLOW = Dataflow.PARTITION
+
+
+_EIGHT = has_elements("dst", 8, "dst has eight elements.")
+_VALUES = has_elements("values", 8, "There are eight values.")
+
+
+def _triples(word: BnAggregate, context: Context) -> Iterator[Finding]:
+    if elements(word, "src") % 3:
+        yield "src", f"{elements(word, 'src')} elements are no triples"
 
 
 class Max8(_Whole):
@@ -29,17 +42,18 @@ class Max8(_Whole):
 
     __slots__ = ()
     NAME = "MAX8"
-    OPCODE, CODE, SIZE = EXTENSION_OPCODE, 64, 128
+    CODE, SIZE = 64, 128
+    COST = Passes()
     SYNTAX = (PatternItem("src"), PatternItem("dst"), Key("channels"))
+    RULES = (_EIGHT,)
 
 
 class _Values(_Whole):
     """A search for eight values."""
 
     __slots__ = ()
-    values_dtype = Enumeration(19, Dtype, "element type of the values", provenance="ours")
-    values = Pattern(120, 5, "the eight values", role="read", dtype="values_dtype", partitions="channels", wide=True,
-                     provenance="ours")
+    values_dtype = Enumeration(19, Dtype, "element type of the values")
+    values = Tile(120, "the eight values", role="read", dtype="values_dtype")
 
 
 class FindIndex8(_Values):
@@ -47,8 +61,10 @@ class FindIndex8(_Values):
 
     __slots__ = ()
     NAME = "FIND_INDEX8"
-    OPCODE, CODE, SIZE = EXTENSION_OPCODE, 65, 192
+    CODE, SIZE = 65, 192
+    COST = Passes()
     SYNTAX = (PatternItem("src"), PatternItem("values"), PatternItem("dst"), Key("channels"))
+    RULES = (_EIGHT, _VALUES)
 
 
 class MatchReplace8(_Values):
@@ -56,13 +72,20 @@ class MatchReplace8(_Values):
 
     __slots__ = ()
     NAME = "MATCH_REPLACE8"
-    OPCODE, CODE, SIZE = EXTENSION_OPCODE, 66, 256
-    indices_dtype = Enumeration(20, Dtype, "element type of the places", provenance="ours")
-    immediate = Float32(24, "what replaces the elements", provenance="ours")
-    indices = Pattern(164, 5, "places", role="write", dtype="indices_dtype", partitions="channels", wide=True,
-                      provenance="ours")
-    SYNTAX = (PatternItem("src"), PatternItem("values"), Key("immediate", "imm", style="float"), PatternItem("dst"),
-              PatternItem("indices", optional=True), Key("channels"))
+    CODE, SIZE = 66, 256
+    COST = Passes()
+    indices_dtype = Enumeration(20, Dtype, "element type of the places")
+    immediate = Float32(24, "what replaces the elements")
+    indices = Tile(164, "places", role="write", dtype="indices_dtype")
+    SYNTAX = (
+        PatternItem("src"),
+        PatternItem("values"),
+        Key("immediate", "imm", style="float"),
+        PatternItem("dst"),
+        PatternItem("indices", optional=True),
+        Key("channels"),
+    )
+    RULES = (same_elements_documented("src", "dst"), _VALUES, has_elements("indices", 8, "Eight places are stored."))
 
 
 class BnStats(_Whole):
@@ -70,8 +93,10 @@ class BnStats(_Whole):
 
     __slots__ = ()
     NAME = "BN_STATS"
-    OPCODE, CODE, SIZE = EXTENSION_OPCODE, 67, 128
+    CODE, SIZE = 67, 128
+    COST = Passes()
     SYNTAX = (PatternItem("src"), PatternItem("dst"), Key("channels"))
+    RULES = (has_elements("dst", 6, "dst has six elements."),)
 
 
 class BnAggregate(_Whole):
@@ -79,5 +104,9 @@ class BnAggregate(_Whole):
 
     __slots__ = ()
     NAME = "BN_AGGREGATE"
-    OPCODE, CODE, SIZE = EXTENSION_OPCODE, 68, 128
+    CODE, SIZE = 68, 128
     SYNTAX = (PatternItem("src"), PatternItem("dst"), Key("channels"))
+    RULES = (
+        has_elements("dst", 2, "dst has two elements."),
+        Rule("src holds triples.", "documented", "nki.isa pages", _triples),
+    )

@@ -8,13 +8,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.isa.declare import check_declaration
+from formats.isa.declared import Declared
 from formats.isa.enums import ActivationFunction, AluOp, BranchCompare, UpdateMode, WaitMode
-from formats.isa.field import Enumeration, Field, Integer
+from formats.isa.field import Enumeration, Field, Integer, Json
 from formats.isa.operand import Access, AccessPattern, DmaAccess, Pattern, Pointer
+from formats.isa.plain import describe_class, fields_to_json, update_to_json, wait_to_json
+from formats.isa.rule import Rule
+from formats.isa.signals import HEADER_SLOT, Awaited, Part, Signal, SyncReader, unpacker
 from formats.isa.sync import Update, Wait, header_text, header_values, parse_sync
 from formats.isa.syntax import Formatter, Item, Omitter, Tokens, parse_integer, parse_raw, split_braces
 
-__all__ = ["ENGINES", "EXTENSION_OPCODE", "WORD", "Instruction"]
+__all__ = ["ENGINES", "EXTENSION_OPCODE", "WORD", "Instruction", "header_sync"]
 
 WORD = 64
 ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
@@ -22,6 +26,7 @@ ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 EXTENSION_OPCODE = 0xEE
 _OURS_FROM: dict[type[IntEnum], int] = {AluOp: 0x80, BranchCompare: 0x80, ActivationFunction: 0xC0, Dtype: 0x80}
 _SYNC = ("wait_mode", "wait_index", "wait_value", "update_mode", "update_index")
+_NO_HEADER, _NO_ADDRESS = bytes(11), bytes(3)
 
 
 class _Plan(NamedTuple):
@@ -29,40 +34,29 @@ class _Plan(NamedTuple):
 
     formatters: tuple[Formatter, ...]
     omitters: tuple[Omitter, ...]
-    hidden: int                              # bits that no item prints, and their values in a fresh word
+    hidden: int  # bits that no item prints, and their values in a fresh word
     hidden_default: int
-    undeclared: int                          # bits that no field has
+    undeclared: int  # bits that no field has
     hidden_fields: tuple[Field[Any], ...]
 
 
-class Instruction:
+class Instruction(Declared):
     """One instruction word; the class declares it, an instance is its raw bytes and reads fields on access."""
 
-    __slots__ = ("raw",)
+    __slots__ = ()
 
-    NAME: ClassVar[str] = ""
-    OPCODE: ClassVar[int] = -1
-    CODE: ClassVar[int] = -1              # extension code; -1 for real words
-    SIZE: ClassVar[int] = WORD
-    ENGINES: ClassVar[tuple[str, ...]] = ()
-    GENERATIONS: ClassVar[tuple[str, ...]] = ("gen2", "gen3", "gen4")
-    DIALECT: ClassVar[str] = "neuron"
-    CITE: ClassVar[str] = ""
-    PROVENANCE: ClassVar[str] = "observed"
     SYNTAX: ClassVar[tuple[Item, ...]] = ()
-    FIELDS: ClassVar[dict[str, Field[Any]]] = {}
-    OPERANDS: ClassVar[dict[str, Pattern | Pointer]] = {}
-    HEADER: ClassVar[dict[str, Field[Any]]] = {}
+    # What a well-formed word of this class obeys, besides what its fields imply.
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    # What in a word waits or signals, and what reads it (see formats.isa.signals).
+    SYNC: ClassVar[tuple[Part, ...]] = (HEADER_SLOT,)
+    SYNC_READER: ClassVar[SyncReader]
     # Beginning of the operand behind which synchronisation tokens are no longer the header's.
     HEADER_ENDS: ClassVar[str] = ""
-    # Whether an operation with more dimensions than a word has may become several words.
-    CUTS: ClassVar[bool] = True
     # Bits of ours in a word that real files have too, and bytes whose codes are ours from a limit on.
     OURS_MASK: ClassVar[int] = 0
     OURS_CODES: ClassVar[tuple[tuple[int, int], ...]] = ()
-    _TEMPLATE: ClassVar[bytes] = bytes(WORD)
     _PLAN: ClassVar[_Plan | None] = None
-    raw: bytes
 
     opcode = Integer(0, 1, "opcode", provenance="observed", cite="isa.md 1")
     length = Integer(1, 1, "length of a word in dwords", unit="dwords", default=0x10, cite="isa.md 1")
@@ -74,7 +68,7 @@ class Instruction:
     update_index = Integer(7, 1, "semaphore or event signalled", cite="isa.md 2")
     wait_value = Integer(8, 4, "value waited for", cite="isa.md 2")
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         fields: dict[str, Field[Any]] = {}
         for base in reversed(cls.__mro__):
@@ -82,9 +76,11 @@ class Instruction:
         cls.FIELDS = fields
         cls.OPERANDS = {n: f for n, f in fields.items() if isinstance(f, Pattern | Pointer)}
         cls._PLAN = None
-        if cls.OPCODE < 0 and not cls.NAME:
+        if "SYNC" in vars(cls):
+            cls.SYNC_READER = SyncReader(fields, cls.SYNC)
+        if not cls.NAME:
             return
-        check_declaration(cls)
+        check_declaration(cls, cls.SYNTAX)
         cls.DIALECT = "extended" if cls.CODE >= 0 else "neuron"
         template = bytearray(cls.SIZE)
         for field in fields.values():
@@ -105,7 +101,7 @@ class Instruction:
                 cls.OURS_MASK |= field.mask
             elif isinstance(field, Enumeration) and field.limit == 255 and field.enum in _OURS_FROM:
                 limit = _OURS_FROM[field.enum]
-                if limit == 0x80:                       # the top bit alone tells, so one mask does for all of them
+                if limit == 0x80:  # the top bit alone tells, so one mask does for all of them
                     cls.OURS_MASK |= 0x80 << 8 * field.offset
                 else:
                     codes.append((field.offset, limit))
@@ -131,11 +127,6 @@ class Instruction:
         self.raw = raw
         return self
 
-    @classmethod
-    def defaults(cls) -> bytes:
-        """Return the bytes of a word in which nothing has been set."""
-        return cls._TEMPLATE
-
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.raw == other.raw
 
@@ -157,6 +148,30 @@ class Instruction:
                 raise FormatError(f"{self.NAME} has no such field", field=name)
             self.FIELDS[name].write(word, value)
         return type(self).from_raw(bytes(word))
+
+    @classmethod
+    def of(cls, word: Instruction) -> Self:
+        """Return the word of this class that has the bits of another with the same layout."""
+        return cls.from_raw(bytes((cls.OPCODE,)) + word.raw[1:])
+
+    def headed_like(self, word: Instruction) -> Self:
+        """Return this word with the flags, waits and updates of another."""
+        return self.from_raw(self.raw[:2] + word.raw[2:12] + self.raw[12:])
+
+    @property
+    def body(self) -> bytes:
+        """Return the bytes that say what the word does, whatever it waits for and signals."""
+        return self.raw[:1] + self.raw[12:]
+
+    def without_addresses(self) -> bytes:
+        """Return the bytes that its cost depends on: no header, and of operands' addresses only which memory it is."""
+        found = bytearray(self.raw)
+        found[1:12] = _NO_HEADER
+        for field in self.OPERANDS.values():
+            top = field.offset + 3
+            found[top - 3 : top] = _NO_ADDRESS
+            found[top] >>= 1  # the highest byte, halved, is 0 in SBUF and more in PSUM
+        return bytes(found)
 
     @property
     def name(self) -> str:
@@ -192,6 +207,20 @@ class Instruction:
         return Update(raw[6], raw[7], 1)
 
     @property
+    def waits(self) -> tuple[Awaited, ...]:
+        """Return what has to hold before the word may start, in the order in which it is looked at."""
+        return self.SYNC_READER.waits(self.raw)
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """Return what the word signals: itself at completion, by a barrier, by a write, or by the DMA it starts."""
+        return self.SYNC_READER.signals(self.raw)
+
+    def without_waits(self) -> Self:
+        """Return a copy that waits for no semaphore or event."""
+        return self.replace(**dict.fromkeys(self.SYNC_READER.waiting, 0))
+
+    @property
     def reads(self) -> tuple[Access | DmaAccess, ...]:
         """Return what the word reads: on-chip accesses or the source of a DMA."""
         return self._accesses("read")
@@ -207,8 +236,7 @@ class Instruction:
             if role in field.role and field.enabled(raw):
                 value = field.read(raw)
                 pattern = value if isinstance(value, AccessPattern) else AccessPattern(value, (1,), (1,))
-                dtype = field.dtype if isinstance(field.dtype, Dtype) else self.FIELDS[field.dtype].read(raw)
-                found.append(Access(name, pattern, dtype, self.FIELDS[field.partitions].read(raw)))
+                found.append(Access(name, pattern, self.dtype_of(field), self.FIELDS[field.partitions].read(raw)))
         return tuple(found)
 
     @classmethod
@@ -224,8 +252,11 @@ class Instruction:
             plan = cls._PLAN = _Plan(
                 tuple(item.bind(cls) for item in cls.SYNTAX),
                 tuple(omits for item in cls.SYNTAX if (omits := item.omits(cls)) is not None),
-                hidden, int.from_bytes(cls._TEMPLATE, "little") & hidden, hidden & ~declared,
-                tuple(f for n, f in cls.FIELDS.items() if n not in spoken and not f.alias))
+                hidden,
+                int.from_bytes(cls._TEMPLATE, "little") & hidden,
+                hidden & ~declared,
+                tuple(f for n, f in cls.FIELDS.items() if n not in spoken and not f.alias),
+            )
         return plan
 
     @property
@@ -273,7 +304,8 @@ class Instruction:
         body, hidden = split_braces(operands)
         if "raw" in hidden:
             return cls._from_raw_text(hidden, body)
-        tokens, values, in_header = Tokens(), {}, True
+        tokens, in_header = Tokens(), True
+        values: dict[str, object] = {}
         for word in body.split():
             if cls.HEADER_ENDS and word.startswith(cls.HEADER_ENDS):
                 in_header = False
@@ -317,16 +349,30 @@ class Instruction:
         words = [item.form(cls) for item in cls.SYNTAX]
         return " ".join([cls.NAME, "[WAIT]", "[UPDATE]", *words])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the word as plain data: name, fields, synchronisation, text and provenance (values, not strings)."""
-        from formats.isa.plain import instruction_to_json
-        return instruction_to_json(self)
+        result: dict[str, Json] = {
+            "name": self.name,
+            "opcode": self.raw[0],
+            "bytes": len(self.raw),
+            "fields": fields_to_json(self),
+            "wait": wait_to_json(self.wait),
+            "update": update_to_json(self.update),
+        }
+        if self.CODE >= 0:
+            result["code"] = self.CODE
+        for name, render in (("wait2", wait_to_json), ("update2", update_to_json)):
+            if hasattr(self, name):
+                result[name] = render(getattr(self, name))
+        return {**result, "text": self.text, "asm": self.asm, "provenance": self.provenance, "raw": self.raw.hex()}
 
     @classmethod
-    def describe(cls) -> dict[str, Any]:
+    def describe(cls) -> dict[str, Json]:
         """Return the declaration as plain data, for JSON, manuals and `explain`."""
-        from formats.isa.plain import describe_class
-        return describe_class(cls)
+        return describe_class(cls, cls.synopsis())
 
 
 Instruction.HEADER = {n: f for n, f in vars(Instruction).items() if isinstance(f, Field)}
+Instruction.SYNC_READER = SyncReader(Instruction.HEADER, Instruction.SYNC)
+# How the header synchronises, for the emulator's innermost loop: mode, index, update mode, update index, value.
+header_sync = unpacker(Instruction.HEADER, "wait_mode", "wait_index", "update_mode", "update_index", "wait_value")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from formats.dtypes import Dtype
-from formats.errors import FormatError
-from formats.isa.field import BitFlag, Field
+from formats.isa.field import BitFlag, Facts, Field, Json
 
 __all__ = [
-    "PSUM_BASE", "PSUM_PARTITION_STRIDE", "SBUF_PARTITION_STRIDE", "Access", "AccessPattern", "DmaAccess", "DmaAddress",
-    "DmaAddressField", "DmaPattern", "DmaPatternField", "Pattern", "Pointer",
+    "PSUM_BASE",
+    "PSUM_PARTITION_STRIDE",
+    "SBUF_PARTITION_STRIDE",
+    "Access",
+    "AccessPattern",
+    "DmaAccess",
+    "DmaAddress",
+    "DmaAddressField",
+    "DmaPattern",
+    "DmaPatternField",
+    "Pattern",
+    "Pointer",
+    "Tile",
 ]
 
 # Source: isa.md 4. The SBUF stride is observed in DMA words, the PSUM stride is ours: no public word starts elsewhere
@@ -76,21 +86,38 @@ class DmaAccess(NamedTuple):
 
 
 class Pattern(Field[AccessPattern]):
-    """An access-pattern operand; `dtype` and `partitions` name the fields that complete it, `role` is read or write."""
+    """An access-pattern operand; `dtype` and `partitions` name the fields that complete it.
+
+    `role` is read, write, readwrite or remote. `lanes` repeats over the partitions, and its entries of 255 stand for
+    those that the word leaves alone: a tuple, or the name of the field that holds it.
+    """
 
     kind = "pattern"
 
-    def __init__(self, offset: int, dims: int, doc: str, *, role: str, dtype: str, partitions: str, wide: bool = False,
-                 **facts: Any) -> None:
+    def __init__(
+        self,
+        offset: int,
+        dims: int,
+        doc: str,
+        *,
+        role: str,
+        dtype: str,
+        partitions: str,
+        wide: bool = False,
+        lanes: tuple[int, ...] | str = (),
+        **facts: Unpack[Facts],
+    ) -> None:
         self.struct = struct.Struct(f"<I{dims}i{dims}I" if wide else f"<I{dims}h{dims}H")
         unused = AccessPattern(0, (0,) * dims, (0,) * dims)
-        super().__init__(offset, self.struct.size, doc, **{"default": unused, **facts})
+        facts.setdefault("default", unused)
+        super().__init__(offset, self.struct.size, doc, **facts)
         self.dims, self.role, self.dtype, self.partitions, self.wide = dims, role, dtype, partitions, wide
+        self.lanes = lanes
 
     def read(self, raw: bytes) -> AccessPattern:
         values = self.struct.unpack_from(raw, self.offset)
         dims = self.dims
-        return AccessPattern(values[0], values[1:1 + dims], values[1 + dims:])
+        return AccessPattern(values[0], values[1 : 1 + dims], values[1 + dims :])
 
     def write(self, word: bytearray, value: Any) -> None:
         try:
@@ -104,28 +131,62 @@ class Pattern(Field[AccessPattern]):
         except struct.error:
             raise self.refuse("steps and counts of " + ("32" if self.wide else "16") + " bits", value) from None
 
-    def render(self, value: AccessPattern) -> Any:
+    def render(self, value: AccessPattern) -> Json:
         return {"address": value.address, "steps": list(value.steps), "counts": list(value.counts)}
 
     def fits(self, steps: tuple[int, ...], counts: tuple[int, ...]) -> bool:
-        """Tell whether a pattern of any depth up to `dims` can be encoded here."""
+        """Return whether a pattern of any depth up to `dims` can be encoded here."""
         step_limit, count_limit = (1 << 31, 1 << 32) if self.wide else (1 << 15, 1 << 16)
-        return (len(counts) <= self.dims and all(-step_limit <= s < step_limit for s in steps)
-                and all(0 < c < count_limit for c in counts))
+        return (
+            len(counts) <= self.dims
+            and all(-step_limit <= s < step_limit for s in steps)
+            and all(0 < c < count_limit for c in counts)
+        )
 
     def enabled(self, raw: bytes) -> bool:
-        """Tell whether the word uses the operand at all; an all-zero pattern means it does not."""
-        return any(raw[self.offset + 4 * (1 + self.dims) if self.wide else self.offset + 4 + 2 * self.dims:
-                       self.offset + self.size])
+        """Return whether the word uses the operand at all; an all-zero pattern means it does not."""
+        return any(
+            raw[
+                self.offset + 4 * (1 + self.dims) if self.wide else self.offset + 4 + 2 * self.dims : self.offset
+                + self.size
+            ]
+        )
+
+
+class Tile(Pattern):
+    """A pattern of an extension word: five dimensions, steps and counts of 32 bits."""
+
+    def __init__(
+        self,
+        offset: int,
+        doc: str,
+        *,
+        role: str,
+        dtype: str,
+        partitions: str = "channels",
+        lanes: tuple[int, ...] | str = (),
+        **facts: Unpack[Facts],
+    ) -> None:
+        super().__init__(offset, 5, doc, role=role, dtype=dtype, partitions=partitions, wide=True, lanes=lanes, **facts)
 
 
 class Pointer(Field[int]):
     """Address of one value per partition; in use while the flag field (if any) is set, or clear when `inverted`."""
 
     kind = "pointer"
+    lanes: tuple[int, ...] | str = ()
 
-    def __init__(self, offset: int, doc: str, *, dtype: str | Dtype, partitions: str,
-                 flag: BitFlag | Field[int] | None = None, inverted: bool = False, **facts: Any) -> None:
+    def __init__(
+        self,
+        offset: int,
+        doc: str,
+        *,
+        dtype: str | Dtype,
+        partitions: str,
+        flag: BitFlag | Field[int] | None = None,
+        inverted: bool = False,
+        **facts: Unpack[Facts],
+    ) -> None:
         super().__init__(offset, 4, doc, **facts)
         self.role, self.dtype, self.partitions, self.flag, self.inverted = "read", dtype, partitions, flag, inverted
         self._unpack = struct.Struct("<I").unpack_from
@@ -133,7 +194,7 @@ class Pointer(Field[int]):
     def read(self, raw: bytes) -> int:
         return self._unpack(raw, self.offset)[0]  # type: ignore[no-any-return]
 
-    def write(self, word: bytearray, value: Any) -> None:
+    def write(self, word: bytearray, value: object) -> None:
         if isinstance(value, AccessPattern):
             value = value.address
         if not isinstance(value, int) or not 0 <= value < 1 << 32:
@@ -143,7 +204,7 @@ class Pointer(Field[int]):
             self.flag.write(word, 0 if self.inverted else 1)
 
     def enabled(self, raw: bytes) -> bool:
-        """Tell whether the word uses the pointer."""
+        """Return whether the word uses the pointer."""
         return self.flag is None or bool(self.flag.read(raw)) != self.inverted
 
 
@@ -156,8 +217,9 @@ class DmaAddressField(Field[DmaAddress]):
 
     kind = "dma address"
 
-    def __init__(self, offset: int, doc: str, **facts: Any) -> None:
-        super().__init__(offset, 8, doc, **{"default": DmaAddress("absolute", 0, 0), **facts})
+    def __init__(self, offset: int, doc: str, **facts: Unpack[Facts]) -> None:
+        facts.setdefault("default", DmaAddress("absolute", 0, 0))
+        super().__init__(offset, 8, doc, **facts)
 
     def read(self, raw: bytes) -> DmaAddress:
         low, high = struct.unpack_from("<II", raw, self.offset)
@@ -166,7 +228,7 @@ class DmaAddressField(Field[DmaAddress]):
             return DmaAddress(form, 0, high << 32 | low)
         return DmaAddress(form, high & 0x0FFFFFFF, low)
 
-    def render(self, value: DmaAddress) -> Any:
+    def render(self, value: DmaAddress) -> Json:
         return {"form": value.form, "index": value.index, "offset": value.offset}
 
     def write(self, word: bytearray, value: Any) -> None:
@@ -181,7 +243,7 @@ class DmaAddressField(Field[DmaAddress]):
         if form == "absolute" and (index or offset >> 60 in (1, 2)):
             raise self.refuse("an absolute address below 1 << 60", value)
         if form == "absolute":
-            word[self.offset:self.offset + 8] = offset.to_bytes(8, "little")
+            word[self.offset : self.offset + 8] = offset.to_bytes(8, "little")
         else:
             struct.pack_into("<II", word, self.offset, offset, _FORM_CODES[form] << 28 | index)
 
@@ -191,15 +253,16 @@ class DmaPatternField(Field[DmaPattern]):
 
     kind = "dma pattern"
 
-    def __init__(self, offset: int, doc: str, **facts: Any) -> None:
-        super().__init__(offset, 12, doc, **{"default": DmaPattern((0, 0), (0, 0)), **facts})
+    def __init__(self, offset: int, doc: str, **facts: Unpack[Facts]) -> None:
+        facts.setdefault("default", DmaPattern((0, 0), (0, 0)))
+        super().__init__(offset, 12, doc, **facts)
         self.struct = struct.Struct("<2i2H")
 
     def read(self, raw: bytes) -> DmaPattern:
         a, b, c, d = self.struct.unpack_from(raw, self.offset)
         return DmaPattern((a, b), (c, d))
 
-    def render(self, value: DmaPattern) -> Any:
+    def render(self, value: DmaPattern) -> Json:
         return {"steps": list(value.steps), "counts": list(value.counts)}
 
     def write(self, word: bytearray, value: Any) -> None:
@@ -208,11 +271,3 @@ class DmaPatternField(Field[DmaPattern]):
             self.struct.pack_into(word, self.offset, *steps, *counts)
         except (TypeError, ValueError, struct.error):
             raise self.refuse("two steps of 32 bits and two counts of 16", value) from None
-
-
-def require_dtype(code: int) -> Dtype:
-    """Return the element type of a code; an unnamed code is a FormatError."""
-    try:
-        return Dtype(code)
-    except ValueError:
-        raise FormatError("unknown element type code", got=code) from None

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from formats.isa import (
-    activation,
-    control,
-    dma,
-    extension,
-    extension_dma,
-    extension_gen4,
-    extension_gpsimd,
-    extension_indirection,
-    extension_random,
-    extension_register,
-    extension_search,
-    extension_select,
-    loader,
-    pe,
-    vector,
-)
+from formats.isa import words
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.unknown import Unknown
 
 __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 
+# Real words by opcode, then extension words by code.
 CLASSES: tuple[type[Instruction], ...] = tuple(
-    getattr(module, name) for module in (pe, activation, vector, control, dma, loader, extension, extension_dma,
-                                          extension_gpsimd, extension_select, extension_search, extension_random,
-                                          extension_gen4, extension_indirection, extension_register)
-    for name in module.__all__)
+    sorted(
+        (found for found in vars(words).values() if isinstance(found, type) and issubclass(found, Instruction)),
+        key=lambda cls: (cls.CODE, cls.OPCODE),
+    )
+)
 
 BY_OPCODE: list[type[Instruction] | None] = [None] * 256
 BY_CODE: dict[int, type[Instruction]] = {}

@@ -1,8 +1,8 @@
 """What a well-formed word obeys: ranges, partitions, memory, element types, equal counts. One word at a time.
 
 Rules are data: each says what it asks, where that is from, and how sure that is. Most follow from the kinds of fields
-a class declares; the rest are in `rules_by_class`. Whether a whole program is right (semaphores that meet, queues and
-variables that exist) is not asked here.
+a class declares; the rest stand in the classes, as `RULES`. Whether a whole program is right (semaphores that meet,
+queues and variables that exist) is not asked here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from formats.isa.field import Enumeration
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.operand import PSUM_BASE
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, place, span, uses_of
-from formats.isa.rules_by_class import RULES
 from formats.isa.unknown import Unknown
 from formats.targets import Target
 
@@ -67,8 +66,11 @@ def _enumerations(cls: type[Instruction]) -> tuple[Enumeration, ...]:
     found = _NAMED.get(cls)
     if found is None:
         # Function ids are bound by the file's own table; element types count where their operand is used.
-        found = _NAMED[cls] = tuple(f for f in cls.FIELDS.values() if isinstance(f, Enumeration)
-                                    and f.enum is not ActivationFunction and f.enum is not Dtype)
+        found = _NAMED[cls] = tuple(
+            f
+            for f in cls.FIELDS.values()
+            if isinstance(f, Enumeration) and f.enum is not ActivationFunction and f.enum is not Dtype
+        )
     return found
 
 
@@ -132,16 +134,24 @@ _COMMON: tuple[Rule, ...] = (
     Rule("The length byte is 16 dwords.", "observed", "isa.md 1", _length),
     Rule("Bytes that no field names are zero.", "observed", "isa.md 1", _undeclared),
     Rule("Codes of enumerations have names, function ids excepted.", "observed", "isa.md 2, 5", _names),
-    Rule("Updates that take a value stand in the second slot of EVENT_SEMAPHORE.", "inferred", "isa.md 2, 7",
-         _update_value),
+    Rule(
+        "Updates that take a value stand in the second slot of EVENT_SEMAPHORE.",
+        "inferred",
+        "isa.md 2, 7",
+        _update_value,
+    ),
 )
 _ON_CHIP: tuple[Rule, ...] = (
     Rule("Element types of used operands are known.", "documented", "isa.md 5", _dtypes),
     Rule("1 to 128 partitions.", "documented", "hardware.md 2.1", _partitions),
     Rule("Every dimension has an element.", "observed", "isa.md 4", _counts),
     Rule("Operands stay inside SBUF or PSUM.", "documented", "hardware.md 2.1", _memory),
-    Rule("More than 64 partitions start at 0, more than 32 at 0 or 64, fewer at 0, 32, 64 or 96.", "documented",
-         "hardware.md 2.3", _start_partition),
+    Rule(
+        "More than 64 partitions start at 0, more than 32 at 0 or 64, fewer at 0, 32, 64 or 96.",
+        "documented",
+        "hardware.md 2.3",
+        _start_partition,
+    ),
     Rule("Addresses are multiples of the element size.", "documented", "hardware.md 2.2", _alignment),
 )
 
@@ -151,7 +161,7 @@ def rules_of(cls: type[Instruction]) -> tuple[Rule, ...]:
     found = _RULES_OF.get(cls)
     if found is None:
         common = tuple(r for r in _COMMON if r.check is not _update_value or cls is not EventSemaphore)
-        found = _RULES_OF[cls] = (*common, *(_ON_CHIP if cls.OPERANDS else ()), *RULES.get(cls, ()))
+        found = _RULES_OF[cls] = (*common, *(_ON_CHIP if cls.OPERANDS else ()), *cls.RULES)
     return found
 
 
@@ -174,9 +184,13 @@ def check(word: Instruction, target: str | Target = "gen3", engine: str | None =
         owners = ", ".join(cls.ENGINES)
         problems.append(Problem("opcode", f"{cls.NAME} is for {owners}, not {engine}", "observed", cls.CITE))
     if engine == "Pool":
-        problems += [Problem(use.name, "Pool cannot reach PSUM", "documented", "hardware.md 2.4")
-                     for use in context.uses if use.pattern.address >= PSUM_BASE]
+        problems += [
+            Problem(use.name, "Pool cannot reach PSUM", "documented", "hardware.md 2.4")
+            for use in context.uses
+            if use.pattern.address >= PSUM_BASE
+        ]
     for rule in rules_of(cls):
-        problems += [Problem(field, message, rule.provenance, rule.cite)
-                     for field, message in rule.check(word, context)]
+        problems += [
+            Problem(field, message, rule.provenance, rule.cite) for field, message in rule.check(word, context)
+        ]
     return problems

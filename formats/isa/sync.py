@@ -12,8 +12,12 @@ __all__ = ["SyncToken", "Update", "Wait", "header_text", "parse_sync", "slot_omi
 
 _CACHE_LIMIT = 1 << 16
 _WAIT_OPERATORS = {">=": WaitMode.SEM_GE, "==": WaitMode.SEM_EQ, ">": WaitMode.SEM_GT}
-_UPDATE_OPERATORS = {"++": UpdateMode.SEM_INC, "--": UpdateMode.SEM_DEC, "+=": UpdateMode.SEM_ADD_IMM,
-                     "=": UpdateMode.SEM_WRITE_IMM}
+_UPDATE_OPERATORS = {
+    "++": UpdateMode.SEM_INC,
+    "--": UpdateMode.SEM_DEC,
+    "+=": UpdateMode.SEM_ADD_IMM,
+    "=": UpdateMode.SEM_WRITE_IMM,
+}
 # Modes whose text has no place for a value; a mode without a name prints one.
 _UNVALUED = frozenset(UpdateMode) - {UpdateMode.SEM_ADD_IMM, UpdateMode.SEM_WRITE_IMM}
 
@@ -77,9 +81,9 @@ class SyncToken(NamedTuple):
     value: int
 
 
-_WAIT = re.compile(r"\$?(?:S\[(\d+)\](>=|==|>)(\d+)|E\[(\d+)\]==1-)")
-_UPDATE = re.compile(r"\$?(?:S\[(\d+)\](?:(\+\+|--)|(\+=|=)(\d+))|E\[(\d+)\]\+)@complete")
-_ODD = re.compile(r"(wait|update)(0x[0-9a-f]+|\d+)\[(\d+)\]:(\d+)(?:@complete)?")
+_WAIT = re.compile(r"\$?(?:S\[(\d{1,12})\](>=|==|>)(\d{1,12})|E\[(\d{1,12})\]==1-)", re.ASCII)
+_UPDATE = re.compile(r"\$?(?:S\[(\d{1,12})\](?:(\+\+|--)|(\+=|=)(\d{1,12}))|E\[(\d{1,12})\]\+)@complete", re.ASCII)
+_ODD = re.compile(r"(wait|update)(0x[0-9a-f]{1,8}|0|[1-9]\d{0,9})\[(\d{1,12})\]:(\d{1,12})(?:@complete)?", re.ASCII)
 
 
 def parse_sync(word: str) -> SyncToken | None:
@@ -135,6 +139,10 @@ def header_values(token: SyncToken) -> dict[str, int]:
     if token.kind == "wait":
         values["wait_value"] = token.value
     elif token.value:
-        raise FormatError("the header of a word has no place for an update's value", field="update_mode",
-                          expected="a second update of EVENT_SEMAPHORE", got=token.value)
+        raise FormatError(
+            "the header of a word has no place for an update's value",
+            field="update_mode",
+            expected="a second update of EVENT_SEMAPHORE",
+            got=token.value,
+        )
     return values

@@ -9,24 +9,39 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from formats.dtypes import DTYPES, Dtype
 from formats.errors import FormatError
+from formats.isa.declared import Declared
 from formats.isa.field import Bits, Enumeration, Field, Float32, Immediate, Integer, Text
 from formats.isa.sync import SyncToken
 
-if TYPE_CHECKING:
-    from formats.isa.instruction import Instruction
-
-__all__ = ["SPELLINGS", "Bare", "Formatter", "Item", "Key", "Literal", "Names", "Omitter", "Product", "Tokens",
-           "parse_dtype", "parse_integer", "parse_raw", "parse_scalar", "scalar_text", "split_braces"]
+__all__ = [
+    "SPELLINGS",
+    "Bare",
+    "Formatter",
+    "Item",
+    "Key",
+    "Literal",
+    "Names",
+    "Omitter",
+    "Product",
+    "Tokens",
+    "parse_dtype",
+    "parse_integer",
+    "parse_raw",
+    "parse_scalar",
+    "scalar_text",
+    "split_braces",
+]
 
 Formatter = Callable[[bytes], str]
 Omitter = Callable[[bytes], tuple[str, ...]]
 # Profiler spelling by code; a code without a name still has a spelling that reads back.
-SPELLINGS: tuple[str, ...] = tuple(DTYPES[Dtype(code)].spelling if code in set(Dtype) else f"dtype{code:#04x}"
-                                   for code in range(256))
+SPELLINGS: tuple[str, ...] = tuple(
+    DTYPES[Dtype(code)].spelling if code in set(Dtype) else f"dtype{code:#04x}" for code in range(256)
+)
 CACHE_LIMIT = 1 << 16
 _FLOAT = struct.Struct("<f")
 # What every queue name of the corpus is made of; other text goes into braces, so that it cannot look like an operand.
@@ -46,21 +61,22 @@ def parse_dtype(text: str, key: str = "dtype") -> int:
     return parse_integer(text[5:], key) if text.startswith("dtype0x") else Dtype.from_spelling(text)
 
 
-def scalar_text(value: Any) -> str:
+def scalar_text(value: float | Bits) -> str:
     """Return an immediate: the shortest of nine digits that reads back, `i` before integers given as bits."""
     return f"i{value.value}" if isinstance(value, Bits) else f"{value:.9g}"
 
 
-def parse_scalar(text: str, key: str) -> Any:
+def parse_scalar(text: str, key: str) -> float | Bits:
     """Return the float, or the Bits behind `i`, that an immediate's text gives; 0x and digits are a float's bits."""
     try:
         if text.startswith("i") and text[1:].lstrip("-").isdigit():
-            number = int(text[1:])
-            if not -(1 << 31) <= number < 1 << 32:
+            bits = int(text[1:])
+            if not -(1 << 31) <= bits < 1 << 32:
                 raise FormatError("value does not fit", field=key, expected="an integer of 32 bits", got=text)
-            return Bits(number & 0xFFFFFFFF)
+            return Bits(bits & 0xFFFFFFFF)
         if text.startswith("0x"):
-            return _FLOAT.unpack(int(text, 16).to_bytes(4, "little"))[0]
+            number: float = _FLOAT.unpack(int(text, 16).to_bytes(4, "little"))[0]
+            return number
         return float(text)
     except (ValueError, OverflowError) as error:
         if isinstance(error, FormatError):
@@ -69,7 +85,7 @@ def parse_scalar(text: str, key: str) -> Any:
 
 
 def reads_back(text: str, data: bytes) -> bool:
-    """Tell whether a printed float packs to the four bytes it was read from."""
+    """Return whether a printed float packs to the four bytes it was read from."""
     try:
         return _FLOAT.pack(float(text)) == data
     except OverflowError:
@@ -90,7 +106,7 @@ class Tokens:
             self.add(word)
 
     def add(self, word: str) -> None:
-        """Sort in one word; a key that was there before is a FormatError."""
+        """File one word; a key that was there before is a FormatError."""
         key, equals, value = word.partition("=")
         if not equals:
             self.bare.append(word)
@@ -130,7 +146,7 @@ def split_braces(text: str) -> tuple[str, dict[str, str]]:
     tokens = Tokens(match[1].split())
     if tokens.bare:
         raise FormatError("braces hold field=value only", got=" ".join(tokens.bare))
-    return text[:match.start()], tokens.keyed
+    return text[: match.start()], tokens.keyed
 
 
 def parse_raw(text: str, key: str = "raw") -> bytes:
@@ -144,7 +160,7 @@ def parse_raw(text: str, key: str = "raw") -> bytes:
 class Item:
     """One piece of operand text."""
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         """Return the names of the fields the item prints."""
         return ()
 
@@ -152,19 +168,19 @@ class Item:
         """Return the field that is left out when zero, None where there is no such field."""
         return None
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         """Return the piece's grammar for a manual: capitals stand for values."""
         raise TypeError(type(self).__name__)
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         """Return the function from raw bytes to text for `cls`."""
         raise TypeError(type(self).__name__)
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         """Return the function that names what the text of a word leaves out; None where it never does."""
         return None
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         """Move what the item reads from `tokens` into `values`."""
         raise TypeError(type(self).__name__)
 
@@ -175,13 +191,13 @@ class Literal(Item):
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return self.text
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         return lambda raw: self.text
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         key, _, value = self.text.partition("=")
         if tokens.take(key) not in (None, value):
             raise FormatError("has one form only", field=key, expected=self.text)
@@ -193,26 +209,31 @@ class Key(Item):
     def __init__(self, field: str, key: str | None = None, *, style: str = "int", optional: bool = False) -> None:
         self.field, self.key, self.style, self.optional = field, key or field, style, optional
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         field = cls.FIELDS[self.field]
         return (self.field, field.integer.name) if isinstance(field, Immediate) else (self.field,)
 
     def optional_field(self) -> str | None:
         return self.field if self.optional else None
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         field = cls.FIELDS[self.field]
         forms = {"float": "FLOAT", "scalar": "FLOAT|iINTEGER", "hex": "0xN", "bytes": "N,..."}
         value = "NAME" if isinstance(field, Enumeration) else forms.get(self.style, "N")
         return f"[{self.key}={value}]" if self.optional else f"{self.key}={value}"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         field, prefix = cls.FIELDS[self.field], self.key + "="
         if isinstance(field, Enumeration) or (isinstance(field, Integer) and field.size == 1 and not field.signed):
             return self._from_table(field, prefix)
         read: Callable[[bytes], Any] = field.read
-        render: Callable[[Any], str] = {"hex": hex, "float": "{:f}".format, "scalar": scalar_text,
-                                        "bytes": lambda values: ",".join(map(str, values))}.get(self.style, str)
+        renders: dict[str, Callable[[Any], str]] = {
+            "hex": hex,
+            "float": "{:f}".format,
+            "scalar": scalar_text,
+            "bytes": lambda values: ",".join(map(str, values)),
+        }
+        render = renders.get(self.style, str)
         if self.optional:
             return lambda raw: prefix + render(v) if (v := read(raw)) else ""
         return lambda raw: prefix + render(read(raw))
@@ -229,7 +250,7 @@ class Key(Item):
         offset = field.offset
         return lambda raw: table[raw[offset]]
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         field = cls.FIELDS[self.field]
         if not isinstance(field, Float32):
             return None
@@ -251,7 +272,7 @@ class Key(Item):
 
         return omitted
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         text = tokens.take(self.key) if self.optional else tokens.need(self.key)
         if text is None:
             return
@@ -282,13 +303,13 @@ class Bare(Item):
     def __init__(self, field: str) -> None:
         self.field = field
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return (self.field,)
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return self.field.upper()
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         field = cls.FIELDS[self.field]
         offset = field.offset
         if isinstance(field, Enumeration):
@@ -302,7 +323,7 @@ class Bare(Item):
 
         return text
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         field = cls.FIELDS[self.field]
         if isinstance(field, Enumeration):
             return None
@@ -314,7 +335,7 @@ class Bare(Item):
 
         return omitted
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         field = cls.FIELDS[self.field]
         if not tokens.bare:
             if isinstance(field, Text):
@@ -330,17 +351,17 @@ class Product(Item):
     def __init__(self, first: str, second: str) -> None:
         self.fields = (first, second)
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return self.fields
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return "*".join(name.upper() for name in self.fields)
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         a, b = (cls.FIELDS[name].offset for name in self.fields)
         return lambda raw: f"{raw[a]}*{raw[b]}"
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         for index, word in enumerate(tokens.bare):
             match = re.fullmatch(r"(\d+)\*(\d+)", word)
             if match:
@@ -356,13 +377,13 @@ class Names(Item):
     def __init__(self, key: str, *fields: str) -> None:
         self.key, self.fields = key, fields
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return self.fields
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return f"{self.key}={','.join(name.upper() for name in self.fields)}"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         parts = []
         for name in self.fields:
             field = cls.FIELDS[name]
@@ -372,7 +393,7 @@ class Names(Item):
         prefix = self.key + "="
         return lambda raw: prefix + ",".join([table[raw[offset]] for offset, table in parts])
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         texts = tokens.need(self.key).split(",")
         if len(texts) != len(self.fields):
             raise FormatError("wrong number of names", field=self.key, expected=len(self.fields), got=len(texts))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
+from formats.isa.declared import Declared
 from formats.isa.field import Enumeration, Immediate
 from formats.isa.operand import AccessPattern, DmaAddress, DmaPattern, Pattern, Pointer
 from formats.isa.syntax import (
@@ -25,9 +26,6 @@ from formats.isa.syntax import (
     scalar_text,
 )
 
-if TYPE_CHECKING:
-    from formats.isa.instruction import Instruction
-
 __all__ = ["DmaAddressItem", "DmaPatternItem", "Immediates", "PatternItem", "PointerItem"]
 
 _PATTERN = re.compile(r"(?:(\w+)@)?0x([0-9a-fA-F]+)\[(-?\d+(?:,-?\d+)*)\]\[(\d+(?:,\d+)*)\]")
@@ -35,7 +33,7 @@ _POINTER = re.compile(r"(\w+)@0x([0-9a-fA-F]+)")
 _DMA_PATTERN = re.compile(r"\[(-?\d+),(-?\d+)\]\[(\d+),(\d+)\]")
 
 
-def _spelling(cls: type[Instruction], dtype: str) -> Callable[[bytes], str]:
+def _spelling(cls: type[Declared], dtype: str) -> Callable[[bytes], str]:
     """Return the function from raw bytes to the spelling of the element type in field `dtype`."""
     field = cls.FIELDS[dtype]
     offset, read = field.offset, field.read
@@ -44,7 +42,7 @@ def _spelling(cls: type[Instruction], dtype: str) -> Callable[[bytes], str]:
     return lambda raw: SPELLINGS[read(raw)]
 
 
-def _set_dtype(values: dict[str, Any], field: str, code: int, key: str) -> None:
+def _set_dtype(values: dict[str, object], field: str, code: int, key: str) -> None:
     if values.setdefault(field, code) != code:
         raise FormatError("two operands share one element type but name two", field=key)
 
@@ -55,20 +53,20 @@ class PatternItem(Item):
     def __init__(self, field: str, key: str | None = None, *, typed: bool = True, optional: bool = False) -> None:
         self.field, self.key, self.typed, self.optional = field, key or field, typed, optional
 
-    def _pattern(self, cls: type[Instruction]) -> Pattern:
+    def _pattern(self, cls: type[Declared]) -> Pattern:
         field = cls.FIELDS[self.field]
         if not isinstance(field, Pattern):
             raise TypeError(f"{cls.__name__}.{self.field} is no pattern")
         return field
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return (self.field, self._pattern(cls).dtype) if self.typed else (self.field,)
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         text = f"{self.key}={'DTYPE@' if self.typed else ''}0xADDRESS[STEPS][COUNTS]"
         return f"[{text}]" if self.optional else text
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         field = self._pattern(cls)
         start, middle, stop = field.offset, field.offset + 4, field.offset + field.size
         read, prefix, enabled = field.read, self.key + "=", field.enabled if self.optional else None
@@ -92,14 +90,14 @@ class PatternItem(Item):
 
         return text
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         if not self.optional:
             return None
         field, defaults = self._pattern(cls), cls.defaults()
         parts = [(name, cls.FIELDS[name].peek, cls.FIELDS[name].peek(defaults)) for name in self.covers(cls)]
         return lambda raw: () if field.enabled(raw) else tuple([name for name, peek, v in parts if peek(raw) != v])
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         word = tokens.take(self.key) if self.optional else tokens.need(self.key)
         if word is None:
             return
@@ -119,22 +117,25 @@ class PointerItem(Item):
     def __init__(self, field: str, key: str) -> None:
         self.field, self.key = field, key
 
-    def _pointer(self, cls: type[Instruction]) -> Pointer:
+    def _pointer(self, cls: type[Declared]) -> Pointer:
         field = cls.FIELDS[self.field]
         if not isinstance(field, Pointer):
             raise TypeError(f"{cls.__name__}.{self.field} is no pointer")
         return field
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         field = self._pointer(cls)
-        return (self.field, *(() if isinstance(field.dtype, Dtype) else (field.dtype,)),
-                *(() if field.flag is None else (field.flag.name,)))
+        return (
+            self.field,
+            *(() if isinstance(field.dtype, Dtype) else (field.dtype,)),
+            *(() if field.flag is None else (field.flag.name,)),
+        )
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         text = f"{self.key}=DTYPE@0xADDRESS"
         return text if self._pointer(cls).flag is None else f"[{text}]"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         field = self._pointer(cls)
         prefix, enabled, read = self.key + "=", field.enabled, field.read
         if isinstance(field.dtype, Dtype):
@@ -143,7 +144,7 @@ class PointerItem(Item):
         spelling = _spelling(cls, field.dtype)
         return lambda raw: f"{prefix}{spelling(raw)}@{read(raw):#x}" if enabled(raw) else ""
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         field = self._pointer(cls)
         if field.flag is None:
             return None
@@ -159,7 +160,7 @@ class PointerItem(Item):
 
         return omitted
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         word, field = tokens.take(self.key), self._pointer(cls)
         if word is None:
             if field.flag is None:
@@ -184,7 +185,7 @@ class Immediates(Item):
     def __init__(self, *pairs: tuple[str, str]) -> None:
         self.pairs = pairs
 
-    def _parts(self, cls: type[Instruction]) -> list[tuple[Immediate, Pointer, Any]]:
+    def _parts(self, cls: type[Declared]) -> list[tuple[Immediate, Pointer, Any]]:
         parts = []
         for number, pointer in self.pairs:
             a, b = cls.FIELDS[number], cls.FIELDS[pointer]
@@ -193,27 +194,29 @@ class Immediates(Item):
             parts.append((a, b, b.flag))
         return parts
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return tuple(name for a, b, flag in self._parts(cls) for name in (a.name, b.name, flag.name, a.integer.name))
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         names = ",".join(number.upper() for number, _ in self.pairs)
         return f"imm={names} imm_src={','.join('PTR|INSTRUCTION' for _ in self.pairs)}"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         parts: list[tuple[Callable[[bytes], bool], Callable[[bytes], Any], Callable[[bytes], Any]]]
         parts = [(b.enabled, b.read, a.read) for a, b, _ in self._parts(cls)]
 
         def text(raw: bytes) -> str:
             flags = [enabled(raw) for enabled, _, _ in parts]
-            values = [f"{pointer(raw):#x}" if flag else scalar_text(number(raw))
-                      for flag, (_, pointer, number) in zip(flags, parts, strict=True)]
+            values = [
+                f"{pointer(raw):#x}" if flag else scalar_text(number(raw))
+                for flag, (_, pointer, number) in zip(flags, parts, strict=True)
+            ]
             sources = ["PTR" if flag else "INSTRUCTION" for flag in flags]
             return f"imm={','.join(values)} imm_src={','.join(sources)}"
 
         return text
 
-    def omits(self, cls: type[Instruction]) -> Omitter | None:
+    def omits(self, cls: type[Declared]) -> Omitter | None:
         parts = self._parts(cls)
 
         def omitted(raw: bytes) -> tuple[str, ...]:
@@ -224,14 +227,14 @@ class Immediates(Item):
                     if integer:
                         names.append(number.integer.name)
                 elif not integer:
-                    data = raw[number.offset:number.offset + 4]
+                    data = raw[number.offset : number.offset + 4]
                     if not reads_back(scalar_text(number.read(raw)), data):
                         names.append(number.name)
             return tuple(names)
 
         return omitted
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         texts, sources = tokens.need("imm").split(","), tokens.need("imm_src").split(",")
         if not len(texts) == len(sources) == len(self.pairs):
             raise FormatError("wrong number of immediates", field="imm", expected=len(self.pairs), got=len(texts))
@@ -250,13 +253,13 @@ class DmaPatternItem(Item):
     def __init__(self, field: str) -> None:
         self.field = field
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return (self.field,)
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         return f"{self.field}=[STEP,STEP][COUNT,COUNT]"
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         field = cls.FIELDS[self.field]
         start, stop, read, prefix = field.offset, field.offset + field.size, field.read, self.field + "="
         known: dict[bytes, str] = {}
@@ -273,7 +276,7 @@ class DmaPatternItem(Item):
 
         return text
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         word = tokens.need(self.field)
         match = _DMA_PATTERN.fullmatch(word)
         if not match:
@@ -288,15 +291,17 @@ class DmaAddressItem(Item):
     def __init__(self, field: str, *, hex_table: bool) -> None:
         self.field, self.hex_table = field, hex_table
 
-    def covers(self, cls: type[Instruction]) -> tuple[str, ...]:
+    def covers(self, cls: type[Declared]) -> tuple[str, ...]:
         return (self.field,)
 
-    def form(self, cls: type[Instruction]) -> str:
+    def form(self, cls: type[Declared]) -> str:
         side = self.field
-        return (f"{side}_var_id=N {side}_var_offset=N|{side}_table_offset_imm=N {side}_table_index=N|"
-                f"{side}_addr_imm=0xN {side}_shape_reg=0")
+        return (
+            f"{side}_var_id=N {side}_var_offset=N|{side}_table_offset_imm=N {side}_table_index=N|"
+            f"{side}_addr_imm=0xN {side}_shape_reg=0"
+        )
 
-    def bind(self, cls: type[Instruction]) -> Formatter:
+    def bind(self, cls: type[Declared]) -> Formatter:
         unpack, offset_of = struct.Struct("<II").unpack_from, cls.FIELDS[self.field].offset
         side, number = self.field, hex if self.hex_table else str
 
@@ -311,13 +316,17 @@ class DmaAddressItem(Item):
 
         return text
 
-    def parse(self, cls: type[Instruction], tokens: Tokens, values: dict[str, Any]) -> None:
+    def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         side = self.field
         if tokens.take(f"{side}_shape_reg") not in (None, "0"):
-            raise FormatError("shape registers have no known place in the word", field=f"{side}_shape_reg",
-                              expected="0")
-        forms = (("variable", "var_id", "var_offset"), ("table", "table_index", "table_offset_imm"),
-                 ("absolute", "", "addr_imm"))
+            raise FormatError(
+                "shape registers have no known place in the word", field=f"{side}_shape_reg", expected="0"
+            )
+        forms = (
+            ("variable", "var_id", "var_offset"),
+            ("table", "table_index", "table_offset_imm"),
+            ("absolute", "", "addr_imm"),
+        )
         for form, index_key, offset_key in forms:
             offset = tokens.take(f"{side}_{offset_key}")
             if offset is not None:

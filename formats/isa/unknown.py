@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from formats.errors import FormatError
+from formats.isa.behaviour import Duration
 from formats.isa.instruction import ENGINES, WORD, Instruction
 from formats.isa.sync import header_text, header_values, parse_sync
 from formats.isa.syntax import Tokens, parse_raw, split_braces
@@ -20,6 +21,7 @@ class Unknown(Instruction):
     CITE = "isa.md 6"
     PROVENANCE = "observed"
     ENGINES = ENGINES
+    COST = Duration("control")
 
     @property
     def name(self) -> str:
@@ -65,6 +67,7 @@ class Unknown(Instruction):
         rest = parse_raw(tokens.need("bytes"), "bytes")
         tokens.refuse_rest(name)
         if (len(rest) + 12) % WORD:
-            raise FormatError("wrong length", field="bytes", expected="52 bytes, or 64 more at a time",
-                              got=f"{len(rest)} bytes")
+            raise FormatError(
+                "wrong length", field="bytes", expected="52 bytes, or 64 more at a time", got=f"{len(rest)} bytes"
+            )
         return cls.from_raw(opcode + cls(**values).raw[1:12] + rest)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
 from typing import ClassVar
 
 from formats.dtypes import Dtype
+from formats.isa.behaviour import Passes
 from formats.isa.enums import AluOp, ReduceDims
 from formats.isa.field import BitFlag, Enumeration, Immediate, Integer, Nibble
 from formats.isa.instruction import Instruction
 from formats.isa.operand import Pattern, Pointer
+from formats.isa.rule import Context, Finding, Rule, same_elements
 from formats.isa.syntax import Item, Key, Names
 from formats.isa.syntax_operands import Immediates, PatternItem
 
 __all__ = ["Cast", "Copy", "Memset", "Reciprocal", "TensorReduce", "TensorScalar", "TensorTensor"]
+
+
+def _reduced(word: TensorReduce, context: Context) -> Iterator[Finding]:
+    folded = int(word.dims) - 1
+    if 1 <= folded <= 4:
+        kept, written = prod(word.src.counts[folded:]), prod(word.dst.counts)
+        if kept != written:
+            yield "dst", f"{kept} elements are kept of src, {written} are written"
+
+
+def _same_dtype(word: Copy, context: Context) -> Iterator[Finding]:
+    if word.src_dtype != word.dst_dtype:
+        yield "dst_dtype", "COPY moves raw bits: both element types are one"
+
+
+def _memset_count(word: Memset, context: Context) -> Iterator[Finding]:
+    if word.count != prod(word.dst.counts):
+        yield "count", f"{word.count} differs from the {prod(word.dst.counts)} elements of dst"
 
 
 class TensorTensor(Instruction):
@@ -23,6 +45,7 @@ class TensorTensor(Instruction):
     OPCODE = 0x41
     ENGINES = ("DVE", "Pool")
     CITE = "isa.md 7 (41)"
+    OVERWRITES = True
     src0_dtype = Nibble(12, Dtype, "element type of the first input", high=False, provenance="inferred")
     src1_dtype = Nibble(12, Dtype, "element type of the second input", high=True, provenance="inferred")
     dst_dtype = Enumeration(13, Dtype, "element type of the output", provenance="inferred")
@@ -32,6 +55,7 @@ class TensorTensor(Instruction):
     src1 = Pattern(32, 3, "second input", role="read", dtype="src1_dtype", partitions="channels")
     dst = Pattern(48, 3, "output", role="write", dtype="dst_dtype", partitions="channels")
     SYNTAX = (Key("op"), PatternItem("src0"), PatternItem("src1"), PatternItem("dst"), Key("channels"))
+    RULES = (same_elements("src0", "src1", "dst"),)
 
 
 class TensorScalar(Instruction):
@@ -42,6 +66,7 @@ class TensorScalar(Instruction):
     OPCODE = 0x43
     ENGINES = ("DVE", "Pool", "Activation")
     CITE = "isa.md 7 (43)"
+    OVERWRITES = True
     immediate0_is_pointer = BitFlag(35, 0, "operand 0 is a pointer", provenance="inferred")
     immediate1_is_pointer = BitFlag(35, 1, "operand 1 is a pointer", provenance="inferred")
     reverse0 = BitFlag(35, 2, "operand 0 stands on the left of op0", provenance="ours", cite="ours")
@@ -55,16 +80,34 @@ class TensorScalar(Instruction):
     op0 = Enumeration(36, AluOp, "first operator", provenance="inferred")
     op1 = Enumeration(37, AluOp, "second operator", provenance="inferred")
     immediate0 = Immediate(40, "operand 0 as a number", integer=immediate0_is_integer)
-    immediate0_pointer = Pointer(40, "operand 0, one value per partition", dtype=Dtype.FLOAT32, partitions="channels",
-                                 flag=immediate0_is_pointer, alias=True)
+    immediate0_pointer = Pointer(
+        40,
+        "operand 0, one value per partition",
+        dtype=Dtype.FLOAT32,
+        partitions="channels",
+        flag=immediate0_is_pointer,
+        alias=True,
+    )
     immediate1 = Immediate(44, "operand 1 as a number", integer=immediate1_is_integer, provenance="inferred")
-    immediate1_pointer = Pointer(44, "operand 1, one value per partition", dtype=Dtype.FLOAT32, partitions="channels",
-                                 flag=immediate1_is_pointer, alias=True)
+    immediate1_pointer = Pointer(
+        44,
+        "operand 1, one value per partition",
+        dtype=Dtype.FLOAT32,
+        partitions="channels",
+        flag=immediate1_is_pointer,
+        alias=True,
+    )
     dst = Pattern(48, 3, "output", role="write", dtype="dst_dtype", partitions="channels")
-    SYNTAX = (Names("ops", "op0", "op1"),
-              Immediates(("immediate0", "immediate0_pointer"), ("immediate1", "immediate1_pointer")),
-              PatternItem("src"), PatternItem("dst"), Key("channels"), Key("reverse0", optional=True),
-              Key("reverse1", optional=True))
+    SYNTAX = (
+        Names("ops", "op0", "op1"),
+        Immediates(("immediate0", "immediate0_pointer"), ("immediate1", "immediate1_pointer")),
+        PatternItem("src"),
+        PatternItem("dst"),
+        Key("channels"),
+        Key("reverse0", optional=True),
+        Key("reverse1", optional=True),
+    )
+    RULES = (same_elements("src", "dst"),)
 
 
 class _OneInput(Instruction):
@@ -78,6 +121,7 @@ class _OneInput(Instruction):
     channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
     dst = Pattern(44, 4, "output", role="write", dtype="dst_dtype", partitions="channels")
     SYNTAX: ClassVar[tuple[Item, ...]] = (PatternItem("src"), PatternItem("dst"), Key("channels"))
+    RULES: ClassVar[tuple[Rule, ...]] = (same_elements("src", "dst"),)
 
 
 class TensorReduce(_OneInput):
@@ -91,6 +135,7 @@ class TensorReduce(_OneInput):
     op = Enumeration(36, AluOp, "operator")
     dims = Enumeration(37, ReduceDims, "dimensions folded", default=ReduceDims.X)
     SYNTAX = (Key("op"), Key("dims", "dim"), Key("negate", "negated", optional=True), *_OneInput.SYNTAX)
+    RULES = (Rule("dst has the elements that are kept.", "observed", "isa.md 7 (42)", _reduced),)
 
 
 class Copy(_OneInput):
@@ -100,6 +145,8 @@ class Copy(_OneInput):
     NAME = "COPY"
     OPCODE = 0x46
     ENGINES = ("DVE", "Activation", "Pool")
+    OVERWRITES = True
+    RULES = (*_OneInput.RULES, Rule("Both sides have one element type.", "observed", "isa.md 7 (46)", _same_dtype))
 
 
 class Cast(_OneInput):
@@ -109,6 +156,7 @@ class Cast(_OneInput):
     NAME = "CAST"
     OPCODE = 0x47
     ENGINES = ("DVE", "Activation", "Pool")
+    OVERWRITES = True
 
 
 class Reciprocal(_OneInput):
@@ -118,6 +166,8 @@ class Reciprocal(_OneInput):
     NAME = "RECIPROCAL"
     OPCODE = 0x48
     ENGINES = ("DVE",)
+    OVERWRITES = True
+    COST = Passes(figure="reciprocal_passes")
 
 
 class Memset(Instruction):
@@ -128,6 +178,7 @@ class Memset(Instruction):
     OPCODE = 0x49
     ENGINES = ("DVE", "Pool")
     CITE = "isa.md 7 (49)"
+    OVERWRITES = True
     count = Integer(28, 4, "elements per partition", unit="elements", provenance="inferred")
     dtype = Enumeration(32, Dtype, "element type", provenance="inferred")
     channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
@@ -135,3 +186,4 @@ class Memset(Instruction):
     value = Immediate(36, "the value", integer=value_is_integer, provenance="ours", cite="ours")
     dst = Pattern(44, 4, "output", role="write", dtype="dtype", partitions="channels")
     SYNTAX = (Key("value", style="scalar", optional=True), PatternItem("dst"), Key("count"), Key("channels"))
+    RULES = (Rule("count is the number of elements of dst.", "observed", "isa.md 7 (49)", _memset_count),)

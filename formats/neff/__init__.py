@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.limits import DEFAULT_LIMITS, Limits
 from formats.neff.archive import Member
 from formats.neff.debuginfo import SourceLocation
 from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Queue, Variable
 from formats.neff.graph import TensorInfo
 from formats.neff.header import FEATURE_BITS, HEADER_SIZE, FeatureBit, Header, feature_names
-from formats.neff.limits import DEFAULT_LIMITS, Limits
 from formats.neff.problem import Problem
 from formats.neff.reader import Neff, open_neff
 from formats.neff.subgraph import Subgraph
@@ -65,7 +65,7 @@ _LAZY = {
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        from importlib import import_module
+        from importlib import import_module  # deferred: start-up
 
         return getattr(import_module(f"formats.neff.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

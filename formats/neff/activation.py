@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields
@@ -129,13 +129,12 @@ class ActivationFunction(NamedTuple):
 
     @property
     def has_table(self) -> bool:
-        """Tell whether the file carries what is needed to compute the function."""
+        """Return whether the file carries what is needed to compute the function."""
         return self.pieces > 0 and "pwl_control_base_pos" in self.profile
 
 
 class ActivationSet(NamedTuple):
-    """One set of functions that are loaded together; `table_select` is the number that
-    ACT_TABLE_LOAD words load it by."""
+    """One set of functions that are loaded together; ACT_TABLE_LOAD words load it by its `table_select`."""
 
     name: str
     table_select: int
@@ -235,7 +234,7 @@ def _function(set_name: str, fields: Fields) -> ActivationFunction:
 
 
 def _starts(fields: Fields, key: str) -> dict[str, int]:
-    starts: dict[str, Any] = fields.object(key).raw
+    starts: dict[str, object] = fields.object(key).raw
     return {name: fields.object(key).integer(name) for name in starts}
 
 

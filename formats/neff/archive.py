@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import unicodedata
 from functools import cached_property
 from typing import NamedTuple
 
 from formats.errors import FormatError, NotFoundError
+from formats.limits import Limits
 from formats.neff.gzipstream import GZIP_MAGIC, inflate
 from formats.neff.header import Header
-from formats.neff.limits import Limits
 from formats.neff.tar import BLOCK, TarIndex, read_index
 
 __all__ = ["Archive", "Blob", "FileBlob", "Member", "open_blob", "unsafe_names"]
 
-_CHUNK = 1 << 20
-
 
 class Member(NamedTuple):
-    """One member of the archive: name, content bytes, and `file`, `directory`, `symbolic link`, …"""
+    """One member of the archive: name, content bytes, and `file`, `directory`, `symbolic link` and so on."""
 
     name: str
     size: int
@@ -42,19 +40,13 @@ class Blob:
         """Return up to `length` bytes from `offset`; fewer where the end comes first."""
         return bytes(self._data[offset : offset + length])
 
-    def chunks(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes from `start` to `stop` in pieces of 1 MiB."""
-        end = self.size if stop is None else min(stop, self.size)
-        for at in range(start, end, _CHUNK):
-            yield self.read(at, min(_CHUNK, end - at))
-
 
 class FileBlob(Blob):
     """A file, read by position; no handle stays open between reads."""
 
     def __init__(self, path: str) -> None:
         super().__init__(b"", path)
-        with _reading(path), open(path, "rb") as handle:
+        with _Reading(path), open(path, "rb") as handle:
             self._size = os.fstat(handle.fileno()).st_size
 
     @property
@@ -62,12 +54,12 @@ class FileBlob(Blob):
         return self._size
 
     def read(self, offset: int, length: int) -> bytes:
-        with _reading(self.path), open(str(self.path), "rb") as handle:
+        with _Reading(self.path), open(str(self.path), "rb") as handle:
             handle.seek(offset)
             return handle.read(length)
 
 
-class _reading:
+class _Reading:
     """Turn what the operating system says about a file into a FormatError."""
 
     def __init__(self, path: str | None) -> None:
@@ -100,7 +92,7 @@ class Archive:
 
     @property
     def available(self) -> int:
-        """Return the bytes of data that are there, at most those the header tells of."""
+        """Return how many bytes of data there are, at most as many as the header states."""
         return max(0, min(self._header.data_size, self._blob.size - self._header.header_size))
 
     @cached_property
@@ -116,16 +108,11 @@ class Archive:
         )
 
     def data(self) -> bytes:
-        """Return everything that the header counts as data: the archive and the zeros behind it."""
+        """Return everything that the header counts as data: the archive and the zeros after it."""
         return self._blob.read(self._header.header_size, self.available)
 
-    def data_chunks(self) -> Iterator[bytes]:
-        """Yield what `data` returns in pieces."""
-        start = self._header.header_size
-        return self._blob.chunks(start, start + self.available)
-
     def beyond(self) -> bytes:
-        """Return the bytes of the file behind the data; none in a healthy file."""
+        """Return the bytes of the file after the data; none in a healthy file."""
         start = self._header.header_size + self.available
         return self._blob.read(start, self._blob.size - start)
 
@@ -208,11 +195,13 @@ def unsafe_names(members: tuple[Member, ...]) -> list[tuple[str, str]]:
     """Return (name, reason) of every member that must not be written to a disk.
 
     Refused: absolute names, `..`, names that another system reads differently, links, devices, two members in one
-    place. Directories are harmless and are left out of unpacking.
+    place, also where a disk does not tell capitals from small letters. Directories are harmless and are left out of
+    unpacking.
     """
     found = []
     seen: set[str] = set()
     folders: set[str] = set()
+    places: dict[str, str] = {}  # every file and folder by its name as the most careless disk knows it
     for member in members:
         reason = _unsafe(member)
         if reason is None and member.kind == "file":
@@ -222,11 +211,18 @@ def unsafe_names(members: tuple[Member, ...]) -> list[tuple[str, str]]:
                 reason = "a second member of that name"
             elif member.name in folders or parents & seen:
                 reason = "a file and a folder of one name"
+            for place in (member.name, *parents):
+                if places.setdefault(_folded(place), place) != place:
+                    reason = reason or "a name that differs from another one only in case"
             seen.add(member.name)
             folders |= parents
         if reason is not None:
             found.append((member.name, reason))
     return found
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _unsafe(member: Member) -> str | None:

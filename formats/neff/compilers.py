@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from formats.neff.reader import Neff
 
-__all__ = ["CHECKED_COMPILERS", "OWN_COMPILER", "CheckedCompiler", "checked_compiler", "is_own"]
+__all__ = ["CHECKED_COMPILERS", "OWN_COMPILER", "CheckedCompiler", "checked_compiler", "how_checked", "is_own"]
 
 
 class CheckedCompiler(NamedTuple):
@@ -30,7 +30,7 @@ OWN_COMPILER = "neurontools"
 
 
 def is_own(version: str | None) -> bool:
-    """Tell whether a compiler's name is this toolkit's."""
+    """Return whether a compiler's name is this toolkit's."""
     return version is not None and version.split(" ")[0].split("/")[0] == OWN_COMPILER
 
 
@@ -39,3 +39,10 @@ def checked_compiler(neff: Neff) -> CheckedCompiler | None:
     version = neff.info.tool_version if neff.info is not None else ""
     codes = {kelf.target for kelf in neff.kelfs}
     return next((one for one in CHECKED_COMPILERS if one.version == version and codes == {one.arch_code}), None)
+
+
+def how_checked(neff: Neff) -> Literal["checked", "own", "unchecked"]:
+    """Return whether the decoder was checked on files like this one; `own` is a file that this toolkit wrote."""
+    if checked_compiler(neff) is not None:
+        return "checked"
+    return "own" if neff.info is not None and is_own(neff.info.tool_version) else "unchecked"

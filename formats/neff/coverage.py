@@ -22,7 +22,7 @@ __all__ = ["Coverage", "Example", "coverage"]
 
 @dataclass
 class Example:
-    """Something that is not understood: how often it occurs, and where the first time.
+    """Something that is not understood: how often it occurs, and where it first does.
 
     `place` is subgraph/engine and the instruction's number, `raw` the word in hexadecimal.
     """
@@ -65,7 +65,7 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every word is understood."""
+        """Return whether every word is understood."""
         return self.words == self.decoded == self.reencoded == self.consistent and not self.unnamed
 
     def _add(self, word: Instruction, judged: _Judged, place: str) -> None:
@@ -87,8 +87,8 @@ class Coverage:
 def coverage(neff: Neff, most: int | None = None) -> Coverage:
     """Return how much of every stream of a file is understood.
 
-    With `most` only about so many words are looked at, evenly over all streams. Raises FormatError where a stream is
-    missing or no whole number of words.
+    With `most`, only about that many words are looked at, evenly over all streams. Raises FormatError where a stream is
+    missing or not a whole number of words.
     """
     found = Coverage()
     seen: dict[tuple[str, str, bytes], _Judged] = {}
@@ -111,8 +111,8 @@ def coverage(neff: Neff, most: int | None = None) -> Coverage:
 
 
 def _judge(word: Instruction, generation: str, dialect: str, engine: str, functions: frozenset[int]) -> _Judged:
-    from formats import isa
-    from formats.isa.field import Enumeration
+    from formats import isa  # deferred: start-up
+    from formats.isa.field import Enumeration  # deferred: start-up
 
     if isinstance(word, isa.Unknown):
         return _Judged(False, False, (), ())
@@ -129,7 +129,7 @@ def _judge(word: Instruction, generation: str, dialect: str, engine: str, functi
 
 
 def _exact(word: Instruction, generation: str, dialect: str) -> bool:
-    from formats import isa
+    from formats import isa  # deferred: start-up
 
     text = word.asm
     if "{raw=" in text:

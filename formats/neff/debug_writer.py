@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from formats.neff.debuginfo import ENGINE_IDS
 from formats.neff.wire import packed, varint, write_bytes, write_varint
 
-__all__ = ["DebugEntry", "DebugWriter", "Entry"]
+__all__ = ["DebugEntry", "DebugWriter", "EntryFields"]
 
 _PENGUIN = "debug_info_penguin.dbg"
 _REGULAR = 1
@@ -22,8 +22,8 @@ class DebugEntry(NamedTuple):
     tensor: str | None = None
 
 
-Entry = tuple[Any, ...]
-_Place = tuple[Any, ...]    # file and line, and the text where there is one
+EntryFields = tuple[Any, ...]
+_Place = tuple[Any, ...]  # file and line, and the text where there is one
 
 
 class DebugWriter:
@@ -39,13 +39,13 @@ class DebugWriter:
         self._next = 1
         self._origins: dict[_Place, int] = {}
 
-    def engine(self, engine: str, entries: list[Entry | None]) -> None:
+    def engine(self, engine: str, entries: list[EntryFields | None]) -> None:
         """Add one engine, one entry per 64-byte slot."""
-        references: dict[Entry, bytes] = {}
+        references: dict[EntryFields, bytes] = {}
         strings: dict[str, int] = {}
         tails: dict[_Place, bytes] = {}
         backend, asm = bytearray(), bytearray()
-        before: Entry | None = None
+        before: EntryFields | None = None
         reference = nothing = write_bytes(3, b"")
         for entry in entries:
             if entry is not before:  # the words of one operation share theirs
@@ -105,7 +105,7 @@ class DebugWriter:
         return self._origins.setdefault(place, len(self._origins) + 1)
 
 
-def _usual(entry: Entry) -> Entry:
+def _usual(entry: EntryFields) -> EntryFields:
     """Return an entry with file and line, and with the text only where there is one: equal entries are the same."""
     name, file, line, tensor = (*entry, None, None, None)[:4]
     return (name, file, line) if tensor is None else (name, file, line, tensor)

@@ -200,7 +200,7 @@ def chain(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile 
 def _tensor_above(
     level: DebugFile, entry: DebugInstruction, depth: int, open_parent: Callable[[DebugFile], DebugFile | None]
 ) -> str | None:
-    """The backend level carries the line in some files; the tensor's text still stands one level up."""
+    """Return the tensor's text where it stands one level above the backend level, which carries the line."""
     if depth != 1 or not entry.parents:
         return None
     upper = open_parent(level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields
@@ -15,6 +15,7 @@ __all__ = [
     "QUEUE_KINDS",
     "VARIABLE_KINDS",
     "Definition",
+    "Dialect",
     "EngineFiles",
     "Queue",
     "Reservation",
@@ -28,6 +29,7 @@ _KEY_ENGINES = {key: engine for engine, key in ENGINE_KEYS.items()}
 
 # Files that carry this feature hold extension words and codes of ours; AWS's tools do not know it.
 EXTENDED_FEATURE = "neurontools_extended"
+Dialect = Literal["neuron", "extended"]
 
 # Source: formats.md 3.5. All but tmp-buf and pointer were seen.
 VARIABLE_KINDS: tuple[str, ...] = (
@@ -59,7 +61,7 @@ class Variable(NamedTuple):
     entries: tuple[int, ...] = ()
     fabric_path: str | None = None
     referenced_var_id: int | None = None
-    extra: Mapping[str, Any] = {}
+    extra: Mapping[str, object] = {}
 
 
 class Queue(NamedTuple):
@@ -79,7 +81,7 @@ class Queue(NamedTuple):
     pinned: bool = False
     scratch_offset: int | None = None
     scratch_size: int | None = None
-    extra: Mapping[str, Any] = {}
+    extra: Mapping[str, object] = {}
 
     @property
     def engine(self) -> str | None:
@@ -124,10 +126,10 @@ class Definition(NamedTuple):
     runtime_event_count: int
     runtime_semaphore_count: int
     reservations: tuple[Reservation, ...]
-    fp8_conversion: Mapping[str, Any]
+    fp8_conversion: Mapping[str, object]
     cc_streams: int
     rank_world_size: int
-    raw: Mapping[str, Any]
+    raw: Mapping[str, object]
 
 
 def parse_definition(fields: Fields) -> Definition:
@@ -223,7 +225,7 @@ def _queue(name: str, fields: Fields) -> Queue:
         fields.optional_integer("semaphore"),
         fields.text("fabric_path", "main"),
         fields.texts("queue_instances"),
-        bool(fields.raw.get("pinned", False)),
+        fields.flag("pinned"),
         scratch.optional_integer("SB_scratch_partition_offset"),
         scratch.optional_integer("SB_scratch_partition_size"),
         extra,

@@ -23,7 +23,7 @@ def load(data: bytes, where: str) -> Fields:
     except ValueError as error:  # also text that is not UTF-8, and integers beyond Python's digit limit
         raise FormatError(f"not JSON ({error})", path=where) from None
     if not isinstance(value, dict):
-        raise FormatError("JSON is no object", path=where, got=type(value).__name__)
+        raise FormatError("JSON is not an object", path=where, got=type(value).__name__)
     return Fields(value, where)
 
 
@@ -64,9 +64,51 @@ class Fields:
             raise self.fail(key, "an integer")
         return value
 
+    def counted(self, key: str) -> int:
+        """Return an integer that counts or numbers something: from 0, in 63 bits."""
+        value = self.integer(key)
+        if not 0 <= value < 1 << 63:
+            raise self.fail(key, "a number from 0 that 63 bits hold")
+        return value
+
     def optional_integer(self, key: str) -> int | None:
         """Return an integer, or None where the key is absent or null."""
         return None if self.raw.get(key) is None else self.integer(key)
+
+    def flag(self, key: str) -> bool:
+        """Return true or false, also where it is written as 1 or 0; false where the key is absent or null."""
+        value = self.raw.get(key)
+        if value not in (None, False, True, 0, 1) or isinstance(value, float):
+            raise self.fail(key, "true or false")
+        return bool(value)
+
+    def truth(self, key: str) -> bool:
+        """Return true or false and nothing like it."""
+        value = self.raw.get(key)
+        if not isinstance(value, bool):
+            raise self.fail(key, "true or false")
+        return value
+
+    def one_of(self, key: str, known: tuple[str, ...]) -> str:
+        """Return one of some words."""
+        value = self.raw.get(key)
+        if value not in known:
+            raise self.fail(key, " or ".join(known))
+        return str(value)
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Return the extents of an array: up to 32 of them, none negative."""
+        found = self.integers(key)
+        if len(found) > 32 or min(found, default=0) < 0 or max(found, default=0) >= 1 << 63:
+            raise self.fail(key, "up to 32 extents from 0")
+        return found
+
+    def finite(self, key: str) -> float:
+        """Return a number that can be reckoned with: neither infinite nor larger than any measurement."""
+        value = self.number(key)
+        if not abs(value) < 1e18:
+            raise self.fail(key, "a finite number")
+        return value
 
     def number(self, key: str, default: float | None = None) -> float:
         """Return an integer or a float."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields
@@ -25,7 +25,7 @@ class TensorInfo(NamedTuple):
 
         Raises FormatError for an element type that the hardware does not have.
         """
-        from formats.dtypes import Dtype
+        from formats.dtypes import Dtype  # deferred: start-up
 
         total = Dtype.from_numpy_name(self.dtype).size
         for length in self.shape:
@@ -57,7 +57,7 @@ class Graph(NamedTuple):
     nodes: tuple[Node, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    raw: Mapping[str, Any]
+    raw: Mapping[str, object]
 
 
 class Kelf(NamedTuple):
@@ -148,7 +148,7 @@ def parse_tensor_map(fields: Fields) -> dict[str, TensorInfo]:
     """Return the tensors of `tensor_map.json` by name. Source: formats.md 3.7."""
     found = {}
     for name, item in fields.items():
-        kind = item.text("kind", "constant" if item.raw.get("is_const") is True else "")
+        kind = item.text("kind", "constant" if item.flag("is_const") else "")
         shape = item.raw.get("sim_shape", item.raw.get("tf_shape", []))
         found[name] = TensorInfo(name, item.text("dtype"), _shape(shape, item, name), kind)
     return found
@@ -165,13 +165,13 @@ def _node(fields: Fields) -> Node:
     )
 
 
-def _reference(item: Any, fields: Fields, key: str) -> tuple[int, ...]:
+def _reference(item: object, fields: Fields, key: str) -> tuple[int, ...]:
     if not isinstance(item, list) or len(item) < 2 or any(not isinstance(v, int) or isinstance(v, bool) for v in item):
         raise FormatError("wrong value", path=fields.where, field=key, expected="[node, output, version]")
     return tuple(item)
 
 
-def _tagged(attrs: Fields, key: str) -> list[Any]:
+def _tagged(attrs: Fields, key: str) -> list[object]:
     """Return the list in a pair such as ["list_shape", […]]."""
     pair = attrs.array(key)
     if len(pair) != 2 or not isinstance(pair[1], list):
@@ -179,7 +179,7 @@ def _tagged(attrs: Fields, key: str) -> list[Any]:
     return pair[1]
 
 
-def _shape(value: Any, fields: Fields, key: str) -> tuple[int, ...]:
+def _shape(value: object, fields: Fields, key: str) -> tuple[int, ...]:
     if not isinstance(value, list) or any(not isinstance(v, int) or isinstance(v, bool) or v < 0 for v in value):
         raise FormatError("wrong shape", path=fields.where, field=key, expected="a list of lengths")
     return tuple(value)

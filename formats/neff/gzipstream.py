@@ -17,7 +17,7 @@ _TRAILER = 8
 
 
 class DeflateParameters(NamedTuple):
-    """What zlib was told: compression level, memory level and strategy; the window is always 32 KiB."""
+    """The settings of zlib: compression level, memory level and strategy; the window is always 32 KiB."""
 
     level: int
     memory: int = 8

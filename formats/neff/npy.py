@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import NamedTuple
 
 from formats.errors import FormatError
@@ -17,6 +18,8 @@ _HEADER = re.compile(
 )
 _DESCR = re.compile(r"[<>|=]?[a-zA-Z](\d{1,4})")
 _ALIGNMENT = 64
+# What every version of NumPy can make an array of.
+_MOST_DIMENSIONS, _MOST_BYTES = 32, (1 << 63) - 1
 
 
 class Npy(NamedTuple):
@@ -37,11 +40,11 @@ class Npy(NamedTuple):
 def parse_npy(data: bytes, where: str) -> Npy:
     """Return header and payload of an array file.
 
-    Raises FormatError for another format, an element type that is no plain one, and a payload of another length than
-    shape and type give.
+    Raises FormatError for another format, an element type that is not plain, a shape that no array can have, and a
+    payload of another length than shape and type give.
     """
     if not data.startswith(NPY_MAGIC) or len(data) < 10:
-        raise FormatError("no NumPy file", path=where, offset=0, got=data[:8].hex(" "))
+        raise FormatError("not a NumPy file", path=where, offset=0, got=data[:8].hex(" "))
     wide = data[6] >= 2
     start = 12 if wide else 10
     length = int.from_bytes(data[8:start], "little")
@@ -57,8 +60,9 @@ def parse_npy(data: bytes, where: str) -> Npy:
     expected = found.item_size
     if not expected:
         raise FormatError("NumPy element type is not understood", path=where, offset=start, got=repr(found.descr))
-    for extent in shape:
-        expected *= extent
+    if len(shape) > _MOST_DIMENSIONS or expected * prod(filter(None, shape)) > _MOST_BYTES:
+        raise FormatError("NumPy shape is too large", path=where, offset=start, got=match[3][:80])
+    expected *= prod(shape)
     if len(found.payload) != expected:
         raise FormatError(
             "NumPy payload has the wrong length",

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError
 from formats.neff.archive import unsafe_names
@@ -46,7 +46,7 @@ _BLOCKING = 20 * BLOCK
 class PackResult(NamedTuple):
     """What `pack` did: bytes written, and `method`.
 
-    "unchanged" and "unchanged, stored stream" give the original file; "changed" compressed or stored anew.
+    "unchanged" and "unchanged, stored stream" give the original file; "changed" compressed or stored again.
     "recompressed" means that nothing changed, yet this zlib makes another stream than the one that `unpack` used.
     """
 
@@ -119,7 +119,7 @@ def _parts(neff: Neff) -> dict[str, bytes]:
     parts[_BLOCKS] = b"".join(blocks)
     length = archive.stream_length
     parts[_TAIL] = data[length:] if length else b""
-    manifest: dict[str, Any] = {
+    manifest: dict[str, object] = {
         "schema": _SCHEMA,
         "hash": matching_variant(neff.header.hash, data),
         "compression": archive.compression,
@@ -218,7 +218,7 @@ def _renewed(raw: bytes, data: bytes, manifest: Fields) -> bytes:
     if variant is None:  # the hash fitted before in no known way: use the one that the version calls for
         variant = "sha256" if header.pkg_version == 1 else HASH_VARIANTS[0]
     new = header._replace(data_size=len(data), hash=hash_field(variant, [data])).encode()
-    # The text fields are copied as they stood: bytes behind their NUL are not the header's to change.
+    # The text fields are copied as they stood: bytes after their NUL are not the header's to change.
     return raw[:16] + new[16:24] + raw[24:172] + new[172:204] + raw[204:]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from formats.errors import FormatError, NotFoundError
 
@@ -13,10 +13,13 @@ __all__ = ["Problem", "collect", "error", "remark"]
 _SHOWN = 50
 
 
+Severity = Literal["error", "warning"]
+
+
 class Problem(NamedTuple):
     """One finding: severity "error" (a rule is broken) or "warning" (unusual, and nothing says that it is wrong)."""
 
-    severity: str
+    severity: Severity
     where: str
     message: str
 
@@ -34,7 +37,7 @@ def remark(where: str, message: str) -> Problem:
 def collect(where: str, check: Iterable[Problem]) -> Iterator[Problem]:
     """Yield what a check finds, at most 50 of it; a FormatError in the middle is a finding too."""
     count = 0
-    worst = "warning"
+    worst: Severity = "warning"
     try:
         for problem in check:
             count += 1

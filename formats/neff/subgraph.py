@@ -16,8 +16,9 @@ from formats.neff.activation import (
     parse_act_info,
     parse_activation_set,
 )
+from formats.neff.container import Container
 from formats.neff.debuginfo import DebugFile, DebugStep, SourceLocation, chain, locate
-from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Queue, Variable, parse_definition
+from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Dialect, Queue, Variable, parse_definition
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo, parse_tensor_map
 from formats.neff.npy import Npy, parse_npy
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from formats.isa import Instruction, Stream
-    from formats.neff.reader import Neff
 
 __all__ = ["Streams", "Subgraph"]
 
@@ -44,7 +44,7 @@ class Streams(Mapping[str, "Stream"]):
         if engine not in self._streams:
             if engine not in ENGINES:
                 raise KeyError(engine)
-            from formats.isa import decode_stream
+            from formats.isa import decode_stream  # deferred: start-up
 
             owner = self._subgraph
             self._streams[engine] = decode_stream(
@@ -68,7 +68,7 @@ class Subgraph:
     Every attribute raises FormatError where its member is missing or malformed.
     """
 
-    def __init__(self, neff: Neff, index: int, name: str, definition_member: str) -> None:
+    def __init__(self, neff: Container, index: int, name: str, definition_member: str) -> None:
         self.neff, self.index, self.name = neff, index, name
         self.definition_member = definition_member
         self.folder = definition_member.rpartition("/")[0]
@@ -82,7 +82,7 @@ class Subgraph:
         return f"{self.folder}/{name}" if self.folder else name
 
     def has(self, name: str | None) -> bool:
-        """Tell whether the archive holds a file that the definition names."""
+        """Return whether the archive holds a file that the definition names."""
         return name is not None and self.member(name) in self.neff.archive
 
     def read(self, name: str) -> bytes:
@@ -101,7 +101,7 @@ class Subgraph:
         return parse_definition(self.neff.json_fields(self.definition_member))
 
     @property
-    def dialect(self) -> str:
+    def dialect(self) -> Dialect:
         """Return "extended" for files that say they hold words of ours, else "neuron"."""
         return "extended" if EXTENDED_FEATURE in self.definition.features else "neuron"
 
@@ -133,7 +133,7 @@ class Subgraph:
     def stream_bytes(self, engine: str) -> bytes:
         """Return the instruction words of an engine.
 
-        Raises NotFoundError for a name that is no engine, FormatError where the definition names no stream.
+        Raises NotFoundError for a name that is not an engine, FormatError where the definition names no stream.
         """
         if engine not in ENGINES:
             raise NotFoundError(f"no engine {engine!r}, there are {' '.join(ENGINES)}")
@@ -144,7 +144,7 @@ class Subgraph:
 
     def decode(self, raw: bytes) -> Instruction:
         """Return one instruction in the file's target and dialect."""
-        from formats.isa import decode
+        from formats.isa import decode  # deferred: start-up
 
         return decode(raw, self.neff.target.generation, self.dialect)
 
@@ -269,15 +269,19 @@ class Subgraph:
             self._debug[engine] = None if name is None else self.neff.debug_file(self.member(name))
         return self._debug[engine]
 
+    def debug_parent(self, level: DebugFile) -> DebugFile | None:
+        """Return the debug info one level up, or None where the archive does not hold it."""
+        return self.neff.debug_parent(level, self.folder, self.index)
+
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known."""
         asm = self.debug(engine)
-        return None if asm is None else locate(asm, pc, lambda level: self.neff.debug_parent(level, self))
+        return None if asm is None else locate(asm, pc, self.debug_parent)
 
     def chain_of(self, engine: str, pc: int) -> tuple[DebugStep, ...]:
         """Return what the word in 64-byte slot `pc` comes from, from its own entry up to the framework's operation."""
         asm = self.debug(engine)
-        return () if asm is None else chain(asm, pc, lambda level: self.neff.debug_parent(level, self))
+        return () if asm is None else chain(asm, pc, self.debug_parent)
 
 
 def _plain_type(descr: str) -> np.dtype[Any] | None:

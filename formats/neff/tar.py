@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from formats.errors import FormatError
+from formats.limits import Limits
 from formats.neff.fields import printable
-from formats.neff.limits import Limits
 
-__all__ = ["BLOCK", "Entry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
+__all__ = ["BLOCK", "TarEntry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
 
 BLOCK = 512
 _KINDS = {
@@ -40,7 +40,7 @@ class ByteSource(Protocol):
     def read(self, offset: int, length: int) -> bytes: ...
 
 
-class Entry(NamedTuple):
+class TarEntry(NamedTuple):
     """One member of an archive.
 
     `start` is where its header blocks begin, `data` where its content does; both are bytes from the start of the tar.
@@ -54,9 +54,9 @@ class Entry(NamedTuple):
 
 
 class TarIndex(NamedTuple):
-    """The members of an archive and where what follows them begins; `closed` tells whether an end block was there."""
+    """The members of an archive and where what follows them begins; `closed` is whether there was an end block."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TarEntry, ...]
     trailer: int
     closed: bool
 
@@ -72,7 +72,7 @@ def read_index(source: ByteSource, limits: Limits, path: str | None = None) -> T
     Knows ustar names, GNU long names and pax `path` and `size` records. Raises FormatError for damaged headers,
     members that reach over the end, and more or bigger members than `limits` allow.
     """
-    entries: list[Entry] = []
+    entries: list[TarEntry] = []
     at = start = 0
     override: dict[str, str] = {}
     while at + BLOCK <= source.size:
@@ -110,7 +110,7 @@ def read_index(source: ByteSource, limits: Limits, path: str | None = None) -> T
                 expected=f"{size} bytes",
                 got=max(0, source.size - at - BLOCK),
             )
-        entries.append(Entry(name, size, kind, start, at + BLOCK))
+        entries.append(TarEntry(name, size, kind, start, at + BLOCK))
         if len(entries) > limits.members:
             raise FormatError("archive has too many members", path=path, expected=f"at most {limits.members}")
         at = start = min(at + BLOCK + size + padding(size), source.size)

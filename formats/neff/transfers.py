@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields
@@ -13,7 +13,7 @@ __all__ = [
     "Descriptor",
     "DmaBlock",
     "EngineFile",
-    "Side",
+    "Source",
     "descriptor_json",
     "extent",
     "parse_engine_file",
@@ -23,7 +23,7 @@ __all__ = [
 DESCRIPTOR_OPS: tuple[str, ...] = ("copy", "cast", "add", "min", "max", "fma", "transpose")
 
 
-class Side(NamedTuple):
+class Source(NamedTuple):
     """One source of a descriptor with several: variable, byte offset, sizes and steps, innermost first."""
 
     variable: str
@@ -31,6 +31,7 @@ class Side(NamedTuple):
     offset: int
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
+    extra: Mapping[str, object] = {}
 
 
 class Descriptor(NamedTuple):
@@ -38,6 +39,7 @@ class Descriptor(NamedTuple):
 
     Offsets and steps are bytes; the innermost size is bytes, the other sizes are counts. `source` and `target` name
     variables; `sources` lists them where an operation combines several. Source: formats.md 3.6.
+    `transpose_op` names the order of dimensions that comes out; compiler 2.21 writes it instead of `op`.
     """
 
     source: str
@@ -51,15 +53,16 @@ class Descriptor(NamedTuple):
     op: str = "copy"
     source_dtype: str = "uint8"
     target_dtype: str = "uint8"
-    sources: tuple[Side, ...] = ()
+    sources: tuple[Source, ...] = ()
     scale: float = 1.0
     scale_dtype: str | None = None
     constant: float | None = None
     constant_dtype: str | None = None
     transpose_shape: tuple[int, ...] = ()
     transpose_element_size: int | None = None
+    transpose_op: str | None = None
     num_tiling_dimensions: int = 1
-    extra: Mapping[str, Any] = {}
+    extra: Mapping[str, object] = {}
 
 
 class DmaBlock(NamedTuple):
@@ -74,7 +77,7 @@ class DmaBlock(NamedTuple):
     remote_semaphores: tuple[int, ...] = ()
     comment: str | None = None
     instance_name: str | None = None
-    extra: Mapping[str, Any] = {}
+    extra: Mapping[str, object] = {}
 
 
 class EngineFile(NamedTuple):
@@ -87,8 +90,8 @@ class EngineFile(NamedTuple):
     act_info: str | None
     act_semaphore: int | None
     activation_function_sets: tuple[str, ...]
-    dve_tables: tuple[Mapping[str, Any], ...]
-    extra: Mapping[str, Any]
+    dve_tables: tuple[Mapping[str, object], ...]
+    extra: Mapping[str, object]
 
 
 def parse_engine_file(engine: str, fields: Fields) -> EngineFile:
@@ -122,7 +125,7 @@ def parse_engine_file(engine: str, fields: Fields) -> EngineFile:
 
 
 def extent(offset: int, sizes: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, int]:
-    """Return the first byte that a pattern touches and the one behind its last; equal when it touches none."""
+    """Return the first byte that a pattern touches and the one after its last; equal when it touches none."""
     if not sizes or min(sizes) <= 0:
         return offset, offset
     low = high = offset
@@ -132,9 +135,11 @@ def extent(offset: int, sizes: tuple[int, ...], steps: tuple[int, ...]) -> tuple
     return low, high + 1
 
 
-def descriptor_json(descriptor: Descriptor) -> dict[str, Any]:
+def descriptor_json(descriptor: Descriptor) -> dict[str, object]:
     """Return a descriptor as the engine's JSON holds it; values that equal their default are left out."""
-    out: dict[str, Any] = {"op": descriptor.op}
+    # Compiler 2.21 leaves `op` out where `transpose_op` says what is done.
+    implied = descriptor.transpose_op is not None and descriptor.op == "transpose"
+    out: dict[str, object] = {} if implied else {"op": descriptor.op}
     if descriptor.sources:
         out["from_arr"] = [
             {
@@ -170,6 +175,7 @@ def descriptor_json(descriptor: Descriptor) -> dict[str, Any]:
         "constant_dtype": descriptor.constant_dtype,
         "transpose_shape": list(descriptor.transpose_shape) or None,
         "transpose_element_size": descriptor.transpose_element_size,
+        "transpose_op": descriptor.transpose_op,
     }
     out |= {key: value for key, value in optional.items() if value is not None}
     return out | dict(descriptor.extra)
@@ -195,9 +201,12 @@ def _block(engine: str, fields: Fields) -> DmaBlock:
 
 
 def _descriptor(fields: Fields) -> Descriptor:
-    sources = tuple(_side(item, "from") for item in fields.objects("from_arr"))
+    sources = tuple(
+        _side(item, "from")._replace(extra=item.rest(*_side_keys("from"))) for item in fields.objects("from_arr")
+    )
     source = sources[0] if sources and "from" not in fields else _side(fields, "from")
     target = _side(fields, "to")
+    transpose_op = fields.optional_text("transpose_op")
     constant = None if fields.raw.get("constant") is None else fields.number("constant")
     known = (
         "op",
@@ -208,8 +217,10 @@ def _descriptor(fields: Fields) -> Descriptor:
         "constant_dtype",
         "transpose_shape",
         "transpose_element_size",
+        "transpose_op",
         "num_tiling_dimensions",
-        *(f"{side}{end}" for side in ("from", "to") for end in ("", "_dtype", "_off", "_sizes", "_steps")),
+        *_side_keys("from"),
+        *_side_keys("to"),
     )
     return Descriptor(
         source.variable,
@@ -220,7 +231,7 @@ def _descriptor(fields: Fields) -> Descriptor:
         target.offset,
         target.sizes,
         target.steps,
-        fields.text("op", "copy"),
+        fields.text("op", "copy" if transpose_op is None else "transpose"),
         source.dtype,
         target.dtype,
         sources,
@@ -230,12 +241,17 @@ def _descriptor(fields: Fields) -> Descriptor:
         fields.optional_text("constant_dtype"),
         fields.integers("transpose_shape"),
         fields.optional_integer("transpose_element_size"),
+        transpose_op,
         fields.integer("num_tiling_dimensions", 1),
         fields.rest(*known),
     )
 
 
-def _side(fields: Fields, side: str) -> Side:
+def _side_keys(side: str) -> tuple[str, ...]:
+    return tuple(f"{side}{end}" for end in ("", "_dtype", "_off", "_sizes", "_steps"))
+
+
+def _side(fields: Fields, side: str) -> Source:
     sizes, steps = fields.integers(f"{side}_sizes"), fields.integers(f"{side}_steps")
     if len(sizes) != len(steps):
         raise FormatError(
@@ -244,4 +260,4 @@ def _side(fields: Fields, side: str) -> Side:
             field=f"{side}_sizes",
             got=f"{len(sizes)} and {len(steps)}",
         )
-    return Side(fields.text(side), fields.text(f"{side}_dtype", "uint8"), fields.integer(f"{side}_off"), sizes, steps)
+    return Source(fields.text(side), fields.text(f"{side}_dtype", "uint8"), fields.integer(f"{side}_off"), sizes, steps)

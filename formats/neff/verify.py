@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
 from formats.neff.archive import unsafe_names
-from formats.neff.hashing import HASH_VARIANTS, matching_variant
+from formats.neff.hashing import HASH_VARIANTS, SEEN_VARIANTS, matching_variant
 from formats.neff.header import HEADER_SIZE
 from formats.neff.problem import Problem, collect, error, remark
+from formats.neff.understood import unknown_in_file
 from formats.neff.verify_subgraph import SUBGRAPH_CHECKS
 
 if TYPE_CHECKING:
+    from formats.neff.container import Container
     from formats.neff.graph import TensorInfo
-    from formats.neff.reader import Neff
+    from formats.neff.subgraph import Subgraph
 
 __all__ = ["Problem", "graph_problems", "verify"]
 
 
-def verify(neff: Neff) -> list[Problem]:
-    """Return what is wrong with a file, errors and remarks in the order of the file; empty for a sound one."""
-    problems = [*collect("header", _header(neff)), *collect("hash", _hash(neff)), *collect("archive", _archive(neff))]
+def verify(neff: Container, read_subgraphs: Callable[[], Sequence[Subgraph]]) -> list[Problem]:
+    """Return what is wrong with a file, errors and remarks in the order of the file; empty for a sound one.
+
+    `read_subgraphs` raises FormatError where the file does not say which subgraphs it has.
+    """
+    problems = [*collect("header", _header(neff)), *collect("hash", _hash(neff)), *collect("archive", _archive(neff)),
+                *collect("json", _json(neff))]  # fmt: skip
     try:
-        subgraphs = neff.subgraphs
+        subgraphs = read_subgraphs()
     except FormatError as damage:
-        # Nothing behind a broken archive or a missing kelf can be looked at; the archive's own damage is said already.
+        # Nothing inside a broken archive or beyond a missing kelf can be looked at; damage to the archive itself is
+        # reported already.
         found = error("kelf", str(damage))
         return problems if any(problem.message == found.message for problem in problems) else [*problems, found]
-    problems += [*collect("neff.json", graph_problems(neff)), *collect("kelf", _nodes(neff))]
+    problems += [*collect("neff.json", graph_problems(neff, subgraphs)), *collect("kelf", _nodes(neff, subgraphs))]
+    problems += collect("keys", (remark(*part) for part in unknown_in_file(neff)))
     for subgraph in subgraphs:
         for name, check in SUBGRAPH_CHECKS.items():
             problems += collect(f"{subgraph.name} {name}", check(subgraph))
     return problems
 
 
-def _header(neff: Neff) -> Iterator[Problem]:
+def _header(neff: Container) -> Iterator[Problem]:
     header = neff.header
     missing = header.header_size + header.data_size - neff.size
     if missing > 0:
         yield error("header", f"file is {missing} bytes shorter than its header says")
     elif missing < 0:
-        yield remark("header", f"file has {-missing} bytes behind its data")
+        yield remark("header", f"file has {-missing} bytes after its data")
     if header.header_size != HEADER_SIZE:
         yield remark("header", f"header_size is {header.header_size}, {HEADER_SIZE} in every known file")
     if header.pad:
@@ -50,44 +60,73 @@ def _header(neff: Neff) -> Iterator[Problem]:
         yield remark("header", f"lnc_size is {header.lnc_size}, 1 or 2 in every known file")
 
 
-def _hash(neff: Neff) -> Iterator[Problem]:
+def _hash(neff: Container) -> Iterator[Problem]:
     variant = matching_variant(neff.header.hash, neff.archive.data())
     if variant is None:
         yield error("hash", f"hash fits the data in none of the ways {', '.join(HASH_VARIANTS[:3])}")
     elif variant == "none":
         yield remark("hash", "the header holds no hash")
-    elif variant != HASH_VARIANTS[0]:
-        yield remark("hash", f"hash is a {variant}, {HASH_VARIANTS[0]} in every known file")
+    elif variant not in SEEN_VARIANTS:
+        yield remark("hash", f"hash is a {variant}, {' or '.join(SEEN_VARIANTS)} in every known file")
 
 
-def _archive(neff: Neff) -> Iterator[Problem]:
+def _archive(neff: Container) -> Iterator[Problem]:
     for name, reason in unsafe_names(neff.members):
         yield error("archive", f"member {name!r} is {reason}")
     if not neff.archive.index.closed:
         yield remark("archive", "tar has no end block")
     tail = neff.archive.stream_length
     if tail and any(neff.archive.data()[tail:]):
-        yield remark("archive", "bytes behind the gzip stream are not zero")
+        yield remark("archive", "bytes after the gzip stream are not zero")
 
 
-def graph_problems(neff: Neff) -> Iterator[Problem]:
+def _json(neff: Container) -> Iterator[Problem]:
+    """Yield what readers of JSON understand differently: a key that stands twice, numbers that JSON does not have."""
+    for member in neff.members:
+        if member.kind != "file" or not member.name.endswith(".json"):
+            continue
+        found = _Ambiguous()
+        try:
+            json.loads(neff.read(member.name), object_pairs_hook=found.pairs, parse_constant=found.constant)
+        except (ValueError, RecursionError):
+            continue  # who needs the member says so
+        yield from (error(member.name, f"key {key!r} stands twice in an object") for key in found.twice)
+        yield from (error(member.name, f"{name} is not JSON") for name in found.constants)
+
+
+class _Ambiguous:
+    """Takes note of keys that stand twice and of constants that are not JSON; keeps nothing else of a document."""
+
+    def __init__(self) -> None:
+        self.twice: dict[str, None] = {}
+        self.constants: dict[str, None] = {}
+
+    def pairs(self, found: list[tuple[str, object]]) -> None:
+        """Note the keys of an object."""
+        if len(found) > 1:
+            self.twice |= {key: None for key, times in Counter(key for key, _ in found).items() if times > 1}
+
+    def constant(self, name: str) -> None:
+        """Note NaN, Infinity or -Infinity."""
+        self.constants[name] = None
+
+
+def graph_problems(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem]:
     """Yield where the graph's inputs and outputs do not fit the subgraphs' variables."""
-    for tensor in neff.inputs:
-        yield from _tensor(neff, tensor)
-    for tensor in neff.outputs:
-        yield from _tensor(neff, tensor)
+    updated = {one.name for one in neff.inputs}
+    for tensor in (*neff.inputs, *neff.outputs):
+        yield from _tensor(tensor, subgraphs, updated)
     if not neff.outputs:
         yield remark("neff.json", "the graph has no output")
 
 
-def _tensor(neff: Neff, tensor: TensorInfo) -> Iterator[Problem]:
-    """An input or output is a variable of that kind and size in at least one subgraph, and of no other kind in any.
+def _tensor(tensor: TensorInfo, subgraphs: Sequence[Subgraph], updated: set[str]) -> Iterator[Problem]:
+    """Require of an input or output a variable of that kind and size in a subgraph, and of no other kind in any.
 
-    An output named like an input is that input updated in place: its variable is of type `input`.
+    An output named like an input (`updated`) is that input updated in place: its variable is of type `input`.
     """
     found = False
-    updated = {one.name for one in neff.inputs}
-    for subgraph in neff.subgraphs:
+    for subgraph in subgraphs:
         variable = subgraph.variables.get(tensor.name)
         if variable is None:
             continue
@@ -103,13 +142,13 @@ def _tensor(neff: Neff, tensor: TensorInfo) -> Iterator[Problem]:
                 f"{subgraph.name} {variable.size}",
             )
     if not found:
-        yield error("neff.json", f"{tensor.kind} {tensor.name} is no variable of any subgraph")
+        yield error("neff.json", f"{tensor.kind} {tensor.name} is not a variable of any subgraph")
 
 
-def _nodes(neff: Neff) -> Iterator[Problem]:
+def _nodes(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem]:
     if not neff.target.emulated:  # an unknown code raises here
         yield remark("kelf", f"target {neff.target} is described, not emulated")
-    if not neff.subgraphs:
+    if not subgraphs:
         yield error("kelf", "no subgraph")
-    elif len(neff.subgraphs) != neff.lnc:
-        yield remark("kelf", f"{len(neff.subgraphs)} subgraphs, lnc_size {neff.header.lnc_size}")
+    elif len(subgraphs) != neff.lnc:
+        yield remark("kelf", f"{len(subgraphs)} subgraphs, lnc_size {neff.header.lnc_size}")

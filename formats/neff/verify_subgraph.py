@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
 from formats.neff.definition import ENGINES, QUEUE_KINDS, VARIABLE_KINDS, Variable
 from formats.neff.problem import Problem, error, remark
 from formats.neff.transfers import DESCRIPTOR_OPS, extent
+from formats.neff.understood import unknown_in_subgraph, unknown_in_words
 
 if TYPE_CHECKING:
     from formats.isa import Instruction, PseudoDmaDirect2d, PseudoDmaTrigger
@@ -22,15 +24,14 @@ WORD = 64
 _MAX_RINGS, _SEMAPHORES, _STATE_BUFFER = 16, 256, 128 * 0x40000
 _MAX_DIMS = 4
 _TRIGGER, _DIRECT = 0xC1, 0xD4
-# Wait and update modes that name a semaphore; the others name events or nothing (isa.md 2).
-_SEMAPHORE_WAITS, _SEMAPHORE_UPDATES = (1, 4, 5), (0x13, 0x14, 0x15, 0x19)
 
 
 def _streams(subgraph: Subgraph) -> Iterator[Problem]:
     for engine in ENGINES:
         size = len(subgraph.stream_bytes(engine))
         if size % WORD:
-            yield error(f"{subgraph.name}/{engine}", f"stream of {size} bytes is no whole number of {WORD}-byte words")
+            message = f"stream of {size} bytes is not a whole number of {WORD}-byte words"
+            yield error(f"{subgraph.name}/{engine}", message)
         elif not size:
             yield remark(f"{subgraph.name}/{engine}", "stream is empty; known files have a prelude in every stream")
 
@@ -43,7 +44,7 @@ def _debug(subgraph: Subgraph) -> Iterator[Problem]:
             continue
         if len(asm) != words:
             yield error(asm.where, f"{len(asm)} debug entries for {words} words")
-        upper = subgraph.neff.debug_parent(asm, subgraph)
+        upper = subgraph.debug_parent(asm)
         if upper is None:
             continue
         for pc in range(len(asm)):
@@ -62,12 +63,12 @@ def _variables(subgraph: Subgraph) -> Iterator[Problem]:
         if variable.size is not None and variable.size < 0:
             yield error(where, f"size {variable.size}")
         if variable.alignment is not None and (variable.alignment < 1 or variable.alignment & variable.alignment - 1):
-            yield error(where, f"alignment {variable.alignment} is no power of two")
+            yield error(where, f"alignment {variable.alignment} is not a power of two")
         if variable.kind == "virtual" and (variable.backing_offset is None or variable.backing_offset < 0):
             yield error(where, "virtual variable has no place in the scratchpad")
         for entry in variable.entries:
             if entry not in known:
-                yield error(where, f"table entry {entry} is no variable")
+                yield error(where, f"table entry {entry} is not a variable")
         if variable.kind == "pointer" and variable.referenced_var_id not in known:
             yield error(where, f"points to no variable ({variable.referenced_var_id})")
 
@@ -96,7 +97,7 @@ def _queues(subgraph: Subgraph) -> Iterator[Problem]:
         if queue.kind not in QUEUE_KINDS:
             yield remark(where, f"unknown type {queue.kind!r}")
         if queue.engine is None:
-            yield remark(where, f"owner {queue.owner!r} is no engine")
+            yield remark(where, f"owner {queue.owner!r} is not an engine")
         if not 1 <= queue.num_queues <= _MAX_RINGS:
             yield error(where, f"{queue.num_queues} rings, 1 to {_MAX_RINGS} exist")
         if queue.semaphores and len(queue.semaphores) != queue.num_queues:
@@ -115,7 +116,7 @@ def _tables(subgraph: Subgraph) -> Iterator[Problem]:
     names = Counter(function.name for function in subgraph.activation_functions)
     if not known and names:
         yield error(f"{subgraph.name}/Activation", "functions without a set")
-    from formats.isa import ActTableLoad
+    from formats.isa import ActTableLoad  # deferred: start-up
 
     data = subgraph.stream_bytes("Activation")
     for at in range(0, len(data) - WORD + 1, WORD):
@@ -128,7 +129,7 @@ def _tables(subgraph: Subgraph) -> Iterator[Problem]:
 
 
 def _blocks(subgraph: Subgraph) -> Iterator[Problem]:
-    """The descriptors of DMA blocks: variables exist, patterns stay inside them, both sides move equal amounts."""
+    """Check the descriptors of DMA blocks: variables exist, patterns stay inside, both sides move equal amounts."""
     for block in subgraph.dma_blocks.values():
         where = f"{subgraph.name}/{block.engine} dma {block.queue} {block.block_id}"
         queue = subgraph.queue_of(block.queue)
@@ -136,6 +137,8 @@ def _blocks(subgraph: Subgraph) -> Iterator[Problem]:
             yield error(where, f"queue {block.queue} does not exist")
         elif block.semaphore is not None and queue.all_semaphores and block.semaphore not in queue.all_semaphores:
             yield error(where, f"semaphore {block.semaphore} does not belong to queue {queue.name}")
+        if not block.descriptors:
+            yield error(where, "block has no descriptors")
         for number, item in enumerate(block.descriptors):
             place = f"{where} descriptor {number}"
             if item.op not in DESCRIPTOR_OPS:
@@ -151,8 +154,20 @@ def _blocks(subgraph: Subgraph) -> Iterator[Problem]:
                 yield from _inside(place, subgraph.variables.get(name), name, *extent(offset, sizes, steps))
 
 
+def _understood(subgraph: Subgraph) -> Iterator[Problem]:
+    """Note what is not understood: no rule is broken, but the file is not executed either."""
+    for part in chain(unknown_in_subgraph(subgraph), unknown_in_words(subgraph)):
+        yield remark(part.where, f"{part.message}; not understood, so not executed")
+
+
 def _words(subgraph: Subgraph) -> Iterator[Problem]:
-    """What words refer to: DMA blocks one to one, queues of their own engine, variables, semaphores."""
+    """Check what words refer to: DMA blocks one to one, queues of their own engine, variables, semaphores."""
+    from formats.isa import UpdateMode, WaitMode  # deferred: start-up
+    from formats.isa.instruction import header_sync  # deferred: start-up
+
+    # Modes that name a semaphore; the others name events or nothing.
+    waits = frozenset(WaitMode) - {WaitMode.NONE, WaitMode.EVENT_SET}
+    updates = frozenset(UpdateMode) - {UpdateMode.NONE, UpdateMode.EVENT_SET}
     owners = {s: queue.name for queue in subgraph.queues.values() for s in queue.all_semaphores}
     reserved = subgraph.definition.runtime_semaphore_count
     triggers: Counter[tuple[str, int]] = Counter()
@@ -163,14 +178,15 @@ def _words(subgraph: Subgraph) -> Iterator[Problem]:
             opcode = data[at]
             if opcode in (_TRIGGER, _DIRECT):
                 yield from _transfer(subgraph, engine, at, subgraph.decode(data[at : at + WORD]), triggers)
-            if data[at + 6] in _SEMAPHORE_UPDATES and data[at + 7] in owners:
+            wait, awaited, update, updated, _ = header_sync(data, at)
+            if update in updates and updated in owners:
                 yield remark(
                     f"{subgraph.name}/{engine} pc {at // WORD}",
-                    f"word updates semaphore {data[at + 7]} of queue {owners[data[at + 7]]}",
+                    f"word updates semaphore {updated} of queue {owners[updated]}",
                 )
             for mode, index, known in (
-                (data[at + 4], data[at + 5], _SEMAPHORE_WAITS),
-                (data[at + 6], data[at + 7], _SEMAPHORE_UPDATES),
+                (wait, awaited, waits),
+                (update, updated, updates),
             ):
                 if mode in known and index < reserved:
                     yield remark(
@@ -187,7 +203,7 @@ def _words(subgraph: Subgraph) -> Iterator[Problem]:
 def _transfer(
     subgraph: Subgraph, engine: str, at: int, word: Instruction, triggers: Counter[tuple[str, int]]
 ) -> Iterator[Problem]:
-    from formats.isa import PseudoDmaDirect2d, PseudoDmaTrigger
+    from formats.isa import PseudoDmaDirect2d, PseudoDmaTrigger  # deferred: start-up
 
     where = f"{subgraph.name}/{engine} pc {at // WORD}"
     if isinstance(word, PseudoDmaTrigger):
@@ -213,7 +229,7 @@ def _trigger(
 
 
 def _direct(subgraph: Subgraph, engine: str, where: str, word: PseudoDmaDirect2d) -> Iterator[Problem]:
-    from formats.isa import DmaAccess
+    from formats.isa import DmaAccess  # deferred: start-up
 
     queues = [queue for queue in subgraph.queues.values() if queue.kind == "dynamic" and queue.engine == engine]
     if not queues:
@@ -264,6 +280,7 @@ SUBGRAPH_CHECKS: Mapping[str, Check] = {
     "activation tables": _tables,
     "DMA blocks": _blocks,
     "words": _words,
+    "what is understood": _understood,
 }
 # What a writer can check in the time of one pass over the tables, without looking at every word.
 TABLE_CHECKS: tuple[Check, ...] = (_streams, _variables, _constants, _queues, _blocks)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from formats.errors import FormatError
 from formats.neff.graph import TensorInfo
@@ -28,7 +27,7 @@ _WRITER = "neurontools"
 _NODE_SLOTS = 64
 _BLOCKING = 20 * BLOCK
 _VIRTUAL_CORE = 1 << 10
-# flags 0, mtime 0 (the same input gives the same bytes), XFL 4 "fastest", OS 3: as the compiler writes it but the time.
+# flags 0, mtime 0 (the same input gives the same bytes), XFL 4 "fastest", OS 3: as the compiler, but for the time
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000403")
 
 
@@ -83,8 +82,12 @@ class NeffWriter:
         info = TensorInfo(name, dtype_name(dtype), shape_tuple(shape), kind)
         twin = self._inputs.get(name)
         if twin is not None and (twin.dtype, twin.shape) != (info.dtype, info.shape):
-            raise FormatError("updated input has another type or shape", field=name,
-                              expected=f"{twin.dtype}{list(twin.shape)}", got=f"{info.dtype}{list(info.shape)}")
+            raise FormatError(
+                "updated input has another type or shape",
+                field=name,
+                expected=f"{twin.dtype}{list(twin.shape)}",
+                got=f"{info.dtype}{list(info.shape)}",
+            )
         table[name] = info
 
     def to_bytes(self) -> bytes:
@@ -113,7 +116,7 @@ class NeffWriter:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
-        from formats.whole_files import write_beside
+        from formats.whole_files import write_beside  # deferred: start-up
 
         write_beside(path, self.to_bytes())
 
@@ -170,12 +173,12 @@ class NeffWriter:
             order.sort(key="neff.json".__eq__)
         return {name: files[name] for name in order}
 
-    def _graph(self) -> dict[str, Any]:
+    def _graph(self) -> dict[str, object]:
         """Return `neff.json`: with LNC 2 every output stands once per subgraph. Source: formats.md 3.3."""
         inputs = list(self._inputs.values())
         outputs = [tensor for tensor in self._outputs.values() for _ in range(self.lnc)]
         tensors = inputs + outputs
-        nodes: list[dict[str, Any]] = [
+        nodes: list[dict[str, object]] = [
             {"op": "null", "name": t.name, "inputs": [], "output_names": [t.name], "is_param": "0"} for t in inputs
         ]
         nodes.append(
@@ -210,7 +213,7 @@ class NeffWriter:
     def _check(self, whole: bytes) -> None:
         """Raise the first broken rule; rules about single words are the builder's to test, they take seconds."""
         neff = open_neff(whole)
-        problems = list(collect("neff.json", graph_problems(neff)))
+        problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
         for subgraph in neff.subgraphs:
             for check in TABLE_CHECKS:
                 problems += collect(subgraph.name, check(subgraph))
@@ -229,5 +232,5 @@ def _tar(files: dict[str, bytes]) -> list[bytes]:
     return [*parts, bytes(2 * BLOCK)]
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def _json(value: dict[str, object]) -> bytes:
     return json.dumps(value, indent=4).encode() + b"\n"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from formats.errors import FormatError
-from formats.neff.debug_writer import DebugWriter, Entry
+from formats.neff.debug_writer import DebugWriter, EntryFields
 from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
 from formats.neff.npy import parse_npy
 from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
@@ -45,14 +44,14 @@ class SubgraphWriter:
         self._ids: set[int] = set()
         self._next_id = 1
         self._queues: dict[str, Queue] = {}
-        self._blocks: dict[str, dict[tuple[str, int], dict[str, Any]]] = {engine: {} for engine in ENGINES}
-        self._tensors: dict[str, dict[str, Any]] = {}
+        self._blocks: dict[str, dict[tuple[str, int], dict[str, object]]] = {engine: {} for engine in ENGINES}
+        self._tensors: dict[str, dict[str, object]] = {}
         self._implied: set[str] = set()
         self._sets: dict[str, tuple[dict[str, int], dict[str, bytes]]] = {}
         self._constants: dict[str, bytes] = {}
-        self._debug: dict[str, list[Entry | None]] = {}
+        self._debug: dict[str, list[EntryFields | None]] = {}
 
-    def stream(self, engine: str, data: bytes) -> None:
+    def stream(self, engine: str, data: bytes | bytearray) -> None:
         """Set the instruction words of an engine."""
         self._engine(engine)
         if len(data) % _WORD:
@@ -111,7 +110,7 @@ class SubgraphWriter:
         )
         return var_id
 
-    def constant(self, name: str, content: Any, *, var_id: int | None = None, alignment: int | None = None) -> int:
+    def constant(self, name: str, content: object, *, var_id: int | None = None, alignment: int | None = None) -> int:
         """Add a constant with its variable and return the var_id.
 
         `content` is an array (written as `.npy`), the bytes of an `.npy` file, or other bytes (written as they are).
@@ -149,7 +148,7 @@ class SubgraphWriter:
         owner = ENGINE_KEYS.get(owner, owner)
         if owner not in ENGINE_KEYS.values():
             raise FormatError(
-                "queue owner is no engine", path=self.name, field=name, expected=" ".join(ENGINES), got=repr(owner)
+                "queue owner is not an engine", path=self.name, field=name, expected=" ".join(ENGINES), got=repr(owner)
             )
         if name in self._queues:
             raise FormatError("two queues of one name", path=self.name, field=name)
@@ -181,7 +180,7 @@ class SubgraphWriter:
         self._engine(engine)
         if any((queue, block_id) in blocks for blocks in self._blocks.values()):
             raise FormatError("two DMA blocks share queue and id", path=self.name, got=f"{queue} {block_id}")
-        block: dict[str, Any] = {"id": block_id, "queue": queue}
+        block: dict[str, object] = {"id": block_id, "queue": queue}
         optional = {
             "#comment": comment,
             "semaphore": semaphore,
@@ -192,7 +191,7 @@ class SubgraphWriter:
         block["desc"] = [self._descriptor(item) for item in descriptors]
         self._blocks[engine][queue, block_id] = block
 
-    def _descriptor(self, item: Descriptor) -> dict[str, Any]:
+    def _descriptor(self, item: Descriptor) -> dict[str, object]:
         for sizes, steps in ((item.source_sizes, item.source_steps), (item.target_sizes, item.target_steps)):
             if not 1 <= len(sizes) <= 4 or len(sizes) != len(steps):
                 raise FormatError(
@@ -212,7 +211,7 @@ class SubgraphWriter:
         if name in self._tensors and name not in self._implied:
             raise FormatError("two tensors of one name", path=self.name, field=name)
         dims = list(shape_tuple(shape))
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "dtype": dtype_name(dtype),
             "is_const": kind == "constant",
             "layer_name": name,
@@ -236,7 +235,7 @@ class SubgraphWriter:
         *,
         buckets: bytes = b"",
         controls: bytes = b"",
-        profiles: Iterable[Mapping[str, Any]] = (),
+        profiles: Iterable[Mapping[str, object]] = (),
     ) -> dict[str, int]:
         """Add a set of activation functions and return the code of each; words select sets in the order of these calls.
 
@@ -262,7 +261,7 @@ class SubgraphWriter:
         )
         return codes
 
-    def debug(self, engine: str, entries: Iterable[tuple[Any, ...] | None]) -> None:
+    def debug(self, engine: str, entries: Iterable[EntryFields | None]) -> None:
         """Set where the instructions of an engine come from: (name, file, line), optionally the tensor's text, or None.
 
         One entry per instruction, or one per 64-byte slot; the counts must match the stream.
@@ -306,16 +305,16 @@ class SubgraphWriter:
             raise FormatError("no such engine", path=self.name, expected=" ".join(ENGINES), got=repr(engine))
 
     def _prelude(self) -> bytes:
-        from formats.isa import OpcodeCC, SetOrderingMode
+        from formats.isa import OpcodeCC, SetOrderingMode  # deferred: start-up
 
         marker = b"" if self.target.generation == "gen2" else OpcodeCC().encode()
         return SetOrderingMode().encode() + marker
 
-    def _per_slot(self, engine: str, data: bytes, entries: list[Entry | None]) -> list[Entry | None]:
+    def _per_slot(self, engine: str, data: bytes, entries: list[EntryFields | None]) -> list[EntryFields | None]:
         slots = len(data) // _WORD
         if len(entries) == slots:
             return entries
-        from formats.isa import decode_stream
+        from formats.isa import decode_stream  # deferred: start-up
 
         dialect = "extended" if EXTENDED_FEATURE in self._features else "neuron"
         offsets = decode_stream(data, self.target.generation, dialect).offsets
@@ -334,8 +333,8 @@ class SubgraphWriter:
             for _ in range((end - start) // _WORD)
         ]
 
-    def _engine_json(self, engine: str) -> dict[str, Any]:
-        out: dict[str, Any] = {
+    def _engine_json(self, engine: str) -> dict[str, object]:
+        out: dict[str, object] = {
             "dma": list(self._blocks[engine].values()),
             "instr": f"{engine}.bin",
             "name": f"{engine}.json",
@@ -346,7 +345,7 @@ class SubgraphWriter:
             out["dve_tables"] = []
         return out
 
-    def _act_info(self) -> dict[str, Any]:
+    def _act_info(self) -> dict[str, object]:
         return {
             "pwp_file_keys": ["bkt_bin", "ctrl_bin", "profile_json"],
             "act_func_sets": [
@@ -361,8 +360,8 @@ class SubgraphWriter:
             ],
         }
 
-    def _definition(self, debug: DebugWriter) -> dict[str, Any]:
-        out: dict[str, Any] = {
+    def _definition(self, debug: DebugWriter) -> dict[str, object]:
+        out: dict[str, object] = {
             "name": "definition",
             "version": "0.6",
             "cc_streams": {"num_streams": 0},

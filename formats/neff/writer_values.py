@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from formats.errors import FormatError
@@ -60,7 +60,7 @@ def _named(descr: str) -> str:
 
 def function_code(name: str) -> int:
     """Return the code of an activation function that has one without a file's table."""
-    from formats.isa import ActivationFunction
+    from formats.isa import ActivationFunction  # deferred: start-up
 
     try:
         return int(ActivationFunction[name.upper()])
@@ -68,9 +68,9 @@ def function_code(name: str) -> int:
         raise FormatError("activation function has no code of its own; give one", got=repr(name)) from None
 
 
-def variable_json(variable: Variable) -> dict[str, Any]:
+def variable_json(variable: Variable) -> dict[str, object]:
     """Return a variable as `def.json` holds it."""
-    out: dict[str, Any] = {"type": variable.kind, "var_id": variable.var_id}
+    out: dict[str, object] = {"type": variable.kind, "var_id": variable.var_id}
     if variable.kind == "dge-table":
         out["list"] = list(variable.entries)
     elif variable.kind != "state-buffer":
@@ -86,9 +86,9 @@ def variable_json(variable: Variable) -> dict[str, Any]:
     return out | {key: value for key, value in optional.items() if value is not None}
 
 
-def queue_json(queue: Queue) -> dict[str, Any]:
+def queue_json(queue: Queue) -> dict[str, object]:
     """Return a queue as `def.json` holds it."""
-    out: dict[str, Any] = {
+    out: dict[str, object] = {
         "type": queue.kind,
         "owner": queue.owner,
         "num_queues": queue.num_queues,
@@ -106,6 +106,6 @@ def queue_json(queue: Queue) -> dict[str, Any]:
     return out
 
 
-def json_bytes(value: dict[str, Any]) -> bytes:
+def json_bytes(value: Mapping[str, object]) -> bytes:
     """Return a JSON member, keys sorted."""
     return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"

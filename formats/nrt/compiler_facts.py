@@ -75,8 +75,13 @@ _MEANINGS: dict[str, str] = {
     "EVRF054": _SCALED + "a batch dimension does not exist.",
     "EVRF055": _SCALED + "a contracted dimension does not exist.",
     # resources
-    "EOOM001": _HBM, "EOOM002": _HBM, "EVRF009": _HBM, "EXSP001": _HBM,
-    "EBVF030": _LONG, "EVRF007": _LONG, "EXTP004": _LONG,
+    "EOOM001": _HBM,
+    "EOOM002": _HBM,
+    "EVRF009": _HBM,
+    "EXSP001": _HBM,
+    "EBVF030": _LONG,
+    "EVRF007": _LONG,
+    "EXTP004": _LONG,
     "EBIR023": "An intermediate dimension of an MLP is larger than 4096.",
     # named in release notes
     "ESMP002": "A constant index is out of bounds.",
@@ -95,7 +100,8 @@ def _steps(code: str, meaning: str) -> tuple[str, ...]:
 
 
 COMPILER_FACTS: dict[str, Fact] = {
-    code: Fact(code, f"NCC_{code}", "compiler", meaning, (), _steps(code, meaning),
-               cite=NOTES if code in _NOTED else _PAGES)
+    code: Fact(
+        code, f"NCC_{code}", "compiler", meaning, (), _steps(code, meaning), cite=NOTES if code in _NOTED else _PAGES
+    )
     for code, meaning in _MEANINGS.items()
 }

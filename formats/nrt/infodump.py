@@ -15,31 +15,31 @@ from formats.nrt.log import clean, parse_line
 __all__ = ["FIELDS", "Infodump", "InfodumpReader", "parse_infodumps"]
 
 FIELDS: dict[str, str] = {
-    "NRT version":         "nrt_version",
+    "NRT version": "nrt_version",
     "Embedded FW version": "firmware_version",
-    "CCOM version":        "ccom_version",
-    "NCFW version":        "ncfw_version",
-    "Instance ID":         "instance_id",
-    "Cluster ID":          "cluster_id",
-    "Kernel":              "kernel",
-    "Nodename":            "nodename",
-    "Driver version":      "driver_version",
-    "Failure":             "failure",
-    "LNC":                 "lnc",
-    "Visible cores":       "visible_cores",
+    "CCOM version": "ccom_version",
+    "NCFW version": "ncfw_version",
+    "Instance ID": "instance_id",
+    "Cluster ID": "cluster_id",
+    "Kernel": "kernel",
+    "Nodename": "nodename",
+    "Driver version": "driver_version",
+    "Failure": "failure",
+    "LNC": "lnc",
+    "Visible cores": "visible_cores",
 }
 _BEGIN, _END = "[ cut here ]", "[ cut to here ]"
 _FAILURE = re.compile(r"(?P<status>NRT_[A-Z0-9_]{2,60}|\d{1,6}) in (?P<call>\w{1,80})\(\)", re.ASCII)
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Za-z_]\w{0,200})=(?P<value>.*)", re.ASCII)
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z][\w /-]{1,40}?):\s?(?P<value>.*)", re.ASCII)
-MOST_LINES = 2000       # of one block; what follows belongs to no block
+MOST_LINES = 2000  # of one block; what follows belongs to no block
 
 
 @dataclass
 class Infodump:
     """One block: the keys of `FIELDS` under their names, other keys in `other`, variables in `environment`.
 
-    `status` and `call` come from the failure line; `whole` tells whether the closing line was there.
+    `status` and `call` come from the failure line; `whole` is whether the closing line was there.
     """
 
     line: int

@@ -15,14 +15,20 @@ from typing import NamedTuple
 __all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "parse_line", "parse_log"]
 
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-LINE_LIMIT = 4096           # characters of a line that are looked at
-_MONTHS = {name: number for number, name in enumerate(
-    ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
+LINE_LIMIT = 4096  # characters of a line that are looked at
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 _LINE = re.compile(
     r"(?P<year>\d{4})-(?P<month>[A-Z][a-z]{2})-(?P<day>\d{1,2})\s{1,4}"
     r"(?P<hour>\d{2}):(?P<minute>\d{2}):(?P<second>\d{2})\.(?P<fraction>\d{1,9})\s{1,8}"
     r"(?P<pid>\d{1,10}):(?P<tid>\d{1,10})\s{1,8}(?P<level>[A-Z]{3,8})\s{1,8}"
-    r"(?P<module>[A-Za-z_]{2,16}):(?P<function>[A-Za-z_][\w.]{0,100})(?:\s+(?P<text>.*))?$", re.ASCII)
+    r"(?P<module>[A-Za-z_]{2,16}):(?P<function>[A-Za-z_][\w.]{0,100})(?:\s+(?P<text>.*))?$",
+    re.ASCII,
+)
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -53,12 +59,28 @@ def parse_line(line: str, number: int = 1) -> LogLine | None:
         # Older releases print ".0593": milliseconds after a zero, so digits are no decimal fraction there.
         fraction = found["fraction"]
         micro = int(fraction) * 1000 if len(fraction) == 4 else int(fraction.ljust(6, "0")[:6])
-        time = datetime(int(found["year"]), _MONTHS[found["month"]], int(found["day"]), int(found["hour"]),
-                        int(found["minute"]), int(found["second"]), min(micro, 999_999), tzinfo=UTC)
+        time = datetime(
+            int(found["year"]),
+            _MONTHS[found["month"]],
+            int(found["day"]),
+            int(found["hour"]),
+            int(found["minute"]),
+            int(found["second"]),
+            min(micro, 999_999),
+            tzinfo=UTC,
+        )
     except ValueError:
         return None
-    return LogLine(number, time, int(found["pid"]), int(found["tid"]), found["level"], found["module"],
-                   found["function"], (found["text"] or "").strip())
+    return LogLine(
+        number,
+        time,
+        int(found["pid"]),
+        int(found["tid"]),
+        found["level"],
+        found["module"],
+        found["function"],
+        (found["text"] or "").strip(),
+    )
 
 
 def parse_log(lines: Iterable[str]) -> Iterator[LogLine]:

@@ -1,4 +1,4 @@
-"""Messages of runtime, driver, collectives and framework that tell a cause: pattern, status, meaning, what to do.
+"""Messages of runtime, driver, collectives and framework that reveal a cause: pattern, status, meaning, remedy.
 
 Patterns match the constant words of a message.  Source: AWS Neuron documentation, nrt-troubleshoot.
 """
@@ -21,14 +21,26 @@ class Match(NamedTuple):
     values: dict[str, str]
 
 
-def _row(name: str, pattern: str, status: S | None, meaning: str, *steps: str, fatal: bool = True,
-         command: str = "") -> tuple[re.Pattern[str], Fact]:
-    fact = Fact("" if status is None else str(int(status)), name, "message", meaning, (), steps, "", command,
-                cite=TROUBLESHOOTING, fatal=fatal)
+def _row(
+    name: str, pattern: str, status: S | None, meaning: str, *steps: str, fatal: bool = True, command: str = ""
+) -> tuple[re.Pattern[str], Fact]:
+    fact = Fact(
+        "" if status is None else str(int(status)),
+        name,
+        "message",
+        meaning,
+        (),
+        steps,
+        "",
+        command,
+        cite=TROUBLESHOOTING,
+        fatal=fatal,
+    )
     return re.compile(pattern, re.ASCII | re.IGNORECASE), fact
 
 
 _PLACE = r"(?:\[ND (?P<device>\d+)\]\[NC (?P<core>\d+)\].{0,200})?"
+# fmt: off
 # The first row that matches is taken: the specific before the general.
 MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
     _row("oob-instruction", r"failed to run (?P<what>embedding table update|scatter/gather[^,]{0,60}), due to "
@@ -42,13 +54,13 @@ MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
     _row("dge-notifications", r"potentially caused by DGE notifications enabled", S.NRT_EXEC_SW_NQ_OVERFLOW,
          "Notifications of DMA generation filled their queue.", "Set NEURON_RT_ENABLE_DGE_NOTIFICATIONS=0."),
     _row("stuck-after-collectives", _PLACE + r"is stuck after all collectives operation have completed", S.NRT_TIMEOUT,
-         "The execution went on behind its last collective and then stopped.",
+         "The execution went past its last collective and then stopped.",
          "Look for the cause in the compute part.", command="neuron-dump why FILE"),
     _row("sram-error", _PLACE + r"uncorrectable memory error is detected, metadata: 0x16", S.NRT_EXEC_HW_ERR_NC_UE,
          "On-chip SRAM had a parity error; results are wrong.", REMEDIES["replace"]),
     _row("memory-error", r"uncorrectable memory error is detected on Neuron device: (?P<device>\d+):(?P<core>\d+)",
          S.NRT_EXEC_COMPLETED_WITH_ERR, "Memory had an uncorrectable error; results may be wrong.",
-         "Restart from the last checkpoint; when it comes again, replace the instance."),
+         "Restart from the last checkpoint; if it recurs, replace the instance."),
     _row("hbm-repairable", r"uncorrectable HBM memory error is detected.{0,200}reload the neuron driver",
          S.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE, "HBM had an error that a reload of the driver repairs.",
          REMEDIES["reload"]),
@@ -65,7 +77,7 @@ MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
          "An engine did not report the end of its program.", "Unset NEURON_RT_RESET_CORES, or set it to 1.",
          command="neuron-dump why FILE"),
     _row("execution-timeout", r"(?:execution|inference) timeout \((?P<milliseconds>\d+) ms\)", S.NRT_TIMEOUT,
-         "The execution did not end in the time it had.",
+         "The execution did not end in time.",
          "`neuron-dump why FILE` says who waits for whom.", "NEURON_RT_EXEC_TIMEOUT sets the limit in seconds.",
          command="neuron-dump why FILE"),
     _row("numerical-error", r"INFER_ERROR_SUBTYPE_NUMERICAL", S.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
@@ -78,7 +90,7 @@ MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
     _row("engine-programming", r"failed programming the engine", S.NRT_FAILURE,
          "The driver is too old for this runtime to program an engine.", "Update aws-neuronx-dkms and reload it."),
     _row("incompatible-driver", r"\(compatibility id: (?P<id>[^)]{1,20})\) is not compatible", S.NRT_FAILURE,
-         "Runtime and driver do not fit together.", "Update the driver, end its users, and reload it."),
+         "Runtime and driver are not compatible.", "Update the driver, stop its users, and reload it."),
     _row("cores-not-available", r"NeuronCore\(s\) not available - Requested:(?P<requested>\S+) Available:"
          r"(?P<available>\d+)", S.NRT_LOAD_NOT_ENOUGH_NC, "Another process holds the cores that were asked for.",
          "Find the holder with neuron-ls; often it is a notebook."),
@@ -103,13 +115,14 @@ MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
     _row("no-libnccom", r"error opening libnccom\.so", S.NRT_FAILURE, "The collectives library is not installed.",
          "Install aws-neuronx-collectives, or set LD_LIBRARY_PATH to it."),
     _row("no-ofi", r"Ofi plugin is not installed or EFA is not enabled|OFI plugin initNet\(\) failed", S.NRT_FAILURE,
-         "EFA is not set up: several instances cannot talk.", "Install efa-installer; lspci lists the adapters.",
-         "On one instance alone it means nothing."),
+         "EFA is not set up: several instances cannot communicate.", "Install efa-installer; lspci lists the adapters.",
+         "On a single instance it can be ignored."),
     _row("peer-closed", r"connection closed by remote peer", S.NRT_NETWORK_PROXY_FAILURE,
          "Another rank went away.", REMEDIES["others"], command="neuron-dump triage DIR"),
     _row("rank-late", r"timeout waiting for (?P<what>RX|incoming connection) \(waited (?P<seconds>\d+) sec\) - "
          r"retrying|connect to (?P<peer>\S+) failed - retrying", None,
-         "Another rank is late, often because it compiles.", "Wait; if it never comes, it is stuck.", fatal=False),
+         "Another rank is late, often because it is still compiling.",
+         "Wait; if it never connects, it is stuck.", fatal=False),
     _row("deregister", r"failed to process command DEREG_MR", None,
          "A race between driver and network at the end of a process; harmless.", fatal=False),
     _row("fork-safe", r"requires setting FI_EFA_FORK_SAFE=1", None, "The kernel needs FI_EFA_FORK_SAFE=1 for EFA.",
@@ -121,8 +134,9 @@ MESSAGES: tuple[tuple[re.Pattern[str], Fact], ...] = (
     _row("gpsimd-exception", r"GPSIMD EXCEPTION OCCURRED: (?P<exception>.{1,60})", S.NRT_EXEC_COMPLETED_WITH_ERR,
          "A custom operator on GpSimd raised an exception.", "Unset NEURON_RT_RESET_CORES, or set it to 1."),
     _row("driver-in-use", r"cannot unload neuron module - it is currently in use", None,
-         "A process still uses the driver.", "End it, then unload the driver.", fatal=False),
+         "A process still uses the driver.", "Stop it, then unload the driver.", fatal=False),
 )
+# fmt: on
 
 
 def match_message(text: str) -> Match | None:

@@ -12,14 +12,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 __all__ = [
-    "DEFAULT_LOCAL_DIRECTORY", "DIRECTORY_VARIABLE", "NO_CLUSTER", "PATH_VARIABLES", "PREFIX_VARIABLE",
-    "DirectoryName", "FileName", "expand", "parse_directory", "parse_file", "parse_time", "time_in_flag",
+    "DEFAULT_LOCAL_DIRECTORY",
+    "DIRECTORY_VARIABLE",
+    "NO_CLUSTER",
+    "PATH_VARIABLES",
+    "PREFIX_VARIABLE",
+    "DirectoryName",
+    "FileName",
+    "expand",
+    "parse_directory",
+    "parse_file",
+    "parse_time",
+    "time_in_flag",
     "time_in_path",
 ]
 
 DIRECTORY_VARIABLE = "NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY"
 PREFIX_VARIABLE = "NEURON_RT_S3_CORE_DUMP_PREFIX"
-DEFAULT_LOCAL_DIRECTORY = "/tmp/neuron-core-dump/dt-%d-cid-%c"   # the prose also writes /tmp/neuron-core-dumps
+DEFAULT_LOCAL_DIRECTORY = "/tmp/neuron-core-dump/dt-%d-cid-%c"  # the prose also writes /tmp/neuron-core-dumps
 NO_CLUSTER = "0" * 16
 PATH_VARIABLES: dict[str, str] = {
     "d": "date and time",
@@ -33,13 +43,16 @@ PATH_VARIABLES: dict[str, str] = {
 _NUMBER = r"\d{1,10}"
 _TAIL = rf"-pid-(?P<pid>{_NUMBER})-tid-(?P<tid>{_NUMBER})-lid-(?P<log_id>{_NUMBER})"
 _INSTANCE = r"(?P<instance>[^/]+?)"
-_FILES: tuple[tuple[str, re.Pattern[str]], ...] = tuple((kind, re.compile(pattern)) for kind, pattern in (
-    ("core",     rf"{_INSTANCE}-nd(?P<device>{_NUMBER})-nc(?P<core>{_NUMBER}){_TAIL}"),
-    ("cc-core",  rf"{_INSTANCE}-nd(?P<device>{_NUMBER})-cc-core-(?P<core>{_NUMBER}){_TAIL}"),
-    ("log",      rf"nrt-{_INSTANCE}-pid-(?P<pid>{_NUMBER})\.log"),     # one bullet of the page writes it this way
-    ("log",      rf"{_INSTANCE}-nrt-pid-(?P<pid>{_NUMBER})\.log"),
-    ("manifest", rf"{_INSTANCE}-neuron-dump{_TAIL}\.json"),            # ours
-))
+_FILES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("core", rf"{_INSTANCE}-nd(?P<device>{_NUMBER})-nc(?P<core>{_NUMBER}){_TAIL}"),
+        ("cc-core", rf"{_INSTANCE}-nd(?P<device>{_NUMBER})-cc-core-(?P<core>{_NUMBER}){_TAIL}"),
+        ("log", rf"nrt-{_INSTANCE}-pid-(?P<pid>{_NUMBER})\.log"),  # one bullet of the page writes it this way
+        ("log", rf"{_INSTANCE}-nrt-pid-(?P<pid>{_NUMBER})\.log"),
+        ("manifest", rf"{_INSTANCE}-neuron-dump{_TAIL}\.json"),  # ours
+    )
+)
 _DIRECTORY = re.compile(r"dt-(?P<time>\d[\d-]{7,30})-cid-(?P<cluster>[0-9A-Za-z]{1,64})")
 _TIMES = ("%Y%m%d-%H%M%S", "%Y-%m-%d-%H-%M", "%Y-%m-%d-%H-%M-%S")
 

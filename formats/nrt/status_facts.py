@@ -10,12 +10,31 @@ __all__ = ["STATUS_FACTS"]
 _WHY, _INFO, _TRIAGE = "neuron-dump why FILE", "neuron-dump info FILE", "neuron-dump triage DIR"
 
 
-def _fact(status: S, meaning: str, causes: tuple[str, ...] = (), next_steps: tuple[str, ...] = (), *,
-          counter: str = "", command: str = _INFO, cite: str = HEADER) -> Fact:
-    return Fact(str(int(status)), status.name, "status", meaning, causes, next_steps, counter, command, cite=cite,
-                fatal=status not in (S.NRT_SUCCESS, S.NRT_COLL_PENDING))
+def _fact(
+    status: S,
+    meaning: str,
+    causes: tuple[str, ...] = (),
+    next_steps: tuple[str, ...] = (),
+    *,
+    counter: str = "",
+    command: str = _INFO,
+    cite: str = HEADER,
+) -> Fact:
+    return Fact(
+        str(int(status)),
+        status.name,
+        "status",
+        meaning,
+        causes,
+        next_steps,
+        counter,
+        command,
+        cite=cite,
+        fatal=status not in (S.NRT_SUCCESS, S.NRT_COLL_PENDING),
+    )
 
 
+# fmt: off
 _ALL = (
     _fact(S.NRT_SUCCESS, "The call did what was asked.", command=""),
     _fact(S.NRT_FAILURE, "Something failed and no more specific code fits.",
@@ -32,7 +51,7 @@ _ALL = (
            "The host is out of memory, huge pages or file handles."),
           ("Look for mc_alloc lines in the kernel log: they give total, occupied and needed bytes.",
            "Unload models, or use a larger instance."), counter="status/resource", cite=TROUBLESHOOTING),
-    _fact(S.NRT_TIMEOUT, "The operation did not end in the time it had.",
+    _fact(S.NRT_TIMEOUT, "The operation did not end in time.",
           ("An engine waits for a semaphore that nobody signals, or two wait for each other.",
            "Another worker of a collective stopped.",
            "A hardware error: SRAM, HBM or DMA; older runtimes report all of them as a time-out."),
@@ -59,27 +78,27 @@ _ALL = (
     _fact(S.NRT_UNINITIALIZED, "A runtime function was called before nrt_init().",
           ("nrt_init() was not called, or failed and the caller went on.",), ("Check the result of nrt_init().",)),
     _fact(S.NRT_CLOSED, "A runtime function was called after nrt_close().",
-          ("Something still runs while the process shuts down.",), ("End all users of the runtime before that.",)),
-    _fact(S.NRT_QUEUE_EMPTY, "A queue was read that holds nothing.",
-          ("A result was fetched before its request was made.",), ("Check the order of requests and results.",)),
-    _fact(S.NRT_EXEC_UNIT_UNRECOVERABLE, "A fatal error left the execution unit in a state it cannot leave.",
+          ("Something still runs while the process shuts down.",), ("Stop all users of the runtime first.",)),
+    _fact(S.NRT_QUEUE_EMPTY, "An empty queue was read.",
+          ("A result was fetched before it was requested.",), ("Check the order of requests and results.",)),
+    _fact(S.NRT_EXEC_UNIT_UNRECOVERABLE, "A fatal error left the execution unit in a state that needs a reset.",
           ("A fault or a hardware error earlier in the same process.",),
           ("Look for the first failure before it in the log: this one is a consequence.",
            "Restart the process so that the cores are reset."), command=_TRIAGE, cite=API_PAGE),
-    _fact(S.NRT_EXEC_BAD_INPUT, "An execution was asked for with inputs that the model does not take.",
+    _fact(S.NRT_EXEC_BAD_INPUT, "An execution was requested with inputs that the model does not accept.",
           ("A tensor is missing, or has another size than the NEFF says.",),
           ("Compare the tensors with `neurontools neff info FILE`.",), counter="status/incorrect_input"),
     _fact(S.NRT_EXEC_COMPLETED_WITH_NUM_ERR, "The execution ended, and produced NaN.",
           ("An overflow, a division by zero or the logarithm of a negative number.",
            "Inputs or weights that hold NaN already.", "Memory read that was never written."),
-          ("Find the first NaN on the emulator: `neurontools debug`, `break nan`.",
-           "Find bytes read before they were written: `neurontools check --only init`.",
+          ("Find the first NaN on the emulator: `neurontools debug FILE --commands 'catch nan; continue'`.",
+           "Find bytes read before they were written: `neurontools check FILE --tool initcheck`.",
            "Newer runtimes report these errors only with NEURON_RT_NUMERICAL_ERRORS_VERBOSITY=critical or "
            "NEURON_FAIL_ON_NAN=1."), counter="status/completed_with_num_err", command=_WHY, cite=NOTES),
     _fact(S.NRT_EXEC_COMPLETED_WITH_ERR, "The execution ended with an error: logical, such as an event set or cleared "
           "twice, or physical, such as a parity error.",
           ("Synchronisation that breaks the rules of semaphores and events.", "An uncorrectable error in SRAM."),
-          ("Check the program's synchronisation: `neurontools check`.",
+          ("Check the program's synchronisation: `neurontools check FILE --tool synccheck`.",
            "Look in the kernel log for NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR; if it is there, replace the instance."),
           counter="status/completed_with_err", command=_WHY),
     _fact(S.NRT_EXEC_NC_BUSY, "The NeuronCore is in use by another model or process.",
@@ -105,8 +124,8 @@ _ALL = (
           ("A descriptor points at memory that does not answer.", "Faulty hardware."),
           ("`neuron-dump dma FILE` shows the rings and the descriptors in flight.", REMEDIES["replace"]),
           counter="status/dma_abort", command="neuron-dump dma FILE", cite=TROUBLESHOOTING),
-    _fact(S.NRT_EXEC_SW_NQ_OVERFLOW, "A notification queue of the runtime ran over.",
-          ("Notifications of DMA generation are switched on and come faster than they are read.",),
+    _fact(S.NRT_EXEC_SW_NQ_OVERFLOW, "A notification queue of the runtime overflowed.",
+          ("Notifications of DMA generation are on, and come faster than they are read.",),
           ("Set NEURON_RT_ENABLE_DGE_NOTIFICATIONS=0.",), counter="status/sw_nq_overflow", cite=TROUBLESHOOTING),
     _fact(S.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE, "HBM had an uncorrectable error that can be repaired.",
           ("Faulty memory rows that the driver replaces when it is loaded.",), (REMEDIES["reload"], REMEDIES["sysfs"]),
@@ -115,5 +134,6 @@ _ALL = (
           ("A peer went away, or EFA is not set up.",), (REMEDIES["others"], "Check EFA on both ends."),
           command=_TRIAGE),
 )
+# fmt: on
 
 STATUS_FACTS: dict[S, Fact] = {S(int(fact.code)): fact for fact in _ALL}

@@ -1,4 +1,4 @@
-"""What a whole log tells: the errors in it counted and in order, the first one, and its information blocks."""
+"""What a whole log says: its errors, counted and in order, the first of them, and its information blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from formats.nrt.lookup import mentions
 
 __all__ = ["Event", "Story", "read_story"]
 
-MOST_KINDS = 1000       # kinds of error kept; a log has tens
+MOST_KINDS = 1000  # kinds of error kept; a log has tens
 MOST_BLOCKS = 1000
 
 
@@ -35,7 +35,7 @@ class Story:
     """What a log tells; `events` in the order of their first lines, one per kind and process."""
 
     lines: int = 0
-    recognised: int = 0         # lines in the runtime's form
+    recognised: int = 0  # lines in the runtime's form
     processes: set[int] = field(default_factory=set)
     events: list[Event] = field(default_factory=list)
     blocks: list[Infodump] = field(default_factory=list)
@@ -47,11 +47,11 @@ class Story:
         fatal = [event for event in self.events if event.fact.fatal]
         if not fatal:
             return None
-        return min(fatal, key=lambda event: (event.time is None, event.time or datetime.min, event.line))
+        return min(fatal, key=lambda event: (event.time is None, event.time or datetime.min, event.line))  # noqa: DTZ901  times of logs have no zone
 
 
 def read_story(lines: Iterable[str]) -> Story:
-    """Read a log once, line by line, in memory that does not grow with it."""
+    """Read a log line by line, in memory that does not grow with it."""
     story, reader = Story(), InfodumpReader()
     kinds: dict[tuple[str, int | None], Event] = {}
     number = 0
@@ -62,7 +62,7 @@ def read_story(lines: Iterable[str]) -> Story:
             story.recognised += 1
             if len(story.processes) < MOST_KINDS:
                 story.processes.add(parsed.pid)
-            if parsed.level in ("ERROR", "FATAL"):     # threads write out of order
+            if parsed.level in ("ERROR", "FATAL"):  # threads write out of order
                 story.first_error = min(story.first_error or parsed.time, parsed.time)
         block = reader.feed(raw, number)
         if block is not None and len(story.blocks) < MOST_BLOCKS:

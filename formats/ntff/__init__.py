@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from formats.ntff.clocks import Clock, Clocks
 from formats.ntff.metadata import CoreCapture, DmaRing, MemoryUse, Metadata, Section
 from formats.ntff.pcmap import Edit, PcMap
 from formats.ntff.reader import Buffer, Ntff, open_ntff
@@ -18,7 +19,9 @@ from formats.ntff.records import (
 __all__ = [
     "LAYOUT",
     "Buffer",
+    "Clock",
     "ClockChange",
+    "Clocks",
     "CoreCapture",
     "DmaPacket",
     "DmaRing",

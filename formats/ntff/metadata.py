@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.neff import ENGINES
-from formats.neff.wire import Value, read_fields
+from formats.ntff.clocks import Clocks, parse_clocks
+from formats.ntff.message import Message
 from formats.ntff.pcmap import DELETED, INSERTED, Edit, PcMap
 
-__all__ = ["CoreCapture", "DmaRing", "MemoryUse", "Metadata", "Place", "Section", "parse_metadata"]
+__all__ = ["BufferPlace", "CoreCapture", "DmaRing", "MemoryUse", "Metadata", "Section", "parse_metadata"]
 
 _WORD = 64
 _SECTIONS = ("trace", "notify", "event", "error", "trace_dma", "throttle")
+# Version 4 numbers the categories of memory and does not name them. These are known by their sizes: the loaded streams,
+# the tensors, rings and standard output of the same kernel under later runtimes, microcode between its neighbours.
+_CATEGORIES = {1: "pe", 2: "act", 3: "pool", 7: "dma rings", 10: "dve", 11: "sp", 13: "tensor", 14: "ucode",
+               15: "pool stdio"}  # fmt: skip
 
 
-class Place(NamedTuple):
+class BufferPlace(NamedTuple):
     """Where the instruction buffer of one engine is: device address, place in the data area, or the bytes themselves.
 
     Files of version 4 hold the bytes in the metadata, later ones in the data area.
@@ -45,14 +50,15 @@ class MemoryUse(NamedTuple):
 
 
 class CoreCapture(NamedTuple):
-    """What was captured of one physical core: streams, maps, rings, memory."""
+    """What was captured of one physical core: streams, maps, rings, memory, and the clocks its records count on."""
 
     name: str
     core: int
-    places: Mapping[str, Place]
+    places: Mapping[str, BufferPlace]
     maps: Mapping[str, PcMap]
     rings: tuple[DmaRing, ...]
     memory: tuple[MemoryUse, ...]
+    clocks: Clocks
 
 
 class Section(NamedTuple):
@@ -72,7 +78,8 @@ class Section(NamedTuple):
 class Metadata(NamedTuple):
     """Everything the metadata says that is understood; `unknown` lists the other fields as (path, bytes or number).
 
-    `origin_ps` is the device time from which AWS's profiler counts, 0 where the file does not tell.
+    `uuid` may be cut short, since some files end it at its first zero byte. `origin_ps` is the device time from which
+    AWS's profiler counts, 0 where the file does not say.
     """
 
     name: str
@@ -88,54 +95,11 @@ class Metadata(NamedTuple):
     unknown: tuple[tuple[str, int | str], ...]
 
 
-class _Message:
-    """The fields of one message, by number; what is asked for is what is known."""
-
-    def __init__(self, data: Value, where: str, path: str) -> None:
-        if isinstance(data, int):
-            raise FormatError("capture metadata is damaged", path=where, field=path, expected="a message", got=data)
-        self.where, self.path = where, path
-        self.fields: dict[int, list[Value]] = {}
-        try:
-            for number, value in read_fields(data, where):
-                self.fields.setdefault(number, []).append(value)
-        except FormatError as error:
-            raise FormatError("capture metadata is damaged", path=where, field=path or "metadata",
-                              expected=error.expected, got=error.got) from None
-
-    def number(self, field: int, default: int = 0) -> int:
-        value = self.fields.get(field, [default])[-1]
-        if not isinstance(value, int):
-            raise self.fail(field, "a number", f"{len(value)} bytes")
-        return value
-
-    def text(self, field: int) -> str:
-        value = self.fields.get(field, [b""])[-1]
-        if isinstance(value, int):
-            raise self.fail(field, "text", value)
-        text = value.decode("utf-8", "replace")
-        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
-
-    def messages(self, field: int) -> Iterator[_Message]:
-        for value in self.fields.get(field, ()):
-            yield _Message(value, self.where, f"{self.path}.{field}".lstrip("."))
-
-    def fail(self, field: int, expected: str, got: object) -> FormatError:
-        return FormatError("capture metadata is damaged", path=self.where, field=f"{self.path}.{field}".lstrip("."),
-                           expected=expected, got=got)
-
-    def unknown(self, *known: int) -> Iterator[tuple[str, int | str]]:
-        for number, values in self.fields.items():
-            if number not in known:
-                for value in values:
-                    path = f"{self.path}.{number}".lstrip(".")
-                    yield path, value if isinstance(value, int) else f"{len(value)} bytes"
-
-
 def parse_metadata(data: bytes, where: str) -> Metadata:
-    """Return what the metadata says; FormatError where a message or a number cannot be what it should be."""
-    top = _Message(data, where, "")
+    """Return what the metadata says; FormatError where a message or a number is not what it should be."""
+    top = Message(data, where, "")
     cores: list[CoreCapture] = []
+    sections = [_section(item, item.number(7)) for item in top.messages(16)]
     unknown = list(top.unknown(1, 2, 4, 8, 9, 11, 12, 15, 16, 17))
     for outer in top.messages(4):
         unknown += outer.unknown(4)
@@ -143,7 +107,9 @@ def parse_metadata(data: bytes, where: str) -> Metadata:
             unknown += middle.unknown(1)
             for core in middle.messages(1):
                 cores.append(_core(core))
-                unknown += core.unknown(1, 3, 4, 5, 7, 11)
+                # Versions 4 and 5 keep the table of sections with each core.
+                sections += [_section(item, core.number(3)) for item in core.messages(6)]
+                unknown += core.unknown(1, 3, 4, 5, 6, 7, 10, 11)
     # Field 2 is the uuid as well, but as text that ends at its first zero byte.
     uuid = next((item.fields.get(1, [b""])[-1] for item in top.messages(15)), top.fields.get(2, [b""])[-1])
     return Metadata(
@@ -156,13 +122,13 @@ def parse_metadata(data: bytes, where: str) -> Metadata:
         top.text(9),
         top.text(17),
         tuple(cores),
-        tuple(_section(item) for item in top.messages(16)),
+        tuple(sections),
         tuple(unknown),
     )
 
 
-def _version(message: _Message, field: int) -> str:
-    """Return "2.30.51 (commit)" of a message of three numbers and a text; the text itself where it is none."""
+def _version(message: Message, field: int) -> str:
+    """Return "2.30.51 (commit)" from a message of three numbers and a text; the field's text where it is no message."""
     try:
         found = next(message.messages(field), None)
     except FormatError:
@@ -173,23 +139,28 @@ def _version(message: _Message, field: int) -> str:
     return f"{found.number(1)}.{found.number(2)}.{found.number(3)}" + (f" ({commit})" if commit else "")
 
 
-def _engine(message: _Message) -> str:
+def _engine(message: Message) -> str:
     number = message.number(1)
     if number >= len(ENGINES):
         raise message.fail(1, f"an engine, 0 to {len(ENGINES) - 1}", number)
     return ENGINES[number]
 
 
-def _core(message: _Message) -> CoreCapture:
-    places: dict[str, Place] = {}
+def _core(message: Message) -> CoreCapture:
+    places: dict[str, BufferPlace] = {}
     for item in message.messages(4):
         engine = _engine(item)
-        embedded = [value for number, values in item.fields.items() if number > 2 for value in values
-                    if isinstance(value, bytes) and value and len(value) % _WORD == 0]
+        embedded = [
+            value
+            for number, values in item.fields.items()
+            if number > 2
+            for value in values
+            if isinstance(value, bytes) and value and len(value) % _WORD == 0
+        ]
         if embedded:
-            places[engine] = Place(engine, item.number(2), 0, len(embedded[0]), embedded[0])
+            places[engine] = BufferPlace(engine, item.number(2), 0, len(embedded[0]), embedded[0])
         else:
-            places[engine] = Place(engine, item.number(2), item.number(7), item.number(8))
+            places[engine] = BufferPlace(engine, item.number(2), item.number(7), item.number(8))
     maps = {}
     for item in message.messages(5):
         engine = _engine(item)
@@ -201,18 +172,24 @@ def _core(message: _Message) -> CoreCapture:
         places,
         maps,
         tuple(DmaRing(item.number(1), item.number(2), item.text(4)) for item in message.messages(7)),
-        tuple(MemoryUse(item.text(3), item.number(2)) for item in message.messages(11)),
+        tuple(MemoryUse(_category(item), item.number(2)) for item in message.messages(11)),
+        parse_clocks(message),
     )
 
 
-def _kind(edit: _Message) -> str:
+def _category(message: Message) -> str:
+    number = message.number(1)
+    return message.text(3) or _CATEGORIES.get(number, f"category {number}")
+
+
+def _kind(edit: Message) -> str:
     kind = edit.number(3)
     if kind not in (0, 2):
         raise edit.fail(3, "0 (inserted) or 2 (deleted)", kind)
     return DELETED if kind else INSERTED
 
 
-def _section(message: _Message) -> Section:
+def _section(message: Message, core: int) -> Section:
     kind = message.number(1)
     name = _SECTIONS[kind] if kind < len(_SECTIONS) else f"type {kind}"
-    return Section(name, message.number(7), message.number(3), message.number(4), message.number(5), message.number(6))
+    return Section(name, core, message.number(3), message.number(4), message.number(5), message.number(6))

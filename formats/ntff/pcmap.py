@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 __all__ = ["DELETED", "INSERTED", "Edit", "PcMap"]
@@ -23,29 +26,44 @@ class Edit(NamedTuple):
         return self.position // _WORD
 
 
-class PcMap(NamedTuple):
+class _Step(NamedTuple):
+    """What all edits up to one come to: words to add to a pc behind them, and where the last inserted word ends."""
+
+    shift: int
+    inserted_end: int
+
+
+@dataclass(frozen=True)
+class PcMap:
     """The changes of one engine's stream, in order of position."""
 
     engine: str
     edits: tuple[Edit, ...]
 
-    def compiler_pc(self, pc: int) -> int | None:
-        """Return the compiler's pc of a loaded word; None for one that the runtime inserted."""
-        shift = 0
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [edit.pc for edit in self.edits]
+
+    @cached_property
+    def _steps(self) -> list[_Step]:
+        steps, shift, end = [_Step(0, 0)], 0, 0
         for edit in self.edits:
-            if edit.pc > pc:
-                break
             if edit.kind == DELETED:
                 shift += edit.words
-            elif pc < edit.pc + edit.words:
-                return None
             else:
                 shift -= edit.words
-        return pc + shift
+                end = max(end, edit.pc + edit.words)
+            steps.append(_Step(shift, end))
+        return steps
+
+    def compiler_pc(self, pc: int) -> int | None:
+        """Return the compiler's pc of a loaded word; None for one that the runtime inserted."""
+        step = self._steps[bisect_right(self._starts, pc)]
+        return None if pc < step.inserted_end else pc + step.shift
 
     def loaded_words(self, compiler_words: int) -> int:
         """Return how many words the loaded stream has for a compiler stream of some length."""
-        return compiler_words + sum(-edit.words if edit.kind == DELETED else edit.words for edit in self.edits)
+        return compiler_words - self._steps[-1].shift
 
     @property
     def inserted(self) -> int:

@@ -1,28 +1,31 @@
 """Trace records of an NTFF: sixteen bytes each, eight of facts and a 64-bit time.
 
 The layouts were found by pairing the records of ten public captures (version 6, trn2) with the profile that AWS's
-profiler printed of each: every field below says how it is known. What is not in `LAYOUT` stays in `raw`.
+profiler printed of each: every field below says how it is known. Records of 25 captures of versions 4 and 5 fit them
+without exception, every word in its buffer (`tests/corpus/test_ntff_versions.py`). What is not in `LAYOUT` stays in
+`raw`; a record that is none of these raises UnsupportedError.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from formats.errors import UnsupportedError
 from formats.neff import ENGINES
+from formats.ntff.clocks import Clocks
 
 __all__ = ["LAYOUT", "RECORD", "ClockChange", "DmaPacket", "Executed", "Layout", "RawRecord", "SignalChange",
-           "clock_changes", "dma_packets", "executed", "raw_records", "signal_changes"]  # fmt: skip
+           "clock_changes", "dma_packets", "executed", "outside", "raw_records", "signal_changes"]  # fmt: skip
 
 RECORD = 16
 _PAIR = struct.Struct("<8sQ")
-_CYCLES_PER_US = 1200       # the counter of waits runs at 1.2 GHz
 _OUTSIDE = 6
 _ADDRESS = 0x1FFFFF
 _OPERATIONS = {0x1: "set", 0x3: "increment", 0x4: "decrement", 0x5: "add", 0x7: "clear", 0x9: "write"}
 _STEPS = {1: "start", 5: "end", 6: "signal"}
-_DMA_BASE = 64              # DMA engines of one instance
 
 
 class Layout(NamedTuple):
@@ -37,12 +40,24 @@ class Layout(NamedTuple):
 
 _PAIRS = "ten public captures paired with their profiles"
 LAYOUT: tuple[Layout, ...] = (
-    Layout("all", "8:16", "time in picoseconds", "observed", _PAIRS),
+    Layout(
+        "all",
+        "8:16",
+        "time in picoseconds; on trn1 a count of its own clock (field 10 of the core)",
+        "observed",
+        _PAIRS + "; for trn1 inferred, formats.md 6.1",
+    ),
     Layout("trace", "0:3 bits 0 to 20", "bits 6 to 26 of the word's device address", "observed", _PAIRS),
     Layout("trace", "2 bit 5", "the word is a branch that was taken", "inferred", _PAIRS),
     Layout("trace", "3 bit 0", "0 begin, 1 end", "observed", _PAIRS),
     Layout("trace", "3 bits 2 to 6", "engine: 1 PE, 2 Activation, 3 Pool, 4 DVE, 5 SP", "observed", _PAIRS),
-    Layout("trace", "6:8 of a begin", "evt_wait_time of the profile in cycles of 1.2 GHz", "observed", _PAIRS),
+    Layout(
+        "trace",
+        "6:8 of a begin",
+        "evt_wait_time of the profile in cycles of 1.2 GHz; on trn1 of the engine",
+        "observed",
+        _PAIRS + "; for trn1 inferred, formats.md 6.1",
+    ),
     Layout("trace", "4:6, and 4:8 of an end", "unknown; all zero or all ones", "inferred", _PAIRS),
     Layout("notify", "0", "number of the semaphore or event", "observed", _PAIRS),
     Layout("notify", "1 bit 0", "1 semaphore, 0 event", "observed", _PAIRS),
@@ -122,40 +137,57 @@ class ClockChange(NamedTuple):
 
 
 def raw_records(data: bytes) -> Iterator[RawRecord]:
-    """Yield the records of a section; a cut-off last one is left out."""
-    for raw, time_ps in _PAIR.iter_unpack(data[:len(data) // RECORD * RECORD]):
+    """Yield the records of a section; a last one that is cut off is left out."""
+    for raw, time_ps in _PAIR.iter_unpack(data[: len(data) // RECORD * RECORD]):
         yield RawRecord(raw, time_ps)
 
 
-def executed(records: Iterable[RawRecord], core: int, addresses: dict[str, tuple[int, int]]) -> Iterator[Executed]:
+def executed(
+    records: Iterable[RawRecord], core: int, addresses: Mapping[str, tuple[int, int]], clocks: Clocks
+) -> Iterator[Executed]:
     """Yield executions in the order in which they began; `addresses` holds (device address, bytes) by engine.
 
-    A record that names no word of a buffer is left out: there is no telling what it is of.
+    A record of no word of a buffer is left out: the runtime's own words before the program lie elsewhere.
     """
-    begun: dict[tuple[str, int], list[int]] = {}
+    begun: dict[tuple[str, int], deque[int]] = {}
     found: list[Executed] = []
-    for raw, time_ps in records:
-        number = raw[3] >> 2 & 0x1F
-        engine = ENGINES[number - 1] if 1 <= number <= len(ENGINES) else ""
-        if engine not in addresses:
+    for raw, count in records:
+        place = _place(raw, addresses)
+        if place is None:
             continue
-        address, nbytes = addresses[engine]
-        pc = int.from_bytes(raw[:3], "little") - (address >> 6) & _ADDRESS
-        if pc * 64 >= nbytes:
-            continue
+        clock = clocks.engines[place[0]]
+        time_ps = clock.ps(count)
         if not raw[3] & 1:
-            waited = int.from_bytes(raw[6:8], "little") * 1_000_000 // _CYCLES_PER_US
-            begun.setdefault((engine, pc), []).append(len(found))
-            found.append(Executed(core, engine, pc, time_ps, None, waited))
-        elif open_ := begun.get((engine, pc)):
-            at = open_.pop(0)
+            waited = clock.cycles(int.from_bytes(raw[6:8], "little"))
+            begun.setdefault(place, deque()).append(len(found))
+            found.append(Executed(core, *place, time_ps, None, waited))
+        elif open_ := begun.get(place):
+            at = open_.popleft()
             found[at] = found[at]._replace(end_ps=time_ps)
     yield from found
 
 
-def signal_changes(records: Iterable[RawRecord], core: int) -> Iterator[SignalChange]:
+def outside(records: Iterable[RawRecord], addresses: Mapping[str, tuple[int, int]]) -> int:
+    """Return how many records are of words that no buffer holds."""
+    return sum(_place(raw, addresses) is None for raw, _ in records)
+
+
+def _place(raw: bytes, addresses: Mapping[str, tuple[int, int]]) -> tuple[str, int] | None:
+    """Return engine and loaded pc of a trace record, None for a word that no buffer holds."""
+    number = raw[3] >> 2 & 0x1F
+    if not 1 <= number <= len(ENGINES):
+        raise UnsupportedError(f"a trace record names engine {number}: {raw.hex()}")
+    engine = ENGINES[number - 1]
+    if engine not in addresses:
+        return None
+    address, nbytes = addresses[engine]
+    pc = int.from_bytes(raw[:3], "little") - (address >> 6) & _ADDRESS
+    return (engine, pc) if pc * 64 < nbytes else None
+
+
+def signal_changes(records: Iterable[RawRecord], core: int, clocks: Clocks) -> Iterator[SignalChange]:
     """Yield the changes of semaphores and events."""
-    for raw, time_ps in records:
+    for raw, count in records:
         source = raw[3] >> 2 & 0xF
         operation = _OPERATIONS.get(raw[2] & 0xF, f"{raw[2]:#x}")
         yield SignalChange(
@@ -165,27 +197,38 @@ def signal_changes(records: Iterable[RawRecord], core: int) -> Iterator[SignalCh
             operation,
             int.from_bytes(raw[4:8], "little", signed=True),
             ENGINES[source - 1] if 1 <= source <= len(ENGINES) else "dma" if source == _OUTSIDE else f"source {source}",
-            time_ps,
+            clocks.signals.ps(count),
         )
 
 
-def dma_packets(records: Iterable[RawRecord], core: int, instance: int) -> Iterator[DmaPacket]:
-    """Yield packets in the order in which they began; the n-th end of a ring belongs to its n-th start."""
-    waiting: dict[tuple[int, int], list[int]] = {}
+def dma_packets(records: Iterable[RawRecord], core: int, first: int, clocks: Clocks) -> Iterator[DmaPacket]:
+    """Yield packets in the order in which they began; the n-th end of a ring belongs to its n-th start.
+
+    `first` is the number on the device that the section's DMA engine 0 has.
+    """
+    waiting: dict[tuple[int, int], deque[int]] = {}
     found: list[DmaPacket] = []
-    for raw, time_ps in records:
-        engine, ring, step = (raw[3] & 0x3F) + instance * _DMA_BASE, raw[4] >> 4, _STEPS.get(raw[4] & 0xF)
+    for raw, count in records:
+        number, ring, step = raw[3] & 0x3F, raw[4] >> 4, _STEPS.get(raw[4] & 0xF)
+        if step is None:
+            raise UnsupportedError(f"a record of a DMA packet has the step {raw[4] & 0xF}: {raw.hex()}")
+        time_ps, engine = clocks.of_dma(number).ps(count), first + number
         if step == "start":
-            waiting.setdefault((engine, ring), []).append(len(found))
+            waiting.setdefault((engine, ring), deque()).append(len(found))
             found.append(DmaPacket(core, engine, ring, 0, time_ps, None, 0))
         elif step == "end" and (open_ := waiting.get((engine, ring))):
-            at = open_.pop(0)
-            found[at] = found[at]._replace(nbytes=int.from_bytes(raw[:2], "little") or 1 << 16, end_ps=time_ps,
-                                           checksum=int.from_bytes(raw[6:8], "little"))
+            at = open_.popleft()
+            found[at] = found[at]._replace(
+                nbytes=int.from_bytes(raw[:2], "little") or 1 << 16,
+                end_ps=time_ps,
+                checksum=int.from_bytes(raw[6:8], "little"),
+            )
     yield from found
 
 
-def clock_changes(records: Iterable[RawRecord], core: int) -> Iterator[ClockChange]:
+def clock_changes(records: Iterable[RawRecord], core: int, clocks: Clocks) -> Iterator[ClockChange]:
     """Yield the changes of the Tensor engine's clock."""
     for raw, time_ps in records:
+        if not clocks.one:
+            raise UnsupportedError("which clock times the changes of the Tensor engine's own is not established")
         yield ClockChange(core, raw[4], raw[2], raw[5], time_ps)

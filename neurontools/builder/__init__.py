@@ -21,7 +21,7 @@ _LAZY = {"BuiltNeff": "built", "build": "built", "Report": "report"}
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        from importlib import import_module
+        from importlib import import_module  # deferred: start-up
 
         return getattr(import_module(f"neurontools.builder.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

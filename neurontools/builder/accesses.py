@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from formats.isa import ENGINES
-from neurontools.builder.areas import Access, Area, Shape, shape_of
+from formats.regions import Shape, shape_of
+from neurontools.builder.areas import Access, Area
+from neurontools.builder.encode import Place
 from neurontools.builder.hazards import Memory, Needs, Region
-from neurontools.builder.tiles import Place, Tiles
-from neurontools.trace import Allocation, Space, View
+from neurontools.builder.tiles import Tiles
+from neurontools.builder.trace import Allocation, Space, View
 
 __all__ = ["Accesses", "TileState"]
 

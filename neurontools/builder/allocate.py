@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError
-from neurontools.trace import Allocation, Source, Space
+from neurontools.builder.trace import Allocation, Source, Space
 
 __all__ = ["Life", "Policy", "Span", "allocate", "groups_of", "tightest"]
 

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Access", "Area", "Shape", "overlap", "repeated", "shape_of"]
+from formats.regions import Shape
 
-
-class Shape(NamedTuple):
-    """The bytes of a pattern, whatever its address.
-
-    The lowest byte lies `shift` before the first element; `reach` bytes lie from there to behind the highest, in runs
-    of `run`; `steps` are (bytes, count) of the dimensions that jump over bytes, largest first.
-    """
-
-    shift: int
-    reach: int
-    run: int
-    steps: tuple[tuple[int, int], ...]
+__all__ = ["Access", "Area", "overlap", "repeated"]
 
 
 class Access(NamedTuple):
@@ -28,27 +17,11 @@ class Access(NamedTuple):
     write: bool
 
 
-def shape_of(dims: tuple[tuple[int, int], ...], size: int) -> Shape:
-    """Return the shape of a pattern with steps in elements of `size` bytes."""
-    run = size
-    shift = 0
-    jumps = []
-    pairs = [(step * size, count) for step, count in dims if count > 1 and step]
-    pairs.sort(key=lambda pair: abs(pair[0]))
-    for step, count in pairs:
-        if step < 0:
-            shift += step * (count - 1)
-            step = -step
-        if step <= run:
-            run += step * (count - 1)
-        else:
-            jumps.append((step, count))
-    return Shape(shift, run + sum(step * (count - 1) for step, count in jumps), run, tuple(reversed(jumps)))
-
-
 class Area:
     """A shape at an address: partitions `first` to `last` - 1 and, in each, bytes within `low` to `high` - 1.
 
+    What `formats.regions.Region` is elsewhere; this one is made for every operand of every operation, and asked of
+    hundreds of neighbours, so that it holds what those ask in slots.
     As an access it also holds who makes it, as which unit, whether it writes, and whether a later one stands for it;
     `neurontools.builder.hazards` sets those. `plain` tells that the shape has no steps.
     """
@@ -80,7 +53,7 @@ class Area:
         return f"<Area partitions {self.first}:{self.last} bytes {self.low}:{self.high} {self.shape}>"
 
     def contains(self, other: Area) -> bool:
-        """Tell whether every byte of `other` is certainly one of this area."""
+        """Return whether every byte of `other` is certainly one of this area."""
         if self.first > other.first or self.last < other.last or self.low > other.low or self.high < other.high:
             return False
         if not self.shape.steps:
@@ -89,7 +62,7 @@ class Area:
 
 
 def overlap(a: Area, b: Area) -> bool:
-    """Tell whether two areas may share a byte; False is certain.
+    """Return whether two areas may share a byte; False is certain.
 
     Patterns are compared modulo each of their steps: where the parts inside one step lie apart, the areas do.
     """

@@ -12,17 +12,17 @@ from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
+from neurontools.builder.barriers import Peer
 from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
 from neurontools.builder.fresh import fresh_map
-from neurontools.builder.meetings import Peer
+from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
+from neurontools.builder.trace import Space, Trace, View
 from neurontools.builder.trace_facts import facts_of
 from neurontools.builder.variables import Variables, shared_names
-from neurontools.collection import without_collection
-from neurontools.trace import Space, Trace, View
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -39,7 +39,7 @@ class BuiltNeff:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
-        from formats.whole_files import write_beside
+        from formats.whole_files import write_beside  # deferred: start-up
 
         write_beside(path, self._data)
 
@@ -131,7 +131,7 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 
 
 def _ours(stream: bytearray) -> bool:
-    """Tell whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
+    """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
     words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
     for opcode in np.unique(words[:, 0]).tolist():
         cls = BY_OPCODE[opcode]

@@ -69,6 +69,7 @@ def _listed(first: int) -> dict[str, QueueFacts]:
         for i, (engine, name, owner) in enumerate(names)
     }
 
+
 # Where gen2 has no direct words, indirect ones still need a queue of their own; ours.
 INDIRECT = QueueFacts("qPoolDynamic", "dynamic", "Pool", "pool", 56, DGE_SCRATCH)
 

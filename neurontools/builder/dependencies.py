@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from formats.isa import ActivationExtended, ActivationReadAccumulator, ReduceCommand, extension_random
-from formats.isa.extension_gen4 import Activate2
-from neurontools.builder.areas import Area, Shape, shape_of
+from formats.isa import EngineState, ReduceCommand
+from formats.regions import Shape, shape_of
+from neurontools.builder.areas import Area
 from neurontools.builder.hazards import Needs, Region
 from neurontools.builder.indirect import whole
-from neurontools.trace import (
+from neurontools.builder.trace import (
     ComputeOp,
     DmaComputeOp,
     DmaOp,
@@ -21,13 +21,11 @@ from neurontools.trace import (
 
 __all__ = ["accesses_of", "hidden_state", "predecessors", "stands"]
 
-_RANDOM = frozenset(getattr(extension_random, name) for name in extension_random.__all__)
-_OPTIONAL = ActivationExtended, Activate2  # leave the accumulators alone with IDLE
 _Key = tuple[tuple[tuple[int, int], ...], int]
 
 
 def stands(op: Op) -> bool:
-    """Tell whether nothing may pass an operation: loops, meetings of cores, and what this module does not know."""
+    """Return whether nothing may pass an operation: loops, core barriers, and what this module does not know."""
     return not isinstance(op, ComputeOp | MatmulOp | DmaOp | IndirectDmaOp | DmaComputeOp)
 
 
@@ -36,13 +34,10 @@ def hidden_state(op: Op) -> str | None:
     if not isinstance(op, ComputeOp):
         return None
     cls = op.instruction
-    if cls in _RANDOM or cls is ActivationReadAccumulator:
-        return op.engine
-    field = cls.FIELDS.get("reduce_command")
-    if field is None:
-        return None
-    idle = op.fields.get("reduce_command", field.default) == ReduceCommand.IDLE
-    return None if idle and cls in _OPTIONAL else op.engine
+    if cls.STATE is EngineState.OPTIONAL:
+        field = cls.FIELDS["reduce_command"]
+        return None if op.fields.get("reduce_command", field.default) == ReduceCommand.IDLE else op.engine
+    return None if cls.STATE is EngineState.NONE else op.engine
 
 
 def accesses_of(op: Op) -> list[tuple[View, bool]]:

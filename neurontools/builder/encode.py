@@ -16,15 +16,15 @@ from formats.isa import (
     ReduceDims,
     TensorReduce,
     TensorTensorScan,
-    VectorTranspose,
 )
 from formats.isa.field import Immediate
 from formats.isa.operand import Pattern, Pointer
-from neurontools.builder.areas import Access, shape_of
+from formats.regions import shape_of
+from neurontools.builder.areas import Access
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split
 from neurontools.builder.errors import BuildError
 from neurontools.builder.templates import Spot, Template
-from neurontools.trace import ComputeOp, View
+from neurontools.builder.trace import ComputeOp, View
 
 __all__ = ["Encoder", "Place", "Plan", "limit_of", "pad", "refuse"]
 
@@ -211,7 +211,7 @@ def _pieces(
     limits = [operand.limit for operand, _ in patterns]
     if cls is TensorReduce:
         return _reduction(op, patterns, values)
-    if cls is VectorTranspose or not cls.CUTS:
+    if not cls.CUTS:
         return _alone(op, patterns, limits)
     shared = common([view.dims for _, view in patterns])
     if shared is None:

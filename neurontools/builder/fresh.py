@@ -10,7 +10,7 @@ from itertools import groupby
 from neurontools.builder.allocate import Life
 from neurontools.builder.dependencies import accesses_of
 from neurontools.builder.tiles import Tiles
-from neurontools.trace import Allocation, ComputeOp, Space, Trace, View
+from neurontools.builder.trace import Allocation, ComputeOp, Space, Trace, View
 
 __all__ = ["fresh_map"]
 
@@ -37,7 +37,7 @@ def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozen
 
 
 def _written_whole(trace: Trace, life: Life) -> bool:
-    """Tell whether the first operation on a tile writes every byte of it and reads none."""
+    """Return whether the first operation on a tile writes every byte of it and reads none."""
     op = trace.ops[life.first]
     roles = op.instruction.OPERANDS if isinstance(op, ComputeOp) else {}
     if any(roles[name].role == "readwrite" for name in getattr(op, "operands", ())) or getattr(op, "skip", False):
@@ -95,7 +95,7 @@ class _Used:
         self.starts, self.masks = [0], [0]
 
     def meets(self, low: int, high: int, mask: int) -> bool:
-        """Tell whether a byte of the rectangle was used."""
+        """Return whether a byte of the rectangle was used."""
         at = bisect_right(self.starts, low) - 1
         while at < len(self.starts) and self.starts[at] < high:
             if self.masks[at] & mask:

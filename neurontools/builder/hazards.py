@@ -8,7 +8,8 @@ from functools import lru_cache
 from itertools import count, product
 from typing import NamedTuple
 
-from neurontools.builder.areas import Area, Shape, overlap, repeated
+from formats.regions import Shape
+from neurontools.builder.areas import Area, overlap, repeated
 
 __all__ = ["Memory", "Needs", "Region"]
 
@@ -43,7 +44,7 @@ class _Grid(NamedTuple):
         buckets = range(low >> self.byte_shift, (high - 1 >> self.byte_shift) + 1)
         return product(buckets, self._places(low, inside))
 
-    def count(self, low: int, high: int, inside: int) -> int:
+    def most(self, low: int, high: int, inside: int) -> int:
         """Return an upper bound of the number of those cells."""
         places = min(inside, self.step) >> self.place_shift
         return ((high - 1 >> self.byte_shift) - (low >> self.byte_shift) + 1) * (places + 2)
@@ -102,8 +103,13 @@ class Region:
         for other in found:
             its = other.actor
             its_write = other.write
-            if (not (write or its_write or its == actor)
-                    or other.low >= high or low >= other.high or other.first >= last or first >= other.last):
+            if (
+                not (write or its_write or its == actor)
+                or other.low >= high
+                or low >= other.high
+                or other.first >= last
+                or first >= other.last
+            ):
                 kept.append(other)
                 continue
             if other.dead:
@@ -112,8 +118,10 @@ class Region:
             if plain and other.plain:
                 # Nobody accesses what lies outside the region, so that it counts as covered.
                 whole = strictly or (
-                    first <= other.first and last >= other.last
-                    and (low <= other.low or low <= self.low) and (high >= other.high or high >= self.high)
+                    first <= other.first
+                    and last >= other.last
+                    and (low <= other.low or low <= self.low)
+                    and (high >= other.high or high >= self.high)
                 )
             else:
                 step = area.step
@@ -182,7 +190,7 @@ class Region:
         found: list[Area] = []
         for grid, cells in (self.grids or {}).items():
             inside = _repeated(shape, grid.step)
-            few = grid.count(low, high, inside) < len(cells)
+            few = grid.most(low, high, inside) < len(cells)
             for key in grid.cells(low, high, inside) if few else list(cells):
                 cell = cells.get(key)
                 if cell is None:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from math import prod
 
 from formats.isa import SBUF_PARTITION_STRIDE, DmaIndirect, DmaPattern
-from formats.neff.transfers import Descriptor
-from formats.neff.transfers import Side as Source
+from formats.neff.transfers import Descriptor, Source
 from neurontools.builder.dims import Dims, Limit, common, elements, merge, split
 from neurontools.builder.encode import Place, limit_of, pad, refuse
+from neurontools.builder.trace import DmaComputeOp, IndirectDmaOp, Space, View
 from neurontools.builder.transfers import Side, dtype_name
-from neurontools.trace import DmaComputeOp, IndirectDmaOp, Space, View
 
 __all__ = ["combined", "indirect_words", "whole"]
 

@@ -5,14 +5,14 @@ started is complete then, so that each knows all that came before. There Sync al
 raises back to what they were at the head (or, behind the loop, to what they are after one turn, whether there was one
 or none), and so the values that waits name hold in every turn.
 
-A meeting takes two events an engine: each sets its own and waits for the one that Sync sets in answer.
+A barrier takes two events an engine: each sets its own and waits for the one that Sync sets in answer.
 """
 
 from __future__ import annotations
 
 from formats.isa import ENGINES, BranchCompare, CompareBranch, EventSemaphore, Nop, UpdateMode, WaitMode
 from neurontools.builder.streams import Streams
-from neurontools.trace import Source
+from neurontools.builder.trace import Source
 
 __all__ = ["REGISTER", "Loop", "close_loop", "leave_unless", "open_loop"]
 
@@ -21,9 +21,10 @@ REGISTER = 16
 
 _LEADER = "SP"
 _FOLLOWERS = tuple(engine for engine in ENGINES if engine != _LEADER)
-# Events of a meeting, one each way for every engine; ours, beyond those that the loader's words use (isa.md 10).
+# Events of a barrier, one each way for every engine; ours, beyond those that the loader's words use (isa.md 10).
 _ARRIVED = {engine: 64 + number for number, engine in enumerate(_FOLLOWERS)}
 _RELEASED = {engine: 72 + number for number, engine in enumerate(_FOLLOWERS)}
+
 
 class Loop:
     """One open loop: bytes of its test and of the branch out of it in each stream, and how far everybody was."""
@@ -71,7 +72,9 @@ def _meet(streams: Streams, name: str, source: Source, values: dict[int, int]) -
     streams.await_transfers(_LEADER, (name, *source))
     for one, other in zip(_FOLLOWERS[::2], _FOLLOWERS[1::2], strict=True):
         word = EventSemaphore(
-            wait_mode=WaitMode.EVENT_SET, wait_index=_ARRIVED[one], wait2_mode=WaitMode.EVENT_SET,
+            wait_mode=WaitMode.EVENT_SET,
+            wait_index=_ARRIVED[one],
+            wait2_mode=WaitMode.EVENT_SET,
             wait2_index=_ARRIVED[other],
         )
         _word(streams, _LEADER, word, name, source)
@@ -80,13 +83,15 @@ def _meet(streams: Streams, name: str, source: Source, values: dict[int, int]) -
         _word(streams, _LEADER, word, name, source)
     for one, other in zip(_FOLLOWERS[::2], _FOLLOWERS[1::2], strict=True):
         word = EventSemaphore(
-            update_mode=UpdateMode.EVENT_SET, update_index=_RELEASED[one], update2_mode=UpdateMode.EVENT_SET,
+            update_mode=UpdateMode.EVENT_SET,
+            update_index=_RELEASED[one],
+            update2_mode=UpdateMode.EVENT_SET,
             update2_index=_RELEASED[other],
         )
         _word(streams, _LEADER, word, name, source)
     for engine in _FOLLOWERS:
         _word(streams, engine, Nop(wait_mode=WaitMode.EVENT_SET, wait_index=_RELEASED[engine]), name, source)
-    streams.knowledge.everything()
+    streams.clocks.everything()
 
 
 def _word(streams: Streams, engine: str, word: EventSemaphore | Nop, name: str, source: Source) -> None:

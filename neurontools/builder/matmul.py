@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
-from neurontools.builder.areas import Access, shape_of
+from formats.regions import shape_of
+from neurontools.builder.areas import Access
 from neurontools.builder.chip import Chip
 from neurontools.builder.dims import common, elements, merge, split
 from neurontools.builder.encode import limit_of, pad, refuse
 from neurontools.builder.templates import Spot, Template
-from neurontools.trace import Allocation, MatmulOp, View
+from neurontools.builder.trace import Allocation, MatmulOp, View
 
 __all__ = ["FIRST", "LAST", "MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
 
@@ -120,7 +121,7 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
 
 
 def moves_bits_of(op: MatmulOp, chip: Chip) -> bool:
-    """Tell whether a multiplication is a transpose that passes bits through, which never adds. Source: isa.md 11."""
+    """Return whether a multiplication is a transpose that passes bits through, which never adds. Source: isa.md 11."""
     return op.is_transpose and chip.transpose_mode and op.dst.dtype is op.stationary.dtype and op.accumulate is not True
 
 

@@ -19,20 +19,17 @@ from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.accesses import Accesses
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
+from neurontools.builder.barriers import Barriers, Peer
 from neurontools.builder.chip import INDIRECT, Chip, QueueFacts
 from neurontools.builder.encode import Encoder, Plan, refuse
 from neurontools.builder.hazards import Needs
 from neurontools.builder.indirect import combined, indirect_words, whole
 from neurontools.builder.loops import REGISTER, Loop, close_loop, leave_unless, open_loop
 from neurontools.builder.matmul import MatmulEncoder, PsumLife, moves_bits_of, unwritten
-from neurontools.builder.meetings import Meetings, Peer
 from neurontools.builder.streams import ENGINE, QueueUse, Stream, Streams
 from neurontools.builder.templates import fill
 from neurontools.builder.tiles import Tiles, loops_of
-from neurontools.builder.trace_facts import Facts
-from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
-from neurontools.builder.variables import Variables
-from neurontools.trace import (
+from neurontools.builder.trace import (
     BarrierOp,
     ComputeOp,
     DmaComputeOp,
@@ -47,6 +44,9 @@ from neurontools.trace import (
     Trace,
     View,
 )
+from neurontools.builder.trace_facts import Facts
+from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
+from neurontools.builder.variables import Variables
 
 __all__ = ["Program"]
 
@@ -85,7 +85,7 @@ class Program:
         self._loops: list[Loop] = []
         self._number = 0
         self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
-        meetings = Meetings(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
+        barriers = Barriers(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
         # Those that append to one stream only return it; the others return None.
         self._emitters: dict[type[Any], Callable[[Any, str], Stream | None]] = {
             ComputeOp: self._compute,
@@ -93,8 +93,8 @@ class Program:
             DmaOp: self._dma,
             IndirectDmaOp: self._indirect,
             DmaComputeOp: self._combine,
-            BarrierOp: meetings.barrier,
-            SendRecvOp: meetings.exchange,
+            BarrierOp: barriers.barrier,
+            SendRecvOp: barriers.exchange,
             LoopOp: self._loop,
             LoopEndOp: self._loop_end,
         }
@@ -125,8 +125,11 @@ class Program:
                 raise refuse(op, str(error)) from None
             if number in producers:
                 # Whatever the operation appended to any actor is a part of it, and actors complete in order.
-                completed[number] = [(actor, count - 1) for actor, count in enumerate(streams.counts())
-                                     if count > (counts[actor] if actor < len(counts) else 0)]
+                completed[number] = [
+                    (actor, count - 1)
+                    for actor, count in enumerate(streams.counts())
+                    if count > (counts[actor] if actor < len(counts) else 0)
+                ]
             for stream in engines if only is None else (only,):
                 first, count = stream.seen, stream.count
                 if count != first:
@@ -169,7 +172,7 @@ class Program:
         """Append the words of one operation: the first waits, the last signals. Return their stream."""
         stream = self.streams.of[engine]
         raw, add = stream.raw, self.streams.add
-        needs: Needs | None = Needs()
+        needs = Needs()
         views = list(op.operands.values())
         addresses = [0] * len(views)
         self.accesses.operands(views, plan.accesses, stream.actor, len(stream.ends), needs, addresses)
@@ -179,9 +182,10 @@ class Program:
                 self._psum.wrote(view)
         file, line = op.source
         origin = (name, file, line)
+        first: Needs | None = needs  # what the first word has waited for, the others need not
         for template in plan.templates:
-            fill(raw, add(stream, template.raw, origin, needs), template, addresses)
-            needs = None
+            fill(raw, add(stream, template.raw, origin, first), template, addresses)
+            first = None
         self.streams.complete(stream)
         return stream
 
@@ -262,7 +266,7 @@ class Program:
         # Units of a queue are its transfers; an operation's last stands for all, since they complete in order.
         count = 1 if how.direct is None else len(how.direct)
         unit = use.transfers + count - 1
-        needs: Needs | None = Needs()
+        needs = Needs()
         self.accesses.touch(op.src, how.src, False, actor, unit, needs)
         self.accesses.touch(op.dst, how.dst, True, actor, unit, needs)
         origin = (name, *op.source)
@@ -270,14 +274,15 @@ class Program:
             word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw
             self._block(use, descriptors(op, how.way, src, dst), name)
             streams.add(stream, word, origin, needs, actor)
-            streams.knowledge.unit(stream.actor, actor)
+            streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
+        first: Needs | None = needs
         for direct in how.direct or ():
-            place = streams.add(stream, direct.raw, origin, needs, actor)
+            place = streams.add(stream, direct.raw, origin, first, actor)
             fill_direct(stream.raw, place, direct, src, dst, use.semaphore(use.transfers)[0])
-            streams.knowledge.unit(stream.actor, actor)
+            streams.clocks.unit(stream.actor, actor)
             use.transfers += 1
-            needs = None
+            first = None
         self.transfers += count
         self.transfer_bytes += how.nbytes
         return stream
@@ -296,7 +301,7 @@ class Program:
         use = self.streams.queue(self.chip.direct.get(op.engine or self._choose(op), INDIRECT))
         stream = self.streams.of[use.facts.engine]
         actor = stream.actor
-        unit, last = self.streams.knowledge.count(actor), use.transfers + len(words) - 1
+        unit, last = self.streams.clocks.count(actor), use.transfers + len(words) - 1
         needs = Needs()
         self.accesses.access(op.index, False, actor, unit, needs)
         self.accesses.access(op.src if op.scatter else whole(op.src), False, use.actor, last, needs)
@@ -305,7 +310,7 @@ class Program:
             word[_INDIRECT_SEMAPHORE] = use.semaphore(use.transfers)[0]
             wanted = needs if number == 0 else None
             self.streams.add(stream, word, (name, *op.source), wanted, use.actor)
-            self.streams.knowledge.unit(actor, use.actor)
+            self.streams.clocks.unit(actor, use.actor)
             use.transfers += 1
         self.streams.complete(stream)
         self.transfers += len(words)
@@ -326,7 +331,7 @@ class Program:
         self.accesses.access(op.dst, True, use.actor, use.transfers, needs)
         stream = self.streams.of[facts.engine]
         self.streams.add(stream, word, (name, *op.source), needs, use.actor)
-        self.streams.knowledge.unit(stream.actor, use.actor)
+        self.streams.clocks.unit(stream.actor, use.actor)
         use.transfers += 1
         self.transfers += 1
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
@@ -351,10 +356,12 @@ class Program:
         begin = self._number
         end = next(last for first, last in loops_of(self.trace) if first == begin)
         for op in self.trace.ops[begin:end]:
-            multiplies = isinstance(op, MatmulOp) and op.accumulate is None and not moves_bits_of(op, self.chip)
-            if not multiplies and not (isinstance(op, ComputeOp) and op.fields.get("accumulate", 1) is None):
+            if isinstance(op, MatmulOp) and op.accumulate is None and not moves_bits_of(op, self.chip):
+                view = op.dst
+            elif isinstance(op, ComputeOp) and op.fields.get("accumulate", 1) is None:
+                view = op.operands["dst"]
+            else:
                 continue
-            view = op.dst if isinstance(op, MatmulOp) else op.operands["dst"]
             if view.allocation.born <= begin and self._psum.state(view) != "written":
                 self._clear(view, op.source, name)
                 self._psum.wrote(view)

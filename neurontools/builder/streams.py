@@ -10,7 +10,7 @@ import numpy as np
 from formats.isa import ENGINES, EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
 from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
-from neurontools.builder.knowledge import Knowledge
+from neurontools.builder.vector_clocks import VectorClocks
 
 __all__ = ["ENGINE", "Origin", "QueueUse", "Stream", "Streams"]
 
@@ -45,12 +45,12 @@ class Stream:
         self.raw = bytearray()
         self.origins: list[Origin | None] = []
         self.count = self.last = 0
-        self.seen = 0                   # words when an operation last appended some
-        self.conditions = array("q")    # place in `raw`, actor, unit
-        self.ends = array("q")          # by unit of this engine: first byte of the word that completes it
-        self.awaited = bytearray()      # by unit of this engine: whether anybody waits for it
+        self.seen = 0  # words when an operation last appended some
+        self.conditions = array("q")  # place in `raw`, actor, unit
+        self.ends = array("q")  # by unit of this engine: first byte of the word that completes it
+        self.awaited = bytearray()  # by unit of this engine: whether anybody waits for it
 
-    def append(self, raw: bytes, origin: Origin | None = None) -> int:
+    def append(self, raw: bytes | bytearray, origin: Origin | None = None) -> int:
         """Append a word that waits for nothing; return its place in `raw`."""
         place = self.last = len(self.raw)
         self.raw += raw
@@ -88,7 +88,7 @@ class Streams:
     """Words of all engines of one core, and what orders them."""
 
     def __init__(self, chip: Chip) -> None:
-        self.knowledge = Knowledge()
+        self.clocks = VectorClocks()
         self.of: dict[str, Stream] = {engine: Stream(actor) for engine, actor in ENGINE.items()}
         self.queues: dict[str, QueueUse] = {}
         self.counted: dict[int, int] = {}  # actors of semaphores that rise by 16 per unit
@@ -107,13 +107,13 @@ class Streams:
         """Return this program's use of a queue."""
         use = self.queues.get(facts.name)
         if use is None:
-            use = self.queues[facts.name] = QueueUse(facts, self.knowledge.actor())
+            use = self.queues[facts.name] = QueueUse(facts, self.clocks.actor())
             self._queue_of[use.actor] = use
         return use
 
     def counter(self, semaphore: int) -> int:
         """Return a new actor whose units each raise `semaphore` by 16."""
-        actor = self.knowledge.actor()
+        actor = self.clocks.actor()
         self.counted[actor] = semaphore
         return actor
 
@@ -121,7 +121,7 @@ class Streams:
         """Append a word that waits for nothing; return its place in the stream."""
         return self.of[engine].append(raw, origin)
 
-    def add(self, stream: Stream, raw: bytes, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
+    def add(self, stream: Stream, raw: bytes | bytearray, origin: Origin, needs: Needs | None, queue: int = -1) -> int:
         """Append a word behind what it needs; `queue` is the actor that executes a transfer it starts.
 
         Return the place of the word in the stream.
@@ -131,7 +131,7 @@ class Streams:
             wanted = self._missing(stream.actor, needs, queue)
         if not wanted:
             return stream.append(raw, origin)
-        missing = self.knowledge.essential(wanted) if len(wanted) > 1 else [*wanted.items()]
+        missing = self.clocks.essential(wanted) if len(wanted) > 1 else [*wanted.items()]
         if len(missing) > 1:
             name, file, line = origin
             for number in range(0, len(missing) - 1, 2):
@@ -146,11 +146,11 @@ class Streams:
         """Let the last word of an engine complete the next unit of it."""
         stream.ends.append(stream.last)
         stream.awaited.append(0)
-        self.knowledge.unit(stream.actor, stream.actor)
+        self.clocks.unit(stream.actor, stream.actor)
 
     def _missing(self, own: int, needs: Needs, queue: int) -> dict[int, int]:
         """Return the last unit of each actor that a word has to wait for and its engine does not know."""
-        known = self.knowledge.known[own]
+        known = self.clocks.known[own]
         ignored = own if queue < 0 and own not in _GUARDED else -1
         wanted = {}
         for actor, unit in needs.data.items():
@@ -172,7 +172,7 @@ class Streams:
         """Let the last word of a stream wait for one unit or two."""
         place = stream.last + _FIRST
         for actor, unit in pairs:
-            self.knowledge.wait(stream.actor, actor, unit)
+            self.clocks.wait(stream.actor, actor, unit)
             if actor < len(ENGINES):
                 self._by_actor[actor].awaited[unit] = 1
             note = stream.conditions.append
@@ -185,11 +185,15 @@ class Streams:
     def finish(self) -> None:
         """Let the program end only after every transfer: wait on Pool for those nobody waited for."""
         before = self.of["Pool"].count
-        self._await("Pool", [
-            pair
-            for pair in self._last_transfers()
-            if not any(known[pair[0]] >= pair[1] for known in self.knowledge.known)
-        ], _ANYWHERE)
+        self._await(
+            "Pool",
+            [
+                pair
+                for pair in self._last_transfers()
+                if not any(known[pair[0]] >= pair[1] for known in self.clocks.known)
+            ],
+            _ANYWHERE,
+        )
         self.wait_words += self.of["Pool"].count - before
 
     def await_transfers(self, engine: str, origin: Origin) -> None:
@@ -197,13 +201,13 @@ class Streams:
         self._await(engine, self._last_transfers(), origin)
 
     def _last_transfers(self) -> list[tuple[int, int]]:
-        last = [(actor, self.knowledge.count(actor) - 1) for actor in (*self._queue_of, *self.counted)]
+        last = [(actor, self.clocks.count(actor) - 1) for actor in (*self._queue_of, *self.counted)]
         return [pair for pair in last if pair[1] >= 0]
 
     def _await(self, engine: str, wanted: list[tuple[int, int]], origin: Origin) -> None:
         stream = self.of[engine]
-        known = self.knowledge.known[stream.actor]
-        missing = self.knowledge.essential({actor: unit for actor, unit in wanted if known[actor] < unit})
+        known = self.clocks.known[stream.actor]
+        missing = self.clocks.essential({actor: unit for actor, unit in wanted if known[actor] < unit})
         for number in range(0, len(missing), 2):
             pairs = missing[number : number + 2]
             stream.append(_NOP if len(pairs) == 1 else _EVENT, origin)
@@ -211,7 +215,7 @@ class Streams:
 
     def counts(self) -> list[int]:
         """Return the number of units that each actor has so far, by actor."""
-        return self.knowledge.counts()
+        return self.clocks.counts()
 
     def raised_since(self, before: list[int]) -> dict[int, tuple[int, int]]:
         """Return the semaphores that units since `before` raise, each with its value then and now.
@@ -229,8 +233,12 @@ class Streams:
                 changed[self.counted[actor]] = 16 * first, 16 * last
             else:
                 use = self._queue_of[actor]
-                changed.update({index: (use.value(ring, first), use.value(ring, last))
-                                for ring, index in enumerate(use.facts.semaphores)})
+                changed.update(
+                    {
+                        index: (use.value(ring, first), use.value(ring, last))
+                        for ring, index in enumerate(use.facts.semaphores)
+                    }
+                )
         return {index: values for index, values in changed.items() if values[0] != values[1]}
 
     def seal(self) -> None:

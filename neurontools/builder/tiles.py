@@ -12,9 +12,9 @@ from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
 from neurontools.builder.errors import AllocationError
-from neurontools.builder.reorder import counted, filled_late, moved_forward
-from neurontools.builder.rewritten import apart
-from neurontools.trace import (
+from neurontools.builder.live_ranges import split_live_ranges
+from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_fills
+from neurontools.builder.trace import (
     Allocation,
     ComputeOp,
     LoopEndOp,
@@ -87,7 +87,8 @@ def lives_of(trace: Trace) -> list[Life]:
         # The next turn finds what an earlier one left in tiles that are older than the loop.
         lives = [
             life._replace(first=min(life.first, begin), last=max(life.last, end))
-            if life.allocation.born <= begin and life.first <= end and life.last >= begin else life
+            if life.allocation.born <= begin and life.first <= end and life.last >= begin
+            else life
             for life in lives
         ]
     return lives
@@ -107,8 +108,8 @@ def loops_of(trace: Trace) -> list[tuple[int, int]]:
 def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
     """Return a program and its tiles with their places; a program that fits is the one given.
 
-    Where it does not, tiles that it fills anew are taken apart and constants filled in late; where that is not enough,
-    reads move forward.
+    Where it does not, live ranges are split and fills sunk to the first use; where that is not enough, last uses are
+    hoisted.
     Raises AllocationError, for the program as the kernel has it, when neither helps.
     """
     lives = lives_of(trace)
@@ -124,17 +125,25 @@ def place_tiles(trace: Trace, chip: Chip) -> tuple[Trace, Tiles]:
 
 
 def _made_to_fit(trace: Trace, lives: list[Life], chip: Chip) -> tuple[Trace, dict[int, tuple[int, int]]] | None:
-    trace = apart(trace, lives) or trace
-    trace = filled_late(trace, lives_of(trace))
+    split = split_live_ranges(trace, lives) or trace
+    # A fill that was sunk may want room where nothing can give any; it then stays where the kernel has it.
+    for changed in (sink_fills(split, lives_of(split)), split):
+        found = _reordered_to_fit(changed, chip)
+        if found is not None:
+            return found
+    return None
+
+
+def _reordered_to_fit(trace: Trace, chip: Chip) -> tuple[Trace, dict[int, tuple[int, int]]] | None:
     lives = lives_of(trace)
     try:
         return trace, allocate(lives, chip)
     except AllocationError:
         pass  # less is wanted than before, and still too much
-    moved = moved_forward(trace, lives, chip)
+    moved = hoist_last_uses(trace, lives, chip)
     if moved is not None:
         return moved
-    for other in counted(trace, lives, chip):
+    for other in ordered_by_bytes(trace, lives, chip):
         try:
             return other, allocate(lives_of(other), chip)
         except AllocationError:
@@ -147,7 +156,7 @@ def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
 
     `words` has a row per tile: first and last pc of each engine that touches it, -1 for the others.
 
-    The format is described in `emulator.session.tiles`.
+    The format is described in `formats.neff.tiles`.
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
     kinds: dict[Any, str] = {}  # what tiles of one kind have in common

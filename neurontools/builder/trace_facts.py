@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from neurontools.builder.activation_sets import ActivationLoop
-from neurontools.trace import (
+from neurontools.builder.trace import (
     ComputeOp,
     DmaComputeOp,
     DmaOp,

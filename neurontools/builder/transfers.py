@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from formats.dtypes import Dtype
 from formats.isa import SBUF_PARTITION_STRIDE, DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.neff.transfers import Descriptor
-from neurontools.builder.areas import Shape, shape_of
+from formats.regions import Shape, shape_of
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
-from neurontools.trace import DmaOp, Space, View
+from neurontools.builder.trace import DmaOp, Space, View
 
 __all__ = ["Direct", "Side", "Transfer", "TransferEncoder", "Walk", "descriptors", "dtype_name", "fill_direct",
            "variable_code", "walk"]  # fmt: skip

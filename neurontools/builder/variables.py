@@ -8,8 +8,8 @@ from typing import NamedTuple
 from formats.isa import SBUF_PARTITION_STRIDE
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.errors import BuildError
+from neurontools.builder.trace import Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code
-from neurontools.trace import Allocation, Space, Trace, View
 
 __all__ = ["STATE_BUFFER", "Variables", "shared_names"]
 
@@ -59,7 +59,9 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
 def _tensors(trace: Trace) -> tuple[list[Allocation], list[Allocation]]:
     """Return the tensors in HBM: inputs, then outputs and shared ones in order of allocation; and all others."""
     outputs = {one.id for one in trace.outputs}
-    inputs, shared, own = [], [], []
+    inputs: list[Allocation] = []
+    shared: list[Allocation] = []
+    own: list[Allocation] = []
     for one in trace.allocations:
         if one.space is _HBM:
             kind = one.kind

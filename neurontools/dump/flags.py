@@ -1,4 +1,4 @@
-"""The flags of `neuron-dump`: those of the Neuron runtime, and a few of ours; read without ever refusing a call."""
+"""The flags of `neuron-dump`: those of the Neuron runtime and a few of ours; reading them never refuses a call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NUMBERS = ("--pid", "--tid", "--log-id", "--error-code")
 
 @dataclass
 class Request:
-    """One call: every flag by its name, and what was odd about the call."""
+    """One call: the values of all flags, those that were given, and what was wrong with them."""
 
     values: dict[str, str]
     given: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Request:
         return self.values[name]
 
     def number(self, name: str) -> int:
-        """Return a flag's value as a number; 0 where it is none."""
+        """Return the value of a flag that is a number."""
         return int(self.values[name])
 
     @property
@@ -94,7 +94,7 @@ def read_flags(arguments: Sequence[str]) -> Request:
                 request.warnings.append(f"{name} has no value")
                 continue
         if name not in _NAMES:
-            request.warnings.append(f"flag {name} is not known, and passed over")
+            request.warnings.append(f"flag {name} is not known, and ignored")
             continue
         request.values[name] = request.given[name] = value
     _repair(request)
@@ -107,19 +107,19 @@ def _repair(request: Request) -> None:
     for name in _NUMBERS:
         text = values[name].strip()
         if name == "--error-code" and not text.isdecimal():
-            from formats.nrt.lookup import status_of
+            from formats.nrt.lookup import status_of  # deferred: start-up
 
             status = status_of(text)
             text = text if status is None else str(int(status))
         if not (text.isascii() and text.isdecimal() and len(text) <= 10):
-            request.warnings.append(f"{name} {values[name]!r} is no number")
+            request.warnings.append(f"{name} {values[name]!r} is not a number")
             text = "0"
         values[name] = text
     try:
         if not 0 < float(values["--timeout"]) < 1e6:
             raise ValueError
     except ValueError:
-        request.warnings.append(f"--timeout {values['--timeout']!r} is no time in seconds")
+        request.warnings.append(f"--timeout {values['--timeout']!r} is not a time in seconds")
         values["--timeout"] = f"{TIMEOUT:g}"
     now = datetime.now(UTC)
     if values["--date-time"] == "now":

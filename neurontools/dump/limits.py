@@ -11,17 +11,17 @@ from contextlib import contextmanager
 
 __all__ = ["Deadline", "OutOfTime"]
 
-_GRACE = 2.0  # seconds between the limit and leaving without further ado
+_GRACE = 2.0  # seconds between the limit and the end of the process
 
 
 class OutOfTime(BaseException):
-    """Tell that a stage took longer than it may; no Exception, since libraries catch those and try again."""
+    """Interrupt a stage that takes longer than it may; no Exception, since libraries catch those and try again."""
 
 
 class Deadline:
     """Time that is left of a limit in seconds, counted from now.
 
-    `enforce` starts a watchdog that ends the process when even interrupting does not help (a disk that hangs).
+    `enforce` starts a watchdog that ends the process where an interrupt does not help (a disk that hangs).
     """
 
     def __init__(self, seconds: float) -> None:

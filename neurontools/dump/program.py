@@ -6,6 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from neurontools.text.visible import visible
+from neurontools.version import __version__
+
 __all__ = ["main", "usage"]
 
 OK, FAILED = 0, 3
@@ -22,8 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(usage())
         return OK
     if "--version" in words:
-        from neurontools import __version__
-
         print(f"neuron-dump (neurontools {__version__})")
         return OK
     if not words:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def usage() -> str:
     """Return the help text, from the table of flags."""
-    from neurontools.dump.flags import FLAGS
+    from neurontools.dump.flags import FLAGS  # deferred: start-up
 
     lines = [
         "Usage: neuron-dump FLAGS",
@@ -57,14 +58,14 @@ def usage() -> str:
 
 
 def _collect(words: list[str]) -> int:
-    from neurontools.dump.flags import read_flags
-    from neurontools.dump.limits import Deadline, OutOfTime
+    from neurontools.dump.flags import read_flags  # deferred: start-up
+    from neurontools.dump.limits import Deadline, OutOfTime  # deferred: start-up
 
     request = read_flags(words)
     deadline = Deadline(request.timeout)
     deadline.enforce(FAILED)
     try:
-        from neurontools.dump.collect import collect
+        from neurontools.dump.collect import collect  # deferred: start-up
 
         found = collect(request, os.environ, deadline)
     except OutOfTime:
@@ -85,9 +86,9 @@ def _collect(words: list[str]) -> int:
         _say(text)
     try:
         if found.directory is not None:
-            print(f"{found.directory}{' (was there already)' if found.already else ''}")
+            print(visible(f"{found.directory}{' (was there already)' if found.already else ''}"))
         for url in found.uploaded:
-            print(url)
+            print(visible(url))
         sys.stdout.flush()
     except OSError:  # nobody listens; the dump is there
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -97,15 +98,15 @@ def _collect(words: list[str]) -> int:
 def _hand_over(words: list[str]) -> int:
     if words[0] == "recover":
         return _recover(words[1:])
-    from neurontools.cli import main as neurontools
+    from neurontools.cli import main as neurontools  # deferred: start-up
 
     return int(neurontools([*_HANDED_OVER.get(words[0], ("core", words[0])), *words[1:]]))
 
 
 def _recover(words: list[str]) -> int:
-    from pathlib import Path
+    from pathlib import Path  # deferred: start-up
 
-    from neurontools.dump.publish import recover
+    from neurontools.dump.publish import recover  # deferred: start-up
 
     if len(words) != 1 or words[0].startswith("-"):
         print("Usage: neuron-dump recover DIR")
@@ -114,12 +115,12 @@ def _recover(words: list[str]) -> int:
     if not folder.is_dir():
         _say(f"{folder}: no such folder")
         return 4
-    print(f"{folder}: dumps of {recover(folder)} interrupted processes completed")
+    print(visible(f"{folder}: dumps of {recover(folder)} interrupted processes completed"))
     return OK
 
 
 def _say(text: str) -> None:
     try:
-        print(f"neuron-dump: {text}", file=sys.stderr, flush=True)
+        print(visible(f"neuron-dump: {text}"), file=sys.stderr, flush=True)
     except OSError:
         return

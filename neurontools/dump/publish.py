@@ -11,13 +11,12 @@ import errno
 import os
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from formats.whole_files import umask
 
-__all__ = ["discard", "new_stage", "publish", "recover", "visible_files"]
+__all__ = ["COMMITTED", "discard", "new_stage", "publish", "recover", "sweep"]
 
 COMMITTED = ".committed-"
 _STAGE_END = ".tmp"
@@ -32,7 +31,7 @@ def new_stage(directory: Path) -> Path:
 
 
 def discard(stage: Path) -> None:
-    """Take a folder and its files away, as far as that is possible."""
+    """Remove a folder and its files, as far as that is possible."""
     with suppress(OSError):
         for each in list(stage.iterdir()):
             with suppress(OSError):
@@ -53,7 +52,7 @@ def publish(stage: Path, directory: Path) -> None:
         committed = directory / f"{COMMITTED}{stage.name.lstrip('.').removesuffix(_STAGE_END)}"
         try:
             os.rename(stage, committed)
-        except FileNotFoundError:  # somebody took the directory away in between
+        except FileNotFoundError:  # somebody removed the directory in between
             continue
         _name(committed, directory)
         return
@@ -61,7 +60,7 @@ def publish(stage: Path, directory: Path) -> None:
 
 
 def recover(directory: Path) -> int:
-    """Give the files of ranks that were killed while publishing their names; return how many ranks that were."""
+    """Give their names to the files of ranks that were killed while publishing; return how many ranks those were."""
     found = 0
     try:
         entries = [entry for entry in os.scandir(directory) if entry.name.startswith(COMMITTED)]
@@ -74,27 +73,13 @@ def recover(directory: Path) -> int:
 
 
 def sweep(directory: Path) -> None:
-    """Take away what ranks left that were killed before their dump was whole, an hour after they last wrote."""
+    """Remove what ranks left that were killed before their dump was whole, an hour after they last wrote."""
     with suppress(OSError):
         for entry in list(os.scandir(directory.parent)):
             if entry.name.startswith(f".{directory.name[:64]}.") and entry.name.endswith(_STAGE_END):
                 with suppress(OSError):
                     if time.time() - entry.stat().st_mtime > _STALE_SECONDS:
                         discard(Path(entry.path))
-
-
-def visible_files(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names and paths of the files of a dump directory, those that have not got their names yet included."""
-    committed = []
-    for entry in os.scandir(directory):
-        if entry.name.startswith(COMMITTED):
-            committed.append(entry.path)
-        elif not entry.name.startswith(".") and entry.is_file():
-            yield entry.name, Path(entry.path)
-    for folder in committed:
-        with suppress(OSError):  # named by its rank in the meantime
-            for entry in os.scandir(folder):
-                yield entry.name, Path(entry.path)
 
 
 def _name(committed: Path, directory: Path) -> None:

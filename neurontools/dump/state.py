@@ -41,7 +41,7 @@ def handed_over(request: Request, source: Path, stage: Path) -> Iterator[tuple[s
 
 
 def _cores(source: Path) -> int:
-    from formats.core import open_core
+    from formats.core import open_core  # deferred: start-up
 
     try:
         return max(1, min(8, open_core(source).dump.cores))
@@ -58,8 +58,8 @@ def real_devices(
     variables: Mapping[str, str],
 ) -> Iterator[tuple[str, Path]]:
     """Write one core dump per physical core that the process sees, with what sysfs shows; yield names and paths."""
-    from formats.core import CoreWriter
-    from formats.core.records import DeviceNote, DumpNote, LogNote, NeffNote, StatusNote
+    from formats.core import CoreWriter  # deferred: start-up
+    from formats.core.records import DeviceNote, DumpNote, LogNote, NeffNote, StatusNote  # deferred: start-up
 
     status = request.number("--error-code")
     name = NrtStatus(status).name if status in NrtStatus._value2member_map_ else ""
@@ -80,6 +80,6 @@ def real_devices(
 
 
 def _created() -> str:
-    from datetime import UTC, datetime
+    from datetime import UTC, datetime  # deferred: start-up
 
     return datetime.now(UTC).isoformat(timespec="seconds")

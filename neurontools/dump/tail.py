@@ -15,7 +15,7 @@ def log_tail(path: Path, pid: int = 0, lines: int = LINES) -> list[str]:
 
     Lines that name no process belong to the one before them.
     """
-    from formats.nrt.log import parse_line
+    from formats.nrt.log import parse_line  # deferred: start-up
 
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)

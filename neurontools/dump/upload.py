@@ -34,11 +34,11 @@ def upload(files: Iterable[tuple[str, Path]], prefix: str, deadline: Deadline) -
     """
     bucket, key = split_prefix(prefix)
     try:
-        import boto3
-        from boto3.exceptions import Boto3Error
-        from boto3.s3.transfer import TransferConfig
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError, ClientError
+        import boto3  # deferred: optional
+        from boto3.exceptions import Boto3Error  # deferred: optional
+        from boto3.s3.transfer import TransferConfig  # deferred: optional
+        from botocore.config import Config  # deferred: optional
+        from botocore.exceptions import BotoCoreError, ClientError  # deferred: optional
     except ImportError:
         raise UploadError("the upload needs boto3: pip install 'neurontools[s3]'") from None
     seconds = max(1, min(_CONNECT_SECONDS, deadline.left / _ATTEMPTS))

@@ -18,7 +18,7 @@ def dump_observers(name: str = "", directory: Path | None = None) -> list[DumpOb
     """Return the observer that has a dump collected, in a list; an empty one where no dump is wanted."""
     if directory is None and not os.environ.get(DIRECTORY_VARIABLE) and not os.environ.get(PREFIX_VARIABLE):
         return []
-    from neurontools.dump.hook import DumpObserver, DumpSettings
+    from neurontools.dump.hook import DumpObserver, DumpSettings  # deferred: start-up
 
     settings = DumpSettings.of(os.environ, directory)
     return [] if settings is None else [DumpObserver(settings, name)]

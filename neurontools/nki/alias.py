@@ -64,7 +64,7 @@ _FINDER = AliasFinder()
 
 
 def _other_is_installed() -> bool:
-    """Tell whether an `nki` that is not ours is imported, or can be."""
+    """Return whether an `nki` that is not ours is imported, or can be."""
     loaded = sys.modules.get(ALIAS)
     if loaded is not None:
         return loaded is not sys.modules.get(REAL)

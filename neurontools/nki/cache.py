@@ -10,19 +10,23 @@ import hashlib
 import json
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 from formats.errors import FormatError
+from formats.neff.fields import Fields, load
+from neurontools.builder.trace import Source
 from neurontools.nki.arguments import map_structure
-from neurontools.nki.dtype import DType, dtype_of
-from neurontools.trace import Source
+from neurontools.nki.dtype import NAMES, DType, dtype_of
 
 __all__ = ["LaunchCache", "Look", "Prepared", "Returned", "clear", "find", "keep", "returned", "statistics"]
 
 VARIABLE = "NEURONTOOLS_LAUNCH_CACHE"
 _MOST_ENTRIES, _MOST_BYTES = 128, 256 << 20
 _FORMAT = 1
+_DEEPEST = 64  # levels of tuples in results
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def statistics() -> tuple[int, int]:
 
 
 def _plain(results: Any) -> bool:
-    """Tell whether results are tensors and constants in tuples, which nobody can change."""
+    """Return whether results are tensors and constants in tuples, which nobody can change."""
     if isinstance(results, Returned) or results is None or type(results) in (bool, int, float, str):
         return True
     return type(results) is tuple and all(map(_plain, results))
@@ -127,7 +131,7 @@ def _plain(results: Any) -> bool:
 
 def _write(folder: str, key: str, launch: Prepared) -> None:
     """Write a launch to the folder; a folder that cannot be written is none."""
-    from formats.whole_files import write_beside
+    from formats.whole_files import write_beside  # deferred: start-up
 
     head = {"inputs": launch.inputs, "written": launch.written, "looks": launch.looks,
             "results": _text(launch.results)}  # fmt: skip
@@ -146,35 +150,96 @@ def _text(results: Any) -> Any:
     return {"tuple": [_text(one) for one in results]} if isinstance(results, tuple) else {"value": results}
 
 
-def _results(text: Any) -> Any:
-    if "tensor" in text:
-        name, dtype, shape, strides, offset = text["tensor"]
-        return Returned(name, dtype_of(dtype), tuple(shape), tuple(strides), offset)
-    return tuple(_results(one) for one in text["tuple"]) if "tuple" in text else text["value"]
-
-
 def _read(path: str) -> Prepared | None:
     """Return a launch from the folder, None where there is none or it is damaged."""
     try:
         with open(path, "rb") as file:
             first, _, body = file.read().partition(b"\n")
-    except OSError:
-        return None
-    try:
-        label = json.loads(first)
-        if label["neurontools_launch"] != _FORMAT or label["sha256"] != hashlib.sha256(body).hexdigest():
+        label = load(first, path)
+        if label.integer("neurontools_launch") != _FORMAT or label.text("sha256") != hashlib.sha256(body).hexdigest():
             return None
         text, _, neff = body.partition(b"\n")
-        head = json.loads(text)
-        looks = tuple(Look(kind, name, tuple(shape), row, (source[0], source[1]), words)
-                      for kind, name, shape, row, source, words in head["looks"])
-        inputs = tuple((name, tuple(shape)) for name, shape in head["inputs"])
-        return Prepared(neff, inputs, tuple(head["written"]), _results(head["results"]), looks)
-    except (ValueError, KeyError, TypeError):
+        return _prepared(load(text, path), neff)
+    except (OSError, FormatError):
         return None
 
 
-def returned(results: Any, is_tensor: type) -> Any:
+def _prepared(head: Fields, neff: bytes) -> Prepared:
+    """Return a launch; FormatError for a value of another kind, and for one that does not fit the file it is of."""
+    from formats.neff import open_neff  # deferred: start-up
+
+    opened = open_neff(neff)
+    shapes = {one.name: one.shape for one in opened.inputs}
+    sizes = {one.name: one.nbytes for one in opened.outputs}
+    inputs = []
+    for entry in head.array("inputs"):
+        name, shape = _items(entry, 2, head)
+        if not isinstance(name, str) or prod(_extents(shape, head)) != prod(shapes.get(name, (-1,))):
+            raise head.fail("inputs", "the inputs of the file")
+        inputs.append((name, _extents(shape, head)))
+    looks = []
+    for entry in head.array("looks"):
+        kind, name, shape, row, source, words = _items(entry, 6, head)
+        file, line = _items(source, 2, head)
+        texts = all(isinstance(one, str) for one in (kind, name, file, words))
+        numbers = type(line) is int and (row is None or (type(row) is int and 0 <= row < _extents(shape, head)[0]))
+        if not texts or not numbers or name not in sizes:
+            raise head.fail("looks", "outputs to look at")
+        looks.append(Look(kind, name, _extents(shape, head), row, (file, line), words))
+    written = head.integers("written")
+    if any(not 0 <= place < len(inputs) or inputs[place][0] not in sizes for place in written):
+        raise head.fail("written", "places of inputs")
+    return Prepared(neff, tuple(inputs), written, _results(head.object("results"), sizes, 0), tuple(looks))
+
+
+def _items(value: Any, count: int, head: Fields) -> list[Any]:
+    if not isinstance(value, list) or len(value) != count:
+        raise FormatError("damaged launch", path=head.where, expected=f"a list of {count}")
+    return value
+
+
+def _extents(value: Any, head: Fields, lowest: int = 0) -> tuple[int, ...]:
+    if (
+        not isinstance(value, list)
+        or len(value) > 32
+        or any(type(one) is not int or not lowest <= one < 1 << 63 for one in value)
+    ):
+        raise FormatError("damaged launch", path=head.where, expected="extents of an array")
+    return tuple(value)
+
+
+def _results(text: Fields, sizes: Mapping[str, int], depth: int) -> Any:
+    """Return results: tensors inside of the outputs that they are of, constants, and tuples of those."""
+    if depth > _DEEPEST:
+        raise text.fail("tuple", "fewer levels")
+    if "tuple" in text:
+        return tuple(_results(one, sizes, depth + 1) for one in text.objects("tuple"))
+    if "tensor" not in text:
+        value = text.raw.get("value")
+        if value is not None and type(value) not in (bool, int, float, str):
+            raise text.fail("value", "a constant")
+        return value
+    name, dtype, shape, strides, offset = _items(text.raw["tensor"], 5, text)
+    shape, strides = _extents(shape, text), _extents(strides, text, -1 << 62)
+    known = dtype_of(dtype) if isinstance(dtype, str) and dtype in NAMES else None
+    if known is None or type(offset) is not int or len(shape) != len(strides) or name not in sizes:
+        raise text.fail("tensor", "elements of an output")
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)] if all(shape) else []
+    low = offset + sum(step for step in reach if step < 0)
+    high = offset + sum(step for step in reach if step > 0)
+    if low < 0 or (high + bool(prod(shape))) * known.numpy.itemsize > sizes[name]:
+        raise text.fail("tensor", "elements inside of its output")
+    return Returned(name, known, shape, strides, offset)
+
+
+def returned(results: Any, is_tensor: type[Any]) -> Any:
     """Return a kernel's results with each tensor as the place of its values."""
-    return map_structure(results, lambda one, path: one if not isinstance(one, is_tensor) else Returned(
-        one.allocation.name, one.dtype, one.shape, one.strides, one.offset))
+
+    def place(one: Any, path: Any) -> Any:
+        return (
+            one
+            if not isinstance(one, is_tensor)
+            else Returned(one.allocation.name, one.dtype, one.shape, one.strides, one.offset)
+        )
+
+    return map_structure(results, place)

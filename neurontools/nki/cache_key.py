@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+import formats
 from neurontools.nki.arguments import Arguments, framework_of
 from neurontools.nki.dtype import DType
 from neurontools.nki.operators import Operator
@@ -38,25 +39,25 @@ _IMPURE = frozenset({
     "import_module", "input", "load", "loadtxt", "locals", "memmap", "open", "print", "random", "save", "setattr",
     "vars",
 })  # fmt: skip
-_OF_KERNELS = frozenset({"load", "random"})     # names above that are harmless as attributes of nki.language
+_OF_KERNELS = frozenset({"load", "random"})  # names above that are harmless as attributes of nki.language
 _SIMPLE = frozenset({type(None), type(Ellipsis), type(NotImplemented), bool, int, float, complex, str, bytes})
 _WRITES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_STAR"})
 _SWITCHES = ("NEURON_", "NEURONTOOLS_", "NKI_")
-_OPEN = ("collections", "formats", "neurontools", "types")    # of these an object's attributes say all there is
+_OPEN = ("collections", "formats", "neurontools", "types")  # of these an object's attributes say all there is
 _C_CALLABLES = frozenset({"_ArrayFunctionDispatcher", "classmethod_descriptor", "method_descriptor",
                           "wrapper_descriptor"})  # fmt: skip
 _DESCRIPTORS = (staticmethod, classmethod)
 _OWN_SLOTS = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 
 
-class Unknown(Exception):
+class Unknown(Exception):  # noqa: N818  nothing is wrong: such a launch is traced again
     """Tell that something a launch depends on has no digest."""
 
 
 def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) -> str | None:
     """Return the digest of a launch, None where one cannot be vouched for; `surroundings` are target, grid and such."""
     if sys.gettrace() is not None:
-        return None     # somebody steps through the kernel
+        return None  # somebody steps through the kernel
     digest = _Digest()
     try:
         digest.value([_package(), sys.version, *surroundings])
@@ -72,12 +73,9 @@ def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) 
 @functools.cache
 def _package() -> tuple[tuple[str, int, int], ...]:
     """Return name, size and time of every source file of this toolkit: another version builds other files."""
-    import formats
-    import neurontools
-
     found = []
-    for package in (formats, neurontools):
-        for folder, _, names in os.walk(os.path.dirname(os.path.abspath(str(package.__file__)))):
+    for package in map(os.path.dirname, (str(formats.__file__), os.path.dirname(os.path.abspath(__file__)))):
+        for folder, _, names in os.walk(package):
             for name in names:
                 if name.endswith(".py"):
                     status = os.stat(os.path.join(folder, name))
@@ -92,7 +90,7 @@ class _Digest:
         self.hash = hashlib.sha256()
         self._seen: dict[int, int] = {}
         self._arrays: dict[int, int] = {}
-        self._kept: list[object] = []   # so that no identity is used twice
+        self._kept: list[object] = []  # so that no identity is used twice
 
     def _put(self, *parts: object) -> None:
         for part in parts:
@@ -213,7 +211,7 @@ class _Digest:
             if name in _OWN_SLOTS or name.startswith("__dataclass_") or type(one).__name__ in _SLOT_KINDS:
                 continue
             if name == "__repr__" and "__dataclass_fields__" in vars(cls) and hasattr(one, "__wrapped__"):
-                continue    # made by the decorator, from fields that are here too
+                continue  # made by the decorator, from fields that are here too
             self._put(name)
             self.value(one)
 
@@ -257,8 +255,13 @@ class _Digest:
         if not isinstance(value, ModuleType) or _trusted(value.__name__):
             self.value(value)
             if isinstance(value, ModuleType):  # a function of it may be somebody else's by now
-                self.value([[name, vars(value)[name]] for name in sorted(names & vars(value).keys())
-                            if is_replaced(vars(value)[name])])
+                self.value(
+                    [
+                        [name, vars(value)[name]]
+                        for name in sorted(names & vars(value).keys())
+                        if is_replaced(vars(value)[name])
+                    ]
+                )
             return
         if "getattr" in names:
             raise Unknown(f"getattr beside module {value.__name__}")
@@ -284,8 +287,19 @@ class _Digest:
                 raise Unknown(f"{code.co_name} writes {one.argval}")
             if one.opname == "IMPORT_NAME" and not _trusted(str(one.argval)):
                 raise Unknown(f"{code.co_name} imports {one.argval}")
-        self._put("code", code.co_filename, code.co_firstlineno, code.co_code, code.co_linetable, code.co_names,
-                  code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags, code.co_exceptiontable)
+        self._put(
+            "code",
+            code.co_filename,
+            code.co_firstlineno,
+            code.co_code,
+            code.co_linetable,
+            code.co_names,
+            code.co_varnames,
+            code.co_freevars,
+            code.co_cellvars,
+            code.co_flags,
+            code.co_exceptiontable,
+        )
         for one in code.co_consts:
             self.value(one)
 
@@ -314,7 +328,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _from_nki(code: CodeType, names: frozenset[str]) -> bool:
-    """Tell whether each use of the names is an attribute of a plain variable, as `nl.load` is."""
+    """Return whether each use of the names is an attribute of a plain variable, as `nl.load` is."""
     before = None
     for one in dis.get_instructions(code):
         if one.argval in names and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -333,5 +347,5 @@ def _trusted(module: str) -> bool:
 
 
 def _is_pure(module: object, kind: type) -> bool:
-    """Tell whether a callable object belongs to a trusted package, such as a function of NumPy written in C."""
+    """Return whether a callable object belongs to a trusted package, such as a function of NumPy written in C."""
     return isinstance(module, str) and _trusted(module) and kind.__name__ in _C_CALLABLES

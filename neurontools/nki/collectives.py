@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neurontools.nki.isa.checks import reject, tensor
+from neurontools.builder.trace import Space
+from neurontools.nki.isa.checks import tensor
 from neurontools.nki.isa.dma import check_priority, dma_copy
 from neurontools.nki.isa.dma_indirect import dma_compute
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.isa.registers import VirtualRegister
 from neurontools.nki.isa.vector import tensor_tensor
 from neurontools.nki.limits import PARTITIONS
@@ -21,7 +23,6 @@ from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.nki.views import unsupported
-from neurontools.trace import Space
 
 __all__ = [
     "ReplicaGroup",
@@ -220,7 +221,7 @@ def _combine(t: Tracer, first: NkiTensor, second: NkiTensor, dst: NkiTensor, op:
         tiles = [new_tensor(t, first[part].shape, first.dtype) for _ in range(2)]
         for tile, source in zip(tiles, (first, second), strict=True):
             dma_copy(tile, source[part], name=name)
-        tensor_tensor(tiles[0], *tiles, op, name=name)
+        tensor_tensor(tiles[0], tiles[0], tiles[1], op, name=name)
         dma_copy(dst[part], tiles[0], name=name)
 
 

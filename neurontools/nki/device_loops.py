@@ -5,20 +5,12 @@ from __future__ import annotations
 import ast
 import linecache
 from functools import lru_cache
-from typing import NamedTuple
 
+from neurontools.builder.trace import LoopEndOp, LoopOp
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, kernel_frame, kernel_line
-from neurontools.trace import LoopEndOp, LoopOp, Source
+from neurontools.nki.tracer import OpenLoop, Tracer, kernel_frame, kernel_line
 
-__all__ = ["OpenLoop", "begin", "end", "while_test"]
-
-
-class OpenLoop(NamedTuple):
-    """One loop whose body is being traced; `key` tells a `while` statement of the kernel from others."""
-
-    source: Source
-    key: object
+__all__ = ["begin", "end", "while_test"]
 
 
 def begin(t: Tracer, condition: NkiTensor, *, counting: bool, key: object = None) -> OpenLoop:

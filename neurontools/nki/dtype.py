@@ -11,8 +11,10 @@ import numpy as np
 from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
 from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.tracer import current
 
 __all__ = [
+    "NAMES",
     "DType",
     "as_registered",
     "bfloat16",
@@ -132,6 +134,7 @@ _ALL = (
     float4_e2m1fn_x4,
 )
 _BY_NAME: dict[str, DType] = {str(one): one for one in _ALL} | {"bool_": bool_}
+NAMES = frozenset(_BY_NAME)
 
 
 def dtype_of(value: Any) -> DType:
@@ -141,8 +144,6 @@ def dtype_of(value: Any) -> DType:
     name = _name_of(value) if value is not None else None
     found = _BY_NAME.get(name) if name is not None else None
     if found is None:
-        from neurontools.nki.tracer import current  # which imports this module
-
         message = f"dtype {value!r} is not an NKI data type (one of {', '.join(_BY_NAME)})"
         running = current()
         raise running.error(message) if running is not None else NkiValidationError(message)
@@ -150,7 +151,7 @@ def dtype_of(value: Any) -> DType:
 
 
 def is_packed(kind: np.dtype[Any]) -> bool:
-    """Tell whether an array's elements are of one of the x4 types, which another package has registered with NumPy."""
+    """Return whether elements are of one of the x4 types, which another package has registered with NumPy."""
     found = _BY_NAME.get(kind.name)
     return found is not None and found.packed
 

@@ -19,9 +19,11 @@ class Kernel:
     """A kernel: call it to launch it, `kernel[2]` to launch it on two cores; inside another kernel a call is inlined.
 
     `inspect.signature`, `inspect.getsource` and `__name__` see the decorated function.  `options` keeps the keywords
-    of the decorator; of these `platform_target` decides the target where the environment does not, the others change
-    nothing.
+    of the decorator; of these `platform_target` decides the target where the environment does not, and `lenient`
+    whether limits of the hardware are only warned of; the others change nothing.
     """
+
+    __name__: str  # by update_wrapper
 
     def __init__(self, function: Callable[..., Any], grid: tuple[int, ...] = (), **options: Any) -> None:
         self.function = function
@@ -73,9 +75,12 @@ def jit(fn: Any = None, **kwargs: Any) -> Any:
     return Kernel(fn, **kwargs)
 
 
-def simulate(kernel: Any) -> Kernel:
-    """Return a callable that runs a kernel, or a plain function as one, on the emulator; `[lnc]` sets the cores."""
-    result: Kernel = jit(kernel)
+def simulate(kernel: Any, lenient: bool | None = None) -> Kernel:
+    """Return a callable that runs a kernel, or a plain function as one, on the emulator; `[lnc]` sets the cores.
+
+    A `lenient` one only warns of limits of partitions and capacity; None leaves it to NEURONTOOLS_LENIENT.
+    """
+    result: Kernel = jit(kernel) if lenient is None else jit(kernel, lenient=lenient)
     return result
 
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from formats.targets import Target, resolve_target
-from neurontools.collection import without_collection
-from neurontools.dump.wanted import dump_observers
-from neurontools.nki import cache
+from neurontools.builder.garbage_collection import without_collection
+from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
+from neurontools.nki import cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
-from neurontools.nki.limits import LIMITS
+from neurontools.nki.limits import LIMITS, PARTITIONS
+from neurontools.nki.reshaping import check_copies
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Observation, Tracer, default_target, tracing
-from neurontools.trace import Allocation, ComputeOp, Source, Trace, views_of
+from neurontools.nki.tracer import Observation, Tracer, default_lenient, default_target, tracing
+
+if TYPE_CHECKING:
+    from formats.neff import Neff
 
 __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
-
-
-# Called with kernel name, built file and inputs before every run; the debugger takes the launch over by raising.
-launch_hook: Callable[[str, bytes, dict[str, Any]], None] | None = None
 
 
 class Traced(NamedTuple):
@@ -76,14 +76,30 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
     grid = _grid(grid, lnc, chosen)
     programs = []
     for program_id in range(prod(grid)):
-        t = Tracer(chosen, program_id, grid)
-        with tracing(t), without_collection():
+        t = Tracer(chosen, program_id, grid, _is_lenient(kernel))
+        with tracing(t), regions.named(), without_collection():
             positional, keywords = arguments.bind(t)
-            returned = function(*positional, **keywords)
+            t.bottom = sys._getframe()
+            try:
+                returned = function(*positional, **keywords)
+            except TypeError as error:
+                better = calls.explained(t, error)
+                if better is None:
+                    raise
+                raise better from error
+            finally:
+                t.bottom = None  # a frame that it holds would hold all that it works on
             _refuse_unfinished(t, function, returned)
+            check_copies(t)
             programs.append(_finish(t, returned, function))
     _match_outputs([one.trace for one in programs])
     return programs
+
+
+def _is_lenient(kernel: Any) -> bool:
+    """Return whether a launch only warns of limits of the hardware: as the kernel says, else the environment."""
+    wanted = getattr(kernel, "options", {}).get("lenient")
+    return default_lenient() if wanted is None else bool(wanted)
 
 
 def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -> None:
@@ -93,8 +109,9 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
         what = f"{function.__name__} is a generator or coroutine; a kernel returns its results"
         raise t.error(what, _line_of(function))
     if t.loops:
-        raise t.error("a loop on the device is left by break or return, which its branches cannot follow",
-                      t.loops[-1].source)
+        raise t.error(
+            "a loop on the device is left by break or return, which its branches cannot follow", t.loops[-1].source
+        )
     own = t.trace.allocations
     many = len(own)
     for op in t.ops:
@@ -103,6 +120,10 @@ def _refuse_unfinished(t: Tracer, function: Callable[..., Any], returned: Any) -
             number = allocation.id
             if number >= many or own[number] is not allocation:
                 raise t.error(f"tensor {allocation.name} belongs to another launch of a kernel", op.source)
+            if t.lenient and allocation.partitions > PARTITIONS and allocation.space is not Space.HBM:
+                where = f"the {PARTITIONS} partitions of {allocation.space.value.upper()}"
+                raise t.error(f"{allocation.name} of {allocation.partitions} partitions does not fit in {where}",
+                              op.source)  # fmt: skip
 
 
 def _line_of(function: Any) -> Source | None:
@@ -151,7 +172,7 @@ def _match_outputs(traces: list[Trace]) -> None:
 
 
 def _build(programs: list[Traced], name: str) -> bytes:
-    from neurontools import builder
+    from neurontools import builder  # deferred: start-up
 
     built = builder.build([one.trace for one in programs], name)
     return built if isinstance(built, bytes) else built.to_bytes()
@@ -164,9 +185,9 @@ def build_neff(
     *,
     lnc: int | None = None,
     target: str | Target | None = None,
-) -> Any:
+) -> Neff:
     """Trace and build a kernel; return the opened NEFF."""
-    from formats.neff import open_neff
+    from formats.neff import open_neff  # deferred: start-up
 
     programs = trace_kernel(kernel, args, kwargs, lnc=lnc, target=target)
     return open_neff(_build(programs, _name(kernel)))
@@ -188,33 +209,25 @@ def launch(
     Inputs that the kernel writes are updated in place.  Raises KernelFaultError when the run faults or hangs, and
     AssertionError when an `assert` on a tensor does not hold.
     """
-    from neurontools import run_options
+    from neurontools.program import launches  # deferred: start-up
 
-    options = run_options.current()
-    if options is not None and lnc is None:
-        lnc = options.lnc
+    running = launches.current()
+    if running is not None and lnc is None:
+        lnc = running.configuration.lnc
     arguments = Arguments(_function_of(kernel)[0], args, kwargs)
     name = _name(kernel)
     ready = _prepare(kernel, arguments, lnc, target)
-    neff = ready.neff
-    from emulator import runtime  # after tracing and building, whose errors need no emulator
-
     values = {
         tensor: _as_held(np.ascontiguousarray(one.array)).reshape(shape)
         for (tensor, shape), one in zip(ready.inputs, arguments.inputs, strict=True)
     }
-    if launch_hook is not None:
-        launch_hook(name, neff, values)
-    dumpers = dump_observers(name, None if options is None else options.dump_dir)
-    recorders = [] if options is None or options.recorder is None else [options.recorder(name, neff, values)]
-    if options is None:
-        result = runtime.run(neff, values, timing=False, observers=dumpers)
-    else:
-        result = runtime.run(neff, values, seed=options.seed, timing=options.timing, checks=options.checks,
-                             hang_timeout_ps=options.hang_timeout_ps, observers=[*dumpers, *recorders])
-        options.note(name, neff, result, next((dumper.directory for dumper in dumpers), None))
-    for dumper in dumpers:
-        dumper.tell()
+    made = (running or launches.Launches()).run(name, ready.neff, values)
+    result = made.result
+    for text in made.notes:
+        print(f"neurontools: {text}", file=sys.stderr)
+    if ready.results is None and not ready.written and not ready.looks:
+        print(f"neurontools: kernel {name} returns nothing and writes none of its arguments, so its results are lost; "
+              "return the tensors in HBM that it fills", file=sys.stderr)  # fmt: skip
     for printed in result.prints:
         print(printed.prefix, printed.values)
     for problem in (result.fault, result.hang):
@@ -236,7 +249,7 @@ def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | T
     """Return the launch built before from the same kernel, kinds of arguments and surroundings, or build it."""
     function, grid, wanted = _function_of(kernel)
     chosen = resolve_target(target) if target is not None else default_target(wanted)
-    surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel))
+    surroundings = (chosen.name, chosen.generation, _grid(grid, lnc, chosen), _name(kernel), _is_lenient(kernel))
     key = key_of(function, arguments, surroundings)
     found = cache.find(key)
     if found is not None:

@@ -20,10 +20,9 @@ def _fields(cls: type) -> dict[str, Any]:
 
 
 def _lenient_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Assign fields by position or name, keywords for plain class attributes too; required fields may be left out
-    (None).
+    """Assign fields by position or name, keywords for plain class attributes too; None to fields that are left out.
 
-    nki-library does both (nki.md finding 3); frozen dataclasses assign through `object.__setattr__`.
+    nki-library does both (nki.md 0, finding 3); frozen dataclasses assign through `object.__setattr__`.
     """
     cls = type(self)
     names = _fields(cls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from formats.isa import ActivationFunction, AluOp
-from neurontools.nki.tensor import OPERATIONS
+from neurontools.nki.operations import OPERATIONS
 
 __all__ = ["OPERATORS", "BinaryOperator", "Operator", "UnaryOperator", "operator_of"]
 

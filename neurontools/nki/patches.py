@@ -11,10 +11,10 @@ __all__ = ["is_replaced", "replaced_names"]
 
 # Everything between a kernel and its file. Not the module that carries out launches, which no kernel calls: tools and
 # tests hook in there.
-_PARTS = ("neurontools.builder", "neurontools.neuronxcc", "neurontools.nki", "neurontools.trace")
+_PARTS = ("neurontools.builder", "neurontools.neuronxcc", "neurontools.nki", "neurontools.builder.trace")
 _CALLERS = frozenset({"neurontools.nki.launch"})
 _OWN = frozenset({"formats", "neurontools", "neuronxcc", "nki", "numpy", "ml_dtypes"})
-_STAND_INS = "unittest"     # mocks; the rest of the standard library is what modules import
+_STAND_INS = "unittest"  # mocks; the rest of the standard library is what modules import
 
 Ids = tuple[int, ...]
 # By module: the objects that its names and the names of its classes stood for, and what was found among them.
@@ -22,7 +22,7 @@ _known: dict[str, tuple[Ids, list[Ids], list[Mapping[str, Any]], list[tuple[str,
 
 
 def is_replaced(value: object) -> bool:
-    """Tell whether a function or class that stands in a package of ours or in NumPy comes from somewhere else."""
+    """Return whether a function or class that stands in a package of ours or in NumPy comes from somewhere else."""
     if not callable(value):
         return False
     home = getattr(value, "__module__", None) if isinstance(value, (FunctionType, type)) else type(value).__module__
@@ -49,6 +49,6 @@ def _of_module(name: str, names: dict[str, Any]) -> list[tuple[str, Any]]:
     found = [(f"{name}.{one}", value) for one, value in names.items() if is_replaced(value)]
     for owner, its in classes.items():
         found += [(f"{name}.{owner}.{one}", value) for one, value in its.items() if is_replaced(value)]
-    spaces = list(classes.values())
+    spaces: list[Mapping[str, Any]] = list(classes.values())
     _known[name] = ids, [tuple(map(id, one.values())) for one in spaces], spaces, found
     return found

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from neurontools.builder.trace import Space
 from neurontools.nki.errors import NkiValidationError
-from neurontools.trace import Space
+from neurontools.nki.operations import OPERATIONS
 
-__all__ = ["MemoryRegion", "is_hbm", "is_on_chip", "is_psum", "is_sbuf", "region_of"]
+__all__ = ["MemoryRegion", "is_hbm", "is_on_chip", "is_psum", "is_sbuf", "named", "region_of"]
 
 
 class MemoryRegion(Enum):
@@ -22,10 +26,27 @@ class MemoryRegion(Enum):
     space: Space
     """Physical memory; an attribute that each member gets below."""
 
+    def view(self, dtype: Any, shape: Any, name: str = "") -> Any:
+        """Allocate a tensor here, as kernels of the second beta write it: `sbuf.view(dtype=..., shape=...)`."""
+        return OPERATIONS["ndarray"](shape, dtype, self, name)
+
 
 for _region in MemoryRegion:
     _region.space = Space(_region.value.removeprefix("private_").removeprefix("shared_"))
+_WORDS = {"sbuf": MemoryRegion.sbuf, "psum": MemoryRegion.psum, "hbm": MemoryRegion.private_hbm}
 _BY_NAME = {region.value: region for region in MemoryRegion} | {"hbm": MemoryRegion.private_hbm}
+
+
+@contextmanager
+def named() -> Iterator[None]:
+    """Let kernels say `sbuf`, `psum` and `hbm` without an import: to the second beta they are words of the language."""
+    added = {name: region for name, region in _WORDS.items() if not hasattr(builtins, name)}
+    vars(builtins).update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            vars(builtins).pop(name, None)
 
 
 def region_of(buffer: Any) -> MemoryRegion:
@@ -39,20 +60,20 @@ def region_of(buffer: Any) -> MemoryRegion:
 
 
 def is_hbm(buffer: Any) -> bool:
-    """Tell whether `buffer` is in HBM, shared or private."""
+    """Return whether `buffer` is in HBM, shared or private."""
     return region_of(buffer).space is Space.HBM
 
 
 def is_sbuf(buffer: Any) -> bool:
-    """Tell whether `buffer` is the state buffer."""
+    """Return whether `buffer` is the state buffer."""
     return region_of(buffer) is MemoryRegion.sbuf
 
 
 def is_psum(buffer: Any) -> bool:
-    """Tell whether `buffer` is PSUM."""
+    """Return whether `buffer` is PSUM."""
     return region_of(buffer) is MemoryRegion.psum
 
 
 def is_on_chip(buffer: Any) -> bool:
-    """Tell whether `buffer` is SBUF or PSUM."""
+    """Return whether `buffer` is SBUF or PSUM."""
     return region_of(buffer).space is not Space.HBM

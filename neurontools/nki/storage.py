@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from formats.dtypes import Dtype
+from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer
-from neurontools.trace import Space
 
-__all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor", "ones_tile"]
+__all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor"]
 
 _KIND = {
     MemoryRegion.sbuf: "tile",
@@ -65,19 +65,5 @@ def identity_tile(t: Tracer, code: Dtype) -> NkiTensor:
     if found is None:
         dtype = dtype_of(code)
         found = load_constant(t, np.eye(128, dtype=dtype.numpy), f"identity_{dtype}", dtype)
-        t.cache[key] = found
-    return found
-
-
-def ones_tile(t: Tracer, code: Dtype) -> NkiTensor:
-    """Return 128 x 128 ones in SBUF, one per element type and trace; stationary operand of partition broadcasts."""
-    key = ("ones", code)
-    found: NkiTensor | None = t.cache.get(key)
-    if found is None:
-        from neurontools.nki.isa.moves import memset  # the ISA calls import this module
-
-        dtype = dtype_of(code)
-        found = new_tensor(t, (128, 128), dtype, name=f"ones_{dtype}")
-        memset(found, 1.0)
         t.cache[key] = found
     return found

@@ -24,7 +24,7 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Tell whether the dims are row major without holes; dims of extent 1 do not count."""
+    """Return whether the dims are row major without holes; dims of extent 1 do not count."""
     step = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
         if extent != 1:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from formats.dtypes import Dtype
+from neurontools.builder.trace import Allocation, Space, View
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.objects import NKIObject
+from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.strides import contiguous, contiguous_strides
+from neurontools.nki.unknown import no_values, of_tensor
 from neurontools.nki.views import ViewMethods, complain, unsupported
-from neurontools.trace import Allocation, Space, View
 
 __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
-
-OPERATIONS: dict[str, Callable[..., Any]] = {}
-"""Operators of tiles (`add`, `assign`, ...); `nki.language` fills them in, so that this module imports none of it."""
 
 
 class DynamicSlice(NKIObject):
@@ -100,7 +99,7 @@ class NkiTensor(ViewMethods, NKIObject):
         self._row = 0
         if self.buffer.space is not Space.HBM:
             self._row = prod(self.shape[1:])
-        self._view = None
+        self._view: View | None = None
         self._indirection: Indirection | None = None
         self._unchecked = False
 
@@ -124,8 +123,8 @@ class NkiTensor(ViewMethods, NKIObject):
         new._unchecked = False
         return new
 
-    def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor:
-        new: NkiTensor = object.__new__(NkiTensor)
+    def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self:
+        new: Self = object.__new__(NkiTensor)  # type: ignore[assignment]  # nothing inherits from it
         new.shape = shape
         new.strides = strides
         new.offset = offset
@@ -151,13 +150,13 @@ class NkiTensor(ViewMethods, NKIObject):
         return len(self.shape)
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]  # declared as a field beside the view methods
         """Return the number of elements."""
         return prod(self.shape)
 
     @property
     def on_chip(self) -> bool:
-        """Tell whether the storage is SBUF or PSUM."""
+        """Return whether the storage is SBUF or PSUM."""
         return self._row != 0
 
     @property
@@ -172,7 +171,7 @@ class NkiTensor(ViewMethods, NKIObject):
 
     @property
     def steps_partitions(self) -> bool:
-        """Tell whether the view repeats or skips partitions, which no single operation does."""
+        """Return whether the view repeats or skips partitions, which no single operation does."""
         return self._row != 0 and self.shape[0] != 1 and self.strides[0] != self._row
 
     @property
@@ -188,7 +187,7 @@ class NkiTensor(ViewMethods, NKIObject):
     @property
     def base_view(self) -> View:
         """Return the view as if every index were 0."""
-        view: View | None = self._view
+        view = self._view
         if view is None:
             if self._unchecked:
                 self._check_reach()
@@ -218,7 +217,7 @@ class NkiTensor(ViewMethods, NKIObject):
         return view
 
     def is_contiguous(self) -> bool:
-        """Tell whether the view is row major without holes; on chip the partition dimension does not count."""
+        """Return whether the view is row major without holes; on chip the partition dimension does not count."""
         if self._row:
             return contiguous(self.shape[1:], self.strides[1:])
         return contiguous(self.shape, self.strides)
@@ -228,7 +227,7 @@ class NkiTensor(ViewMethods, NKIObject):
         return [[stride, count] for stride, count in zip(self.strides, self.shape, strict=True)]
 
     def is_indirect(self) -> bool:
-        """Tell whether addresses depend on data: a dynamic `select`, a `vector_select`, or `.ap` with an offset."""
+        """Return whether addresses depend on data: a dynamic `select`, a `vector_select`, or `.ap` with an offset."""
         return self._indirection is not None
 
     @property
@@ -239,9 +238,30 @@ class NkiTensor(ViewMethods, NKIObject):
     def __repr__(self) -> str:
         return f"<NkiTensor {self.name!r} {self.buffer.value} {self.dtype} {self.shape}>"
 
+    def __str__(self) -> str:
+        return f"{self!r}, whose values exist once the device runs: nl.device_print(prefix, tensor) prints them then"
+
+    __array_ufunc__ = None  # so that NumPy's numbers leave `number * tile` to the tile
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse to be an array: while the kernel is traced there are no values."""
+        raise complain(no_values(self.name))
+
+    def __getattr__(self, name: str) -> Any:
+        """Say which attribute may be meant."""
+        raise of_tensor(object.__getattribute__(self, "name") if name != "name" else "?", name, dir(NkiTensor))
+
+    def _across_partitions(self, shape: tuple[int, ...]) -> Self:
+        copied: Self = OPERATIONS["reshape"](self, shape)
+        return copied
+
+    def _indirect(self, new: Self, kind: str, index: NkiTensor, step: int, base: Self | None = None) -> Self:
+        new._indirection = Indirection(kind, index, step, new.shape[0], new.strides[0], base)
+        return new
+
     # -- indexing ---------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> NkiTensor:
+    def __getitem__(self, key: Any) -> Self:
         """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
         if key.__class__ is not tuple:
             key = (key,)
@@ -275,6 +295,11 @@ class NkiTensor(ViewMethods, NKIObject):
                 new_shape.append(count)
                 strides.append(stride)
                 offset += start * stride
+            elif item.__class__ is range:
+                start, count, step = self._range(axis, item, extent)
+                new_shape.append(count)
+                strides.append(stride * step)
+                offset += start * stride
             else:
                 index = self._integer(item, axis)
                 if not -extent <= index < extent:
@@ -296,6 +321,12 @@ class NkiTensor(ViewMethods, NKIObject):
         if dots:
             return key[: dots[0]] + (slice(None),) * missing + key[dots[0] + 1 :]
         return key + (slice(None),) * missing
+
+    def _range(self, axis: int, item: range, extent: int) -> tuple[int, int, int]:
+        """Return start, count and step of the elements that a range, such as `nl.affine_range(8)`, names."""
+        if not item or item.step < 1 or item[0] < 0 or item[-1] >= extent:
+            raise complain(f"{self.name}: {item} leaves dimension {axis} of size {extent}, or does not count up")
+        return item.start, len(item), item.step
 
     def _slice(self, axis: int, item: Any, extent: int) -> tuple[int, int, int | None]:
         step = 1 if item.step is None else self._integer(item.step, axis)

@@ -11,26 +11,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.dtypes import Dtype
 from formats.targets import Target, resolve_target
-from neurontools.nki import indirection
+from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source, Space, Trace, View
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
-from neurontools.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source, Space, Trace, View
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from neurontools.nki.device_loops import OpenLoop
-    from neurontools.nki.indirection import IndirectOperand, SelectedResult
-
-__all__ = ["Tracer", "current", "default_target", "is_tracing", "kernel_line", "tracer", "tracing"]
+__all__ = [
+    "OpenLoop",
+    "Surroundings",
+    "Tracer",
+    "chain_of",
+    "current",
+    "default_lenient",
+    "default_target",
+    "is_ours",
+    "is_tracing",
+    "kernel_frame",
+    "kernel_line",
+    "kernel_place",
+    "tracer",
+    "tracing",
+]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Both generations of the front end: the old one lies beside this one.
 _PACKAGE = (_FOLDER + os.sep, os.path.join(os.path.dirname(_FOLDER), "neuronxcc") + os.sep)
+_SHOWN_CALLS = 8  # of a chain of calls; a recursion may have hundreds
 _local = threading.local()
 _HBM, _PSUM = Space.HBM, Space.PSUM
 
@@ -38,21 +50,55 @@ DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
 
 
-_ours: dict[str, bool] = {}     # by file: asked for twice per operation
+_ours: dict[str, bool] = {}  # by file: asked for twice per operation
+
+
+def is_ours(file: str) -> bool:
+    """Return whether a source file is one of the front ends'."""
+    ours = _ours.get(file)
+    if ours is None:
+        ours = _ours[file] = file.startswith(_PACKAGE)
+    return ours
 
 
 def kernel_frame(skipped: int = 1) -> FrameType | None:
     """Return the innermost frame outside this package; the caller knows that `skipped` frames are inside."""
     frame: FrameType | None = sys._getframe(skipped)
     while frame is not None:
-        file = frame.f_code.co_filename
-        ours = _ours.get(file)
-        if ours is None:
-            ours = _ours[file] = file.startswith(_PACKAGE)
-        if not ours:
+        if not is_ours(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     return None
+
+
+def kernel_place(place: Source | None = None) -> str:
+    """Return where the kernel is as file:line, and who called there, as far as that is the kernel's own code.
+
+    Another `place` stands for itself.
+    """
+    if place is not None:
+        return f"{place[0]}:{place[1]}"
+    tracer = current()
+    bottom = tracer.bottom if tracer is not None else None
+    frame = kernel_frame(2)
+    if frame is None:
+        return "?:0"
+    chain, top = [f"{frame.f_code.co_filename}:{frame.f_lineno}"], frame
+    while frame is not None and frame is not bottom:
+        if frame is not top and not is_ours(frame.f_code.co_filename):
+            chain.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        frame = frame.f_back
+    # Outside of a launch there is no telling where the kernel begins.
+    return chain[0] if frame is None else chain_of(chain)
+
+
+def chain_of(places: list[str]) -> str:
+    """Return lines of a kernel, the innermost first, as the end of a message; of many those in the middle left out."""
+    if len(places) == 1:
+        return places[0]
+    left_out = len(places) - _SHOWN_CALLS
+    shown = places[1:] if left_out <= 1 else [*places[1 : _SHOWN_CALLS - 1], f"{left_out + 1} more", places[-1]]
+    return f"{places[0]}, called from {', from '.join(shown)}"
 
 
 def kernel_line(skipped: int = 2) -> Source:
@@ -89,6 +135,11 @@ def default_target(platform_target: str | None = None) -> Target:
     return resolve_target(platform_target or DEFAULT_TARGET)
 
 
+def default_lenient() -> bool:
+    """Return whether the environment asks for launches that only warn of limits."""
+    return os.environ.get("NEURONTOOLS_LENIENT", "0") not in ("", "0")
+
+
 class Observation:
     """Name a hidden output that the launch looks at after the run: an `assert` on a tensor, or a `device_print`."""
 
@@ -102,14 +153,50 @@ class Observation:
         self.text = text
 
 
+class OpenLoop(NamedTuple):
+    """One loop whose body is being traced; `key` tells a `while` statement of the kernel from others."""
+
+    source: Source
+    key: object
+
+
+class Surroundings(Protocol):
+    """What stands before and behind the instruction that is being noted: the moves of its indirect operands' data."""
+
+    def compute(
+        self,
+        t: Tracer,
+        instruction: type[Any],
+        engine: str,
+        operands: dict[str, View],
+        fields: dict[str, object],
+        name: str | None,
+    ) -> ComputeOp:
+        """Append an instruction of a compute engine with its moves; return its operation."""
+
+    def matmul(
+        self,
+        t: Tracer,
+        dst: View,
+        stationary: View,
+        moving: View,
+        accumulate: bool | None,
+        is_transpose: bool,
+        name: str | None,
+    ) -> MatmulOp:
+        """Append a matrix multiplication with its moves; return its operation."""
+
+
 class Tracer:
     """Write one `Trace`: one program id's run of the kernel body."""
 
     __slots__ = (
+        "bottom",
         "cache",
         "generation",
         "grid",
         "indirect",
+        "lenient",
         "limits",
         "loop_edges",
         "loops",
@@ -123,7 +210,9 @@ class Tracer:
         "written",
     )
 
-    def __init__(self, target: Target, program_id: int = 0, grid: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, target: Target, program_id: int = 0, grid: tuple[int, ...] = (), lenient: bool | None = None
+    ) -> None:
         programs = 1
         for extent in grid:
             programs *= extent
@@ -140,17 +229,28 @@ class Tracer:
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
-        # Operands of the instruction that is being noted whose data are moved before or behind it.
-        self.indirect: list[IndirectOperand | SelectedResult] = []
+        self.indirect: Surroundings | None = None  # where the instruction that is being noted has indirect operands
         self.loops: list[OpenLoop] = []  # open loops of the device, the innermost last
         self.loop_edges: list[int] = []  # numbers of the operations that begin and end loops
         self.ordered = 0  # how many nl.no_reorder() blocks are open
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
+        self.lenient = default_lenient() if lenient is None else lenient
+        self.bottom: FrameType | None = None  # the frame of ours that calls the kernel
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:
         """Return the error to raise, with target and kernel line (or another `place`) added."""
-        file, line = place or kernel_line()
-        return NkiValidationError(f"{message}, on {self.target.name} ({self.limits.generation}) at {file}:{line}")
+        return NkiValidationError(
+            f"{message}, on {self.target.name} ({self.limits.generation}) at {kernel_place(place)}"
+        )
+
+    def limit(self, error: NkiValidationError) -> None:
+        """Raise the error about a limit of partitions or capacity; in a lenient launch only warn of it, once."""
+        if not self.lenient:
+            raise error
+        seen: set[str] = self.cache.setdefault("limits", set())
+        if str(error) not in seen:
+            seen.add(str(error))
+            print(f"neurontools: warning: {error}", file=sys.stderr)
 
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, with a number behind it when it is taken."""
@@ -197,27 +297,31 @@ class Tracer:
 
     def _check_tile(self, allocation: Allocation) -> None:
         if allocation.partitions > PARTITIONS:
-            raise self.error(
+            self.limit(self.error(
                 f"ndarray: shape[0] of the {allocation.space.value} tensor {allocation.name} is "
                 f"{allocation.partitions} partitions, at most {PARTITIONS}"
-            )
+            ))  # fmt: skip
         capacity = PSUM_PARTITION_BYTES if allocation.space is _PSUM else self.limits.sbuf_bytes
         if allocation.partition_bytes > capacity:
-            raise self.error(
+            self.limit(self.error(
                 f"ndarray: {allocation.space.value} tensor {allocation.name} takes "
                 f"{allocation.partition_bytes} bytes per partition, at most {capacity}"
-            )
+            ))  # fmt: skip
         if allocation.address is not None:
-            partition, byte = allocation.address
-            if partition < 0 or partition + allocation.partitions > PARTITIONS:
-                raise self.error(
-                    f"ndarray: address={allocation.address} puts {allocation.partitions} partitions past {PARTITIONS}"
-                )
-            if byte < 0 or byte + allocation.partition_bytes > capacity:
-                raise self.error(
-                    f"ndarray: address={allocation.address} puts {allocation.partition_bytes} bytes past the "
-                    f"{capacity} of a {allocation.space.value} partition"
-                )
+            self._check_address(allocation, allocation.address, capacity)
+
+    def _check_address(self, allocation: Allocation, address: tuple[int, int], capacity: int) -> None:
+        """Refuse an address outside of the memory; where that is only warned of, the builder finds another."""
+        partition, byte = address
+        if partition < 0 or partition + allocation.partitions > PARTITIONS:
+            what = f"{allocation.partitions} partitions past {PARTITIONS}"
+        elif byte < 0 or byte + allocation.partition_bytes > capacity:
+            what = (f"{allocation.partition_bytes} bytes past the {capacity} of a {allocation.space.value} "
+                    "partition")  # fmt: skip
+        else:
+            return
+        self.limit(self.error(f"ndarray: address={address} puts {what}"))
+        allocation.address = None
 
     def compute(
         self,
@@ -228,8 +332,8 @@ class Tracer:
         name: str | None = None,
     ) -> ComputeOp:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
-        if self.indirect:
-            return indirection.compute(self, instruction, engine, operands, fields, name)
+        if self.indirect is not None:
+            return self.indirect.compute(self, instruction, engine, operands, fields, name)
         op = ComputeOp(instruction, engine, operands, fields, kernel_line(4), name)
         self.ops.append(op)
         return op
@@ -252,8 +356,8 @@ class Tracer:
         name: str | None = None,
     ) -> MatmulOp:
         """Append one matrix multiplication, and what its indirect operands need around it."""
-        if self.indirect:
-            return indirection.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
+        if self.indirect is not None:
+            return self.indirect.matmul(self, dst, stationary, moving, accumulate, is_transpose, name)
         op = MatmulOp(dst, stationary, moving, accumulate, is_transpose, kernel_line(4), name)
         self.ops.append(op)
         return op
@@ -265,7 +369,7 @@ def current() -> Tracer | None:
 
 
 def is_tracing() -> bool:
-    """Tell whether a kernel body is running in this thread."""
+    """Return whether a kernel body is running in this thread."""
     return current() is not None
 
 
@@ -273,9 +377,8 @@ def tracer() -> Tracer:
     """Return the tracer of this thread; outside a kernel there is none, which is an error."""
     found: Tracer | None = getattr(_local, "tracer", None)
     if found is None:
-        file, line = kernel_line()
         raise NkiValidationError(
-            f"NKI tensors and instructions exist only while a kernel is traced, at {file}:{line}; "
+            f"NKI tensors and instructions exist only while a kernel is traced, at {kernel_place()}; "
             "call a @nki.jit function, or nki.simulate(function)"
         )
     return found

@@ -5,41 +5,41 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from formats.dtypes import Dtype
+from neurontools.builder.trace import Allocation
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reshape_strides
-from neurontools.nki.tracer import current, kernel_line
-from neurontools.trace import Allocation
-
-if TYPE_CHECKING:
-    from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import current, kernel_place, tracer
 
 __all__ = ["ViewMethods", "complain", "unsupported"]
 
 
 def complain(message: str) -> NkiValidationError:
     """Return the error to raise for a bad view, with target and kernel line where there are any."""
-    tracer = current()
-    if tracer is not None:
-        return tracer.error(message)
-    file, line = kernel_line()
-    return NkiValidationError(f"{message}, at {file}:{line}")
+    running = current()
+    if running is not None:
+        return running.error(message)
+    return NkiValidationError(f"{message}, at {kernel_place()}")
 
 
 def unsupported(feature: str) -> UnsupportedError:
     """Return the error for a feature that is understood but not modelled yet."""
-    file, line = kernel_line()
-    return UnsupportedError(f"{feature} is not supported yet, at {file}:{line}")
+    return UnsupportedError(f"{feature} is not supported yet, at {kernel_place()}")
+
+
+class Walk(Protocol):
+    """What index expressions of the first generation name, dimension by dimension."""
+
+    def problem(self, shape: tuple[int, ...]) -> str | None:
+        """Return how a view of that shape leaves its tensor, None where it does not."""
 
 
 class ViewMethods:
     """View algebra of `NkiTensor`: shape, strides and offset in elements, `_row` elements per partition (0 in HBM)."""
-
-    __slots__ = ()
 
     if TYPE_CHECKING:
         shape: tuple[int, ...]
@@ -54,11 +54,15 @@ class ViewMethods:
         buffer: MemoryRegion
         _row: int
         _indirection: Any
-        _unchecked: bool
+        _unchecked: bool | Walk
 
-        def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NkiTensor: ...
-        def __getitem__(self, key: Any) -> NkiTensor: ...
+        def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self: ...
+        def __getitem__(self, key: Any) -> Self: ...
+        def _across_partitions(self, shape: tuple[int, ...]) -> Self: ...
+        def _indirect(self, new: Self, kind: str, index: Any, step: int, base: Self | None = None) -> Self: ...
         def get_pattern(self) -> list[list[int]]: ...
+    else:
+        __slots__ = ()  # the tensor has those above
 
     def _integer(self, value: Any, axis: int) -> int:
         if isinstance(value, ViewMethods):
@@ -78,7 +82,7 @@ class ViewMethods:
             raise complain(f"{self.name}: {method} dim 0 is the partition dimension of an on-chip tensor")
         return axis
 
-    def permute(self, dims: Sequence[int]) -> NkiTensor:
+    def permute(self, dims: Sequence[int]) -> Self:
         """Return the view with dimensions in the order of `dims`; on chip dims[0] is 0."""
         order = tuple(dims)
         if sorted(order) != list(range(len(self.shape))):
@@ -87,7 +91,7 @@ class ViewMethods:
             raise complain(f"{self.name}: permute {order} moves the partition dimension of an on-chip tensor")
         return self._make(tuple(self.shape[d] for d in order), tuple(self.strides[d] for d in order), self.offset)
 
-    def broadcast(self, dim: int, size: int) -> NkiTensor:
+    def broadcast(self, dim: int, size: int) -> Self:
         """Return the view that repeats a dimension of size 1 `size` times (stride 0)."""
         axis = self._axis(dim, "broadcast")
         if self.shape[axis] != 1:
@@ -96,7 +100,7 @@ class ViewMethods:
         shape[axis], strides[axis] = size, 0
         return self._make(tuple(shape), tuple(strides), self.offset)
 
-    def expand_dim(self, dim: int) -> NkiTensor:
+    def expand_dim(self, dim: int) -> Self:
         """Return the view with a dimension of size 1 inserted at `dim`."""
         axis = self._axis(dim, "expand_dim", extra=1)
         step = self.strides[axis] * self.shape[axis] if axis < len(self.shape) else 1
@@ -104,7 +108,7 @@ class ViewMethods:
             (*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], step, *self.strides[axis:]), self.offset
         )
 
-    def squeeze_dim(self, dim: int) -> NkiTensor:
+    def squeeze_dim(self, dim: int) -> Self:
         """Return the view without dimension `dim`, which has size 1."""
         axis = self._axis(dim, "squeeze_dim")
         if self.shape[axis] != 1:
@@ -113,7 +117,7 @@ class ViewMethods:
             self.shape[:axis] + self.shape[axis + 1 :], self.strides[:axis] + self.strides[axis + 1 :], self.offset
         )
 
-    def reshape_dim(self, dim: int, shape: Iterable[int]) -> NkiTensor:
+    def reshape_dim(self, dim: int, shape: Iterable[int]) -> Self:
         """Return the view with dimension `dim` split into `shape`, one of which may be -1."""
         wanted = tuple(shape)
         axis = self._axis(dim, "reshape_dim", partition=len(wanted) == 1)
@@ -128,7 +132,7 @@ class ViewMethods:
             self.offset,
         )
 
-    def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
+    def flatten_dims(self, start_dim: int, end_dim: int) -> Self:
         """Return the view with dimensions start_dim to end_dim (inclusive) merged; they must run on from each other."""
         first = self._axis(start_dim, "flatten_dims", partition=start_dim == end_dim)
         last = self._axis(end_dim, "flatten_dims", partition=True)
@@ -147,17 +151,18 @@ class ViewMethods:
             self.offset,
         )
 
-    def reshape(self, shape: Any, *more: int) -> NkiTensor:
-        """Return the view with another shape of the same size; on chip shape[0] stays, and nothing is ever copied."""
+    def reshape(self, shape: Any, *more: int) -> Self:
+        """Return the view with another shape of the same size; nothing is copied.
+
+        On chip shape[0] stays; a tile in SBUF that changes it is copied, for reading only (nki/reshaping.py).
+        """
         wanted = (shape, *more) if isinstance(shape, int) else tuple(shape)
         new = infer_shape(wanted, self.size)
         if new is None:
             raise complain(f"{self.name}: reshape {wanted} does not fit {self.size} elements of {self.shape}")
         if self._row:
             if new[0] != self.shape[0]:
-                raise complain(
-                    f"{self.name}: reshape {new} changes the {self.shape[0]} partitions of an on-chip tensor"
-                )
+                return self._across_partitions(new)
             inner = reshape_strides(self.shape[1:], self.strides[1:], new[1:])
             strides = None if inner is None else self.strides[:1] + inner
         else:
@@ -170,7 +175,7 @@ class ViewMethods:
 
     def rearrange(
         self, src_pattern: Sequence[Any], dst_pattern: Sequence[Any], fixed_sizes: dict[str, int] | None = None
-    ) -> NkiTensor:
+    ) -> Self:
         """Return the view that splits, reorders and merges named dimensions."""
         extents, order, merged, problem = parse_rearrange(self.shape, src_pattern, dst_pattern, fixed_sizes or {})
         if problem is not None:
@@ -185,7 +190,7 @@ class ViewMethods:
                 result = result.flatten_dims(group[0], group[-1])
         return result
 
-    def slice(self, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:
+    def slice(self, dim: int, start: int, end: int, step: int = 1) -> Self:
         """Return the view of elements start to end (exclusive) of one dimension; 0 <= start < end <= size."""
         axis = self._axis(dim, "slice", partition=True)
         extent = self.shape[axis]
@@ -197,7 +202,7 @@ class ViewMethods:
         strides[axis] *= step
         return self._make(tuple(shape), tuple(strides), self.offset + start * self.strides[axis])
 
-    def select(self, dim: int, index: Any) -> NkiTensor:
+    def select(self, dim: int, index: Any) -> Self:
         """Return the view of one index of a dimension, which is removed (kept with size 1 for partitions)."""
         axis = self._axis(dim, "select", partition=True)
         if isinstance(index, ViewMethods) or hasattr(index, "tile"):
@@ -222,7 +227,7 @@ class ViewMethods:
         vector_offset: Any = None,
         indirect_dim: int = 0,
         dtype: Any = None,
-    ) -> NkiTensor:
+    ) -> Self:
         """Return the view of explicit [stride, count] pairs over the storage, `offset` elements on from this one."""
         new = self._make(tuple(int(pair[1]) for pair in pattern), tuple(int(pair[0]) for pair in pattern), self.offset)
         if dtype is not None:
@@ -244,7 +249,7 @@ class ViewMethods:
             return self._by_scalar(new, scalar_offset, step)
         return self._by_vector(new, vector_offset, step)
 
-    def _by_scalar(self, new: NkiTensor, index: Any, step: int) -> NkiTensor:
+    def _by_scalar(self, new: Self, index: Any, step: int) -> Self:
         """Return `new`, shifted by the number in a 1 x 1 tile, or in a register, times `step` bytes."""
         index = getattr(index, "tile", index)
         self._index_tile(index)
@@ -252,7 +257,7 @@ class ViewMethods:
             raise complain(f"{self.name}: a dynamic index has {index.size} elements, must be one")
         return self._indirect(new, "scalar", index, step)
 
-    def _by_vector(self, new: NkiTensor, index: Any, step: int) -> NkiTensor:
+    def _by_vector(self, new: Self, index: Any, step: int) -> Self:
         """Return `new`, with its first dimension at the numbers of a tile times `step` bytes."""
         self._index_tile(index)
         if self._row:
@@ -269,14 +274,11 @@ class ViewMethods:
         if index.buffer is not MemoryRegion.sbuf or not index.dtype.is_int:
             raise complain(f"{self.name}: indices are integers in SBUF, not {index.dtype} in {index.buffer.value}")
 
-    def _indirect(self, new: NkiTensor, kind: str, index: Any, step: int) -> NkiTensor:
-        from neurontools.nki.tensor import Indirection  # which imports this module
-
-        new._indirection = Indirection(kind, index, step, new.shape[0], new.strides[0])
-        return new
-
     def _check_reach(self) -> None:
         """Refuse a pattern that leaves the allocation, or a partition."""
+        problem = None if isinstance(self._unchecked, bool) else self._unchecked.problem(self.shape)
+        if problem is not None:
+            raise complain(f"{self.name}: {problem}")
         problem = self._reach_problem()
         if problem is not None:
             raise complain(problem)
@@ -320,7 +322,7 @@ class ViewMethods:
         self.dtype, self.code, self.itemsize = dtype, dtype.code, dtype.itemsize
         self.offset, self._row = start // dtype.itemsize, row // dtype.itemsize
 
-    def view(self, dtype: Any) -> NkiTensor:
+    def view(self, dtype: Any) -> Self:
         """Return the same bytes as another dtype; the last dimension is contiguous, its size scales with the width."""
         wanted = dtype_of(dtype)
         old, new = self.itemsize, wanted.itemsize
@@ -346,7 +348,7 @@ class ViewMethods:
 
     reinterpret_cast = view
 
-    def vector_select(self, dim: int, vector_offset: Any) -> NkiTensor:
+    def vector_select(self, dim: int, vector_offset: Any) -> Self:
         """Return the view whose first dimension is at the indices of an SBUF tile, one for each partition."""
         if dim != 0:
             raise complain(f"{self.name}: vector_select dim {dim}, must be 0")
@@ -355,13 +357,11 @@ class ViewMethods:
         new = self._make((vector_offset.shape[0], *self.shape[1:]), self.strides, self.offset)
         return self._by_vector(new, vector_offset, self.strides[0] * self.itemsize)
 
-    def indirect(self, index: Any, num_elem: int | None = None) -> NkiTensor:
+    def indirect(self, index: Any, num_elem: int | None = None) -> Self:
         """Return a (partitions, num_elem) view of columns at the numbers of an SBUF tile; needs gen4.
 
         Number i of a group of 16 partitions (32 for the Tensor engine) is index[i % 16, i // 16] in the group.
         """
-        from neurontools.nki.tracer import tracer  # which imports a module that takes these views
-
         if tracer().generation < 4:
             raise complain(f"{self.name}: indirect needs gen4 (NeuronCore-v4)")
         if not self._row:
@@ -375,6 +375,4 @@ class ViewMethods:
         if count < 1:
             raise complain(f"{self.name}: indirect num_elem is {count}, at least 1")
         new = self._make((self.shape[0], count), (self._row, 1), self.offset)
-        new = self._indirect(new, "tensor", index, self.itemsize)
-        new._indirection = new._indirection._replace(base=self)
-        return new
+        return self._indirect(new, "tensor", index, self.itemsize, self)

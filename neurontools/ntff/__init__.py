@@ -1,1 +1,1 @@
-"""What the `ntff` commands do with a profile capture: name its parts, measure it, compare it, export it."""
+"""`neurontools ntff`: look into a profile capture (NTFF), and compare it with the emulator."""

@@ -1,1 +1,1 @@
-"""Profiles of emulated runs: where the time went, what made it so long, and what would make it shorter."""
+"""`neurontools profile`: show where the time of a program goes, and compare programs and what-ifs."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+
+from neurontools.profile.results import LineDelta, LineRow
 
 __all__ = ["deltas"]
 
-_FIELDS = ("critical", "busy", "wait", "dma")
 
-
-def deltas(now: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def deltas(now: Iterable[LineRow], before: Iterable[LineRow]) -> tuple[LineDelta, ...]:
     """Return the differences by line, now less before, the largest on the critical path first; equal ones are left out.
 
     Lines are matched by file name and number.
     """
-    old = {one["line"]: one for one in before}
-    new = {one["line"]: one for one in now}
+    old, new = ({one.line: _times(one) for one in rows} for rows in (before, now))
+    none = (0.0,) * 4
     found = []
     for line in dict.fromkeys((*new, *old)):
-        one: dict[str, Any] = {"line": line}
-        for field in _FIELDS:
-            key = f"{field}_ns"
-            one[f"{field}_delta_ns"] = round(new.get(line, {}).get(key, 0.0) - old.get(line, {}).get(key, 0.0), 3)
-        if any(one[f"{field}_delta_ns"] for field in _FIELDS):
-            found.append(one)
-    return sorted(found, key=lambda one: (-abs(one["critical_delta_ns"]), -abs(one["busy_delta_ns"])))
+        gaps = [round(a - b, 3) for a, b in zip(new.get(line, none), old.get(line, none), strict=True)]
+        if any(gaps):
+            found.append(LineDelta(line, *gaps))
+    return tuple(sorted(found, key=lambda one: (-abs(one.critical_delta_ns), -abs(one.busy_delta_ns))))
+
+
+def _times(row: LineRow) -> tuple[float, ...]:
+    return row.critical_ns, row.busy_ns, row.wait_ns, row.dma_ns

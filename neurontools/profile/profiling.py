@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from neurontools.exits import ExitStatus
-from neurontools.output import Report, write_whole
-from neurontools.profile.program import Program, Request, open_program
+from emulator.diagnosis.causes import Reason
+from formats.errors import FormatError
+from formats.neff.fields import Fields, load
+from neurontools.command.exits import ExitStatus
+from neurontools.command.files import need_file, read_text
+from neurontools.command.output import Report, folder_whole, write_whole
+from neurontools.command.results import plain
+from neurontools.profile.compare import deltas
+from neurontools.profile.results import Advice, Comparison, LineRow, Profile, WhatIf
+from neurontools.program.configuration import USUAL, RunConfiguration
+from neurontools.program.interruption import interruptible
+from neurontools.program.kinds import fitting
 
 if TYPE_CHECKING:
+    from emulator.device import Device
     from neurontools.profile.rows import Timeline
+    from neurontools.program.opening import Program
 
 __all__ = ["FORMATS", "Wanted", "profile"]
 
+RECORDED = 5_000_000  # completions that a profile records where nobody chose a budget: about half a gigabyte
+_HOW: dict[str, str] = {
+    Reason.INTERRUPTED: "was interrupted",
+    **dict.fromkeys((Reason.INSTRUCTION_LIMIT, Reason.TIME_LIMIT, Reason.HOST_TIME_LIMIT), "was stopped"),
+}
 FORMATS = ("text", "json", "perfetto", "chrome", "csv", "parquet")
 
 
 class Wanted(NamedTuple):
     """The arguments of one `neurontools profile`."""
 
-    program: Request
+    file: Path
+    configuration: RunConfiguration = USUAL
     form: str = "text"
     output: Path | None = None
     against: Path | None = None
@@ -33,29 +51,33 @@ class Wanted(NamedTuple):
 
 def profile(wanted: Wanted, out: Report) -> None:
     """Run a program, and put its profile into the report or into a file."""
-    from emulator.timeline.measure import measure
-    from neurontools.profile.export.tables import metadata, summary
-    from neurontools.profile.rows import Timeline
-    from neurontools.profile.summary import summarise
-    from neurontools.render import profile as render
-    from neurontools.render.progress import progress
+    from emulator.timeline.measure import measure  # deferred: start-up
+    from neurontools.profile import view as render  # deferred: start-up
+    from neurontools.profile.rows import Timeline  # deferred: start-up
+    from neurontools.profile.summary import summarise  # deferred: start-up
+    from neurontools.text.progress import progress  # deferred: start-up
 
-    program = open_program(wanted.program)
-    if program.made_up:
-        out.warn("no --inputs: the program runs on zeros, which changes its time only where data decides its course")
+    program = _opened(wanted.file, wanted.configuration, out)
     with progress(program.name) as tick:
-        measured = measure(program.neff, program.inputs, memory=True, progress=tick)
+        measured = measure(
+            program.neff,
+            program.inputs,
+            memory=True,
+            progress=tick,
+            settings=program.configuration.settings(),
+            guard=interruptible,
+        )
     _judge(measured.device, out)
     timeline = Timeline(measured)
-    result = summarise(timeline, program.name)
-    result["metadata"], result["summary"] = metadata(timeline), summary(timeline, result)
-    result["advice"] = _advice(wanted, program, timeline)
-    result["what_if"] = _what_if(wanted, program, result)
-    result["against"] = _against(wanted, result)
-    out.result = result
+    found = summarise(timeline, program.name)
+    result = out.result = found._replace(
+        advice=_advice(wanted, program, timeline),
+        what_if=_what_if(wanted, program, found),
+        against=_against(wanted, found, out),
+    )
     if wanted.form in ("text", "json"):
         if wanted.output is not None:
-            whole = [json.dumps(result, indent=1)] if wanted.form == "json" else render.lines(result, wanted.top)
+            whole = [json.dumps(plain(result), indent=1)] if wanted.form == "json" else render.lines(result, wanted.top)
             with write_whole(wanted.output) as beside:
                 beside.write_text("\n".join(whole) + "\n", encoding="utf-8")
             out.lines = lambda: [f"wrote {wanted.output}"]
@@ -65,79 +87,102 @@ def profile(wanted: Wanted, out: Report) -> None:
     _export(wanted, timeline, result, out)
 
 
-def _judge(device: Any, out: Report) -> None:
+def _opened(file: Path, configuration: RunConfiguration, out: Report) -> Program:
+    """Return the program to measure, in the schedule of the time model however a recorded run went."""
+    from neurontools.program.opening import open_program  # deferred: start-up
+
+    program = open_program(file, configuration, aside=out.as_json)
+    out.warn(*program.notes)
+    recorded = program.configuration.bounded(always=True, steps=RECORDED)
+    program = replace(program, configuration=recorded)
+    if recorded.timing and recorded.seed is None:
+        return program
+    how = "a shaken schedule" if recorded.timing else "--no-timing"
+    out.warn(f"{file} was recorded with {how}; it is profiled in the schedule of the time model")
+    return replace(program, configuration=replace(recorded, timing=True, seed=None))
+
+
+def _judge(device: Device, out: Report) -> None:
     """Say what stopped a run that did not finish; the profile ends there."""
     if device.fault is not None:
         out.warn(f"the run faulted: {' '.join(str(device.fault).split())}")
         out.status = ExitStatus.UNSUPPORTED if device.fault.kind == "unsupported" else ExitStatus.FAULT
     elif device.hang is not None:
-        out.warn(f"the run hung: {device.hang.text().splitlines()[0]}")
-        out.status = ExitStatus.FAULT
+        out.warn(f"the run {_HOW.get(device.hang.reason, 'hung')}: {device.hang.text()}")
+        if device.hang.reason == Reason.INSTRUCTION_LIMIT and device.max_steps == RECORDED:
+            out.warn(f"a profile records {RECORDED:,} completions; --max-instructions N takes more, 0 all")
+        out.status = ExitStatus.INTERRUPTED if device.hang.reason == Reason.INTERRUPTED else ExitStatus.FAULT
 
 
-def _advice(wanted: Wanted, program: Program, timeline: Timeline) -> list[dict[str, Any]] | None:
+def _advice(wanted: Wanted, program: Program, timeline: Timeline) -> tuple[Advice, ...] | None:
     if not wanted.advice or timeline.device.outcome != "finished":
         return None
-    from neurontools.profile.advice import advise
+    from neurontools.profile.advice import advise  # deferred: start-up
 
     return advise(program, timeline)
 
 
-def _what_if(wanted: Wanted, program: Program, result: dict[str, Any]) -> dict[str, Any] | None:
+def _what_if(wanted: Wanted, program: Program, result: Profile) -> WhatIf | None:
     if wanted.what_if is None:
         return None
-    from emulator.arch import arch_of
-    from emulator.timeline.measure import data_decides, measure
-    from neurontools.profile.compare import deltas
-    from neurontools.profile.rows import Timeline
-    from neurontools.profile.summary import lines, ns
-    from neurontools.profile.what_if import parse_change
+    from emulator.arch import arch_of  # deferred: start-up
+    from emulator.timeline.measure import data_decides, measure  # deferred: start-up
+    from neurontools.profile.rows import Timeline  # deferred: start-up
+    from neurontools.profile.summary import lines, ns  # deferred: start-up
+    from neurontools.profile.what_if import parse_change  # deferred: start-up
 
     change = parse_change(wanted.what_if, arch_of(program.neff.target))
-    changed = measure(program.neff, program.inputs, change, data=data_decides(program.neff))
-    return {"change": wanted.what_if, "total_time_ns": ns(changed.end_ps), "before_ns": result["total_time_ns"],
-            "lines": deltas(lines(Timeline(changed)), result["lines"])}
+    changed = measure(
+        program.neff, program.inputs, change, data=data_decides(program.neff), settings=program.configuration.settings()
+    )
+    return WhatIf(
+        wanted.what_if, ns(changed.end_ps), result.total_time_ns, deltas(lines(Timeline(changed)), result.lines)
+    )
 
 
-def _against(wanted: Wanted, result: dict[str, Any]) -> dict[str, Any] | None:
+def _against(wanted: Wanted, result: Profile, out: Report) -> Comparison | None:
     if wanted.against is None:
         return None
-    from neurontools.profile.compare import deltas
 
-    name, total, lines = _other(wanted, wanted.against)
-    return {"name": name, "total_time_ns": result["total_time_ns"], "before_ns": total,
-            "lines": deltas(result["lines"], lines)}
+    name, total, lines = _other(wanted, wanted.against, out)
+    return Comparison(name, result.total_time_ns, total, deltas(result.lines, lines))
 
 
-def _other(wanted: Wanted, path: Path) -> tuple[str, float, list[dict[str, Any]]]:
+def _other(wanted: Wanted, path: Path, out: Report) -> tuple[str, float, Sequence[LineRow]]:
     """Return name, time and lines of the other run: a profile saved as JSON, or a program to run."""
     if path.suffix == ".json":
         return _saved(path)
-    from emulator.timeline.measure import measure
-    from neurontools.profile.rows import Timeline
-    from neurontools.profile.summary import lines, ns
+    from emulator.timeline.measure import measure  # deferred: start-up
+    from neurontools.profile.rows import Timeline  # deferred: start-up
+    from neurontools.profile.summary import lines, ns  # deferred: start-up
 
-    other = open_program(wanted.program._replace(file=path, launch=1))
-    measured = measure(other.neff, other.inputs)
+    shared = fitting(path, replace(wanted.configuration, launch=1))
+    other = _opened(path, shared, out)
+    measured = measure(other.neff, other.inputs, settings=other.configuration.settings())
     return other.name, ns(measured.end_ps), lines(Timeline(measured))
 
 
-def _saved(path: Path) -> tuple[str, float, list[dict[str, Any]]]:
-    from formats.errors import FormatError
-    from neurontools.files import need_file, read_text
-
+def _saved(path: Path) -> tuple[str, float, Sequence[LineRow]]:
     try:
-        found = json.loads(read_text(need_file(path)))
-        found = found.get("result", found)
-        return str(found["name"]), float(found["total_time_ns"]), [dict(one) for one in found["lines"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"is no profile that `neurontools profile --json` wrote ({error})", path=str(path)) from None
+        found = load(read_text(need_file(path)).encode(), "profile")
+        found = found.object("result") if "result" in found else found
+        return found.text("name"), found.finite("total_time_ns"), [_line(one) for one in found.objects("lines")]
+    except FormatError as error:
+        wrote = "`neurontools profile FILE --json` wrote"
+        raise FormatError(f"is no profile that {wrote} ({error})", path=str(path)) from None
 
 
-def _export(wanted: Wanted, timeline: Timeline, result: dict[str, Any], out: Report) -> None:
-    from neurontools.output import folder_whole
-    from neurontools.profile import export
-    from neurontools.profile.export.tables import write_folder
+def _line(row: Fields) -> LineRow:
+    return LineRow(
+        row.text("line"), row.optional_text("file"), row.finite("critical_ns"), row.finite("critical_percent"),
+        row.finite("busy_ns"), row.finite("wait_ns"), row.finite("dma_ns"), row.counted("dma_bytes"),
+        row.counted("instruction_count"), row.counted("transfer_count"), row.text("what"),
+    )  # fmt: skip
+
+
+def _export(wanted: Wanted, timeline: Timeline, result: Profile, out: Report) -> None:
+    from neurontools.profile import export  # deferred: start-up
+    from neurontools.profile.export.tables import write_folder  # deferred: start-up
 
     place = wanted.output
     if place is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from formats import isa
 
 if TYPE_CHECKING:
     from emulator.timeline import Causes, CriticalPath, Link, Owner
     from emulator.timeline.measure import Measured
+    from emulator.timeline.track import EngineTrack, QueueTrack
 
 __all__ = ["SHOWN", "Flops", "Line", "Timeline", "Waited", "flops_of"]
 
@@ -59,7 +60,7 @@ class Timeline:
     """A measured run with lookups: source lines, causes, waits, the critical path."""
 
     def __init__(self, measured: Measured) -> None:
-        from emulator.timeline import Causes
+        from emulator.timeline import Causes  # deferred: start-up
 
         self.measured = measured
         self.recorder, self.device, self.end_ps = measured.recorder, measured.device, measured.end_ps
@@ -70,19 +71,31 @@ class Timeline:
     @cached_property
     def path(self) -> CriticalPath:
         """Return the critical path."""
-        from emulator.timeline import critical_path
+        from emulator.timeline import critical_path  # deferred: start-up
 
         return critical_path(self.recorder, self.causes)
 
     @cached_property
-    def engines(self) -> list[Any]:
+    def engines(self) -> list[EngineTrack]:
         """Return the tracks of engines, by core."""
-        return [self.recorder.tracks[o] for o in self.recorder.owners if o.kind == "engine"]
+        from emulator.timeline.track import EngineTrack  # deferred: start-up
+
+        return [track for o in self.recorder.owners if isinstance(track := self.recorder.tracks[o], EngineTrack)]
 
     @cached_property
-    def queues(self) -> list[Any]:
+    def queues(self) -> list[QueueTrack]:
         """Return the tracks of queues, by core."""
-        return [self.recorder.tracks[o] for o in self.recorder.owners if o.kind == "queue"]
+        from emulator.timeline.track import QueueTrack  # deferred: start-up
+
+        return [track for o in self.recorder.owners if isinstance(track := self.recorder.tracks[o], QueueTrack)]
+
+    def engine(self, owner: Owner) -> EngineTrack:
+        """Return the track of an engine."""
+        return cast("EngineTrack", self.recorder.tracks[owner])
+
+    def queue(self, owner: Owner) -> QueueTrack:
+        """Return the track of a queue."""
+        return cast("QueueTrack", self.recorder.tracks[owner])
 
     def line(self, owner: Owner, row: int) -> Line | None:
         """Return file and line of a row, for a transfer that of the word that triggered it; None where it has none.
@@ -96,16 +109,15 @@ class Timeline:
 
     @cached_property
     def has_lines(self) -> bool:
-        """Tell whether the program names a source line for any word that ran."""
+        """Return whether the program names a source line for any word that ran."""
         return any(self._source(track.owner, row) is not None for track in self.engines for row in range(len(track)))
 
     def _source(self, owner: Owner, row: int) -> Line | None:
         engine = owner.name if owner.kind == "engine" else self._queues[owner.core, owner.name]
         key = owner.core, engine, self.recorder.tracks[owner].pc[row]
         if key not in self._lines:
-            source: Any = self.device.cores[owner.core].source_of(engine, key[2])
-            known = source is not None and source.file and source.line
-            self._lines[key] = (source.file, source.line) if known else None
+            source = self.device.cores[owner.core].source_of(engine, key[2])
+            self._lines[key] = (source.file, source.line) if source and source.file and source.line else None
         return self._lines[key]
 
     def word(self, owner: Owner, row: int) -> isa.Instruction:
@@ -121,7 +133,7 @@ class Timeline:
     @cached_property
     def waits(self) -> list[Waited]:
         """Return every wait of every engine, with what ended it."""
-        from emulator.timeline.cause import Node
+        from emulator.timeline.cause import Node  # deferred: start-up
 
         found = []
         for track in self.engines:

@@ -1,1 +1,1 @@
-"""Triage of many core dumps: group, find the first failure, cluster by signature, say what is likeliest."""
+"""Triage of many core dumps: group, find the first failure, cluster by signature, say what is most likely wrong."""

@@ -1,17 +1,23 @@
-"""What is likeliest to be wrong, from a summary: rules with the evidence they rest on, ranked."""
+"""What is most likely wrong: explanations from a summary, each with its evidence, ranked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from formats.errors import NotFoundError
+from formats.nrt.facts import Fact
 from formats.nrt.lookup import fact_of
 from formats.nrt.status import NrtStatus as S
-from neurontools.render.table import count
+from neurontools.text.table import count
 from neurontools.triage.summary import Cluster, Summary
 
-__all__ = ["Hypothesis", "hypotheses"]
+__all__ = ["Cause", "Hypothesis", "hypotheses"]
 
+Cause = Literal[
+    "hardware", "out-of-bounds", "deadlock", "lost-signal", "hang", "numerical", "status", "unknown", "missing-ranks",
+    "elsewhere",
+]  # fmt: skip
 _HARDWARE = frozenset(
     (
         S.NRT_EXEC_HW_ERR_HBM_UE,
@@ -24,10 +30,10 @@ _HARDWARE = frozenset(
 
 
 class Hypothesis(NamedTuple):
-    """One explanation; `score` is the share of executions it explains, weighted by how surely its evidence says so."""
+    """One explanation."""
 
-    cause: str
-    score: float
+    cause: Cause
+    score: Annotated[float, "Share of executions that it explains, weighted by how surely the evidence says so."]
     text: str
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
@@ -36,11 +42,11 @@ class Hypothesis(NamedTuple):
 def hypotheses(summary: Summary) -> list[Hypothesis]:
     """Return the explanations, the likeliest first."""
     total = max(1, len(summary.executions))
-    found = [one for cluster in summary.by_size[:50] for one in _of_cluster(cluster, total)]
+    found = [one for cluster in summary.by_size for one in _of_cluster(cluster, total)]
     found += _of_hardware(summary)
     found += _of_absence(summary, total)
     found += _of_consequences(summary, total)
-    return sorted(found, key=lambda each: -each.score)
+    return [each._replace(score=round(each.score, 3)) for each in sorted(found, key=lambda each: -each.score)]
 
 
 def _of_cluster(cluster: Cluster, total: int) -> Iterator[Hypothesis]:
@@ -59,8 +65,8 @@ def _of_cluster(cluster: Cluster, total: int) -> Iterator[Hypothesis]:
     elif cluster.executions > 2:
         evidence.insert(1, f"on {rank.instance} alone, in {cluster.executions} executions: perhaps that machine")
     status = rank.status
-    known = fact_of(rank.status_name) if rank.status_name else None
-    steps = tuple(known.next_steps[:3]) if known is not None else ()
+    known = _known(rank.status_name)
+    steps = known.next_steps[:3] if known is not None else ()
     if status in _HARDWARE or rank.hardware:
         yield Hypothesis("hardware", share * 0.95, f"hardware of {rank.instance} is faulty", tuple(evidence), steps)
     elif status == S.NRT_EXEC_OOB:
@@ -77,20 +83,21 @@ def _of_cluster(cluster: Cluster, total: int) -> Iterator[Hypothesis]:
             "deadlock",
             share * 0.9,
             f"engines wait for each other: {rank.other or where}",
-            tuple(evidence),
-            ("Look at the order of signals and waits on both lines.", *steps[:1]),
+            (*evidence, *filter(None, [rank.message])),
+            ("Look at the order of signals and waits on both lines.", *filter(None, [rank.hint]), *steps[:1]),
         )
     elif rank.lost:
         yield Hypothesis(
             "lost-signal",
             share * 0.85,
             f"{where} waits for {rank.awaited}, which nothing signals",
-            tuple(evidence),
-            ("Look for the signal that was left out, or counted wrongly.",),
+            (*evidence, *filter(None, [rank.message])),
+            ("Look for the signal that was left out, or counted wrongly.", *filter(None, [rank.hint])),
         )
     elif status == S.NRT_TIMEOUT:
         text = f"{where} waits for {rank.awaited}" if rank.awaited else "an execution did not end"
-        yield Hypothesis("hang", share * 0.6, text, tuple(evidence), steps)
+        why = filter(None, [rank.message])
+        yield Hypothesis("hang", share * 0.6, text, (*evidence, *why), (*filter(None, [rank.hint]), *steps))
     elif status == S.NRT_EXEC_COMPLETED_WITH_NUM_ERR:
         yield Hypothesis("numerical", share * 0.8, f"NaN at {where}", tuple(evidence), steps)
     elif status is not None:
@@ -100,32 +107,26 @@ def _of_cluster(cluster: Cluster, total: int) -> Iterator[Hypothesis]:
         yield Hypothesis(
             "unknown",
             share * 0.1,
-            f"no status is known of {cluster.count} ranks",
+            f"no status is known of {count(cluster.count, 'rank')}",
             tuple(evidence),
             ("Keep the runtime's log beside the dump.",),
         )
 
 
 def _of_hardware(summary: Summary) -> Iterator[Hypothesis]:
-    for (instance, error), number in summary.hardware.most_common(10):
-        fact = fact_of(error) if _known(error) else None
-        yield Hypothesis(
-            "hardware",
-            0.97,
-            f"hardware of {instance} reports {error}",
-            (f"named by {number} logs",),
-            () if fact is None else fact.next_steps,
-        )
+    for (instance, error), number in summary.hardware.most_common():
+        known = _known(error)
+        steps = known.next_steps if known is not None else ()
+        evidence = (f"named by {count(number, 'log')}",)
+        yield Hypothesis("hardware", 0.97, f"hardware of {instance} reports {error}", evidence, steps)
 
 
-def _known(name: str) -> bool:
-    from formats.errors import NotFoundError
-
+def _known(name: str) -> Fact | None:
+    """Return what is known of an error; a dump may name one that this version has no entry for."""
     try:
-        fact_of(name)
+        return fact_of(name) if name else None
     except NotFoundError:
-        return False
-    return True
+        return None
 
 
 def _of_absence(summary: Summary, total: int) -> Iterator[Hypothesis]:
@@ -136,21 +137,21 @@ def _of_absence(summary: Summary, total: int) -> Iterator[Hypothesis]:
         yield Hypothesis(
             "missing-ranks",
             0.5 * len(lacking) / total,
-            f"{number} ranks left no dump: killed, or out of reach",
+            f"{count(number, 'rank')} left no dump: killed, or out of reach",
             (f"{first.key}: {first.ranks} of {first.world}",),
-            ("Look whether the host killed them (kernel log, scheduler).",),
+            ("Check whether the host killed them (kernel log, scheduler).",),
         )
 
 
 def _of_consequences(summary: Summary, total: int) -> Iterator[Hypothesis]:
-    alone = [each for each in summary.executions.values() if each.first is not None and each.first.consequence]
+    firsts = [(each.key, each.first) for each in summary.executions.values() if each.first is not None]
+    alone = [(key, rank) for key, rank in firsts if rank.consequence]
     if alone:
-        rank = alone[0].first
-        assert rank is not None
+        key, rank = alone[0]
         yield Hypothesis(
             "elsewhere",
             0.4 * len(alone) / total,
-            f"{len(alone)} executions failed because of a rank whose dump is not here",
-            (f"all ranks of {alone[0].key} report a consequence, {rank.status_name}",),
+            f"{count(len(alone), 'execution')} failed because of a rank whose dump is not here",
+            (f"all ranks of {key} report a consequence, {rank.status_name}",),
             ("Gather the dumps of the other instances.",),
         )

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 
 from formats.errors import FormatError, UnsupportedError
 from formats.nrt.names import parse_directory, parse_file
 from neurontools.dump.publish import COMMITTED
 
-__all__ = ["Entry", "dump_directories", "files", "is_url", "read"]
+__all__ = ["DumpFile", "dump_directories", "files", "is_url", "read"]
 
 _DEPTH = 4  # folders below the one that was named
 
 
-class Entry(NamedTuple):
+class DumpFile(NamedTuple):
     """One file of a dump directory; `identity` is equal for names that share their bytes."""
 
     name: str
@@ -24,8 +24,24 @@ class Entry(NamedTuple):
     identity: object
 
 
+class _FileSystem(Protocol):
+    """As much of fsspec's file systems as is used here."""
+
+    def exists(self, path: str) -> bool: ...
+    def ls(self, path: str, detail: Literal[True]) -> list[_Listed]: ...
+    def open(self, path: str, mode: Literal["rb"]) -> BinaryIO: ...
+    def walk(self, path: str, maxdepth: int) -> Iterator[tuple[str, list[str], list[str]]]: ...
+
+
+class _Listed(TypedDict):
+    """One entry of a folder, as fsspec lists it."""
+
+    name: str
+    type: str
+
+
 def is_url(place: str) -> bool:
-    """Tell whether a place is read through fsspec."""
+    """Return whether a place is read through fsspec."""
     return "://" in place
 
 
@@ -64,14 +80,14 @@ def _local_directories(place: str, depth: int) -> Iterator[str]:
             yield from _local_directories(each, depth - 1)
 
 
-def files(directory: str) -> Iterator[Entry]:
+def files(directory: str) -> Iterator[DumpFile]:
     """Yield the files of a dump directory that have documented names."""
     if is_url(directory):
         system, path = _remote(directory)
         for item in system.ls(path, detail=True):
             name = item["name"].rstrip("/").rpartition("/")[2]
             if item["type"] == "file" and parse_file(name) is not None:
-                yield Entry(name, f"{directory.partition('://')[0]}://{item['name']}", item["name"])
+                yield DumpFile(name, f"{directory.partition('://')[0]}://{item['name']}", item["name"])
         return
     folders = [directory]
     for folder in folders:
@@ -81,8 +97,8 @@ def files(directory: str) -> Iterator[Entry]:
                     if entry.name.startswith(COMMITTED):
                         folders.append(entry.path)
                     elif parse_file(entry.name) is not None and entry.is_file():
-                        yield Entry(entry.name, entry.path, entry.inode())
-        except FileNotFoundError:  # got its names in the meantime
+                        yield DumpFile(entry.name, entry.path, entry.inode())
+        except FileNotFoundError:  # its files got their names in the meantime
             continue
 
 
@@ -91,7 +107,7 @@ def read(path: str, limit: int) -> bytes:
     if is_url(path):
         system, inner = _remote(path)
         with system.open(inner, "rb") as remote:
-            return bytes(remote.read(limit))
+            return remote.read(limit)
     with open(path, "rb") as file:
         return file.read(limit)
 
@@ -107,9 +123,9 @@ def _remote_directories(place: str) -> Iterator[str]:
             yield f"{scheme}://{folder}"
 
 
-def _remote(place: str) -> tuple[Any, str]:
+def _remote(place: str) -> tuple[_FileSystem, str]:
     try:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # deferred: optional
     except ImportError:
         raise UnsupportedError(f"{place}: URLs need fsspec: pip install 'neurontools[fleet]'") from None
     try:

@@ -1,14 +1,13 @@
-"""Add ranks up as they come: executions by cluster id, signatures, instances; memory grows with what differs only."""
+"""Add up ranks as they come: executions by cluster id, signatures, instances; only what differs takes memory."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from formats.nrt.names import NO_CLUSTER
-from neurontools.triage.rank import Rank
+from neurontools.triage.rank import Rank, Signature
 
 __all__ = ["Cluster", "Execution", "Summary"]
 
@@ -46,7 +45,7 @@ class Execution:
 class Cluster:
     """Failures that look alike."""
 
-    signature: tuple[str, ...]
+    signature: Signature
     count: int = 0
     firsts: int = 0  # how many of them were the first of their execution
     instances: Counter[str] = field(default_factory=Counter)
@@ -82,7 +81,7 @@ class Summary:
         self.directories = 0
         self.unread = 0
         self.executions: dict[str, Execution] = {}
-        self.clusters: dict[tuple[str, ...], Cluster] = {}
+        self.clusters: dict[Signature, Cluster] = {}
         self.hardware: Counter[tuple[str, str]] = Counter()  # (instance, error)
         self.warnings: list[str] = []
         self.more_warnings = 0
@@ -108,14 +107,14 @@ class Summary:
                 self.warn(f"{rank.path}: {text}")
 
     def warn(self, text: str) -> None:
-        """Keep a warning, as long as there are few."""
+        """Keep a warning while there are few, and count the others."""
         if len(self.warnings) < _KEPT_WARNINGS:
             self.warnings.append(text)
         else:
             self.more_warnings += 1
 
     def close(self) -> None:
-        """Count which signatures came first in their executions."""
+        """Count the executions that failed first with each signature."""
         for execution in self.executions.values():
             if execution.first is not None:
                 self.clusters[execution.first.signature].firsts += 1
@@ -126,7 +125,7 @@ class Summary:
         return sorted(self.clusters.values(), key=lambda c: (-c.firsts, -c.count, c.signature))
 
 
-def _order(rank: Rank) -> tuple[Any, ...]:
-    """Return what says which failure was first: no consequence of another, known to the log's clock, early."""
+def _order(rank: Rank) -> tuple[bool, bool, float, int, str, int]:
+    """Return the key that puts the first failure first: no consequence of another, timed by a log, early."""
     coarse = rank.when_from == "directory"  # all ranks of a directory share its time
     return (rank.consequence, coarse or rank.when is None, rank.when or 0.0, rank.rank or 0, rank.instance, rank.pid)

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import chain
-from typing import Any
+from typing import Protocol, cast
 
 from formats.errors import FormatError, UnsupportedError
 from neurontools.triage import store
-from neurontools.triage.rank import Rank, ranks_of, read_rank
+from neurontools.triage.rank import Rank
+from neurontools.triage.reading import ranks_of, read_rank
 from neurontools.triage.summary import Summary
 
-__all__ = ["default_jobs", "triage"]
+__all__ = ["add_up", "default_jobs"]
 
 _CHUNK = 64  # ranks of one piece of work
-_AHEAD = 8  # pieces per worker that wait for it
-Piece = tuple[tuple[str, list[store.Entry]], ...]
+_AHEAD = 8  # pieces per worker that are ready before it asks
+Piece = tuple[tuple[str, list[store.DumpFile]], ...]
 Progress = Callable[[int], None]
+
+
+class _Future(Protocol):
+    """A result that a cluster will have."""
+
+    def result(self) -> list[Rank]: ...
+
+
+class _Client(Protocol):
+    """As much of Dask's client as is used here."""
+
+    def __enter__(self) -> object: ...
+    def __exit__(self, *error: object) -> None: ...
+    def scheduler_info(self) -> Mapping[str, Sized]: ...
+    def submit(self, function: Callable[[Piece], list[Rank]], piece: Piece, *, pure: bool) -> _Future: ...
 
 
 def default_jobs() -> int:
@@ -26,7 +42,7 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def triage(
+def add_up(
     places: Iterable[str],
     *,
     jobs: int = 1,
@@ -61,12 +77,12 @@ def _map(pieces: Iterator[Piece], jobs: int, dask: str | None) -> Iterator[list[
 
 def _pieces(directories: Iterator[str], summary: Summary) -> Iterator[Piece]:
     """Yield pieces of work, lists of files only; ranks of one directory stay in order."""
-    piece: list[tuple[str, list[store.Entry]]] = []
+    piece: list[tuple[str, list[store.DumpFile]]] = []
     for directory in directories:
         summary.directories += 1
         try:
-            for entries in ranks_of(directory):
-                piece.append((directory, entries))
+            for files in ranks_of(directory):
+                piece.append((directory, files))
                 if len(piece) >= _CHUNK:
                     yield tuple(piece)
                     piece = []
@@ -77,12 +93,12 @@ def _pieces(directories: Iterator[str], summary: Summary) -> Iterator[Piece]:
 
 
 def _read(piece: Piece) -> list[Rank]:
-    return [read_rank(directory, entries) for directory, entries in piece]
+    return [read_rank(directory, files) for directory, files in piece]
 
 
 def _with_processes(pieces: Iterator[Piece], jobs: int) -> Iterator[list[Rank]]:
     """Yield results in the order of the pieces, whatever process was faster: reports must not depend on chance."""
-    from multiprocessing import get_context
+    from multiprocessing import get_context  # deferred: start-up
 
     room = threading.Semaphore(jobs * _AHEAD)  # the pool's feeder would run through all directories at once
 
@@ -93,7 +109,7 @@ def _with_processes(pieces: Iterator[Piece], jobs: int) -> Iterator[list[Rank]]:
 
     first = next(pieces, None)
     second = None if first is None else next(pieces, None)
-    if first is None or second is None:  # too little for a pool
+    if first is None or second is None:  # too little work for a pool
         yield from map(_read, () if first is None else (first,))
         return
     with get_context("spawn").Pool(jobs) as pool:
@@ -105,19 +121,20 @@ def _with_processes(pieces: Iterator[Piece], jobs: int) -> Iterator[list[Rank]]:
 def _on_dask(pieces: Iterator[Piece], address: str) -> Iterator[list[Rank]]:
     """Yield results as a Dask cluster gives them, in the order of the pieces."""
     try:
-        from distributed import Client
+        from distributed import Client  # deferred: optional
     except ImportError:
         raise UnsupportedError("--dask needs Dask: pip install 'neurontools[fleet]'") from None
-    options: dict[str, Any] = (
-        {"processes": False, "dashboard_address": None} if address == "local" else {"address": address, "timeout": 10}
-    )
+    connect = cast("Callable[..., _Client]", Client)
     try:
-        client = Client(**options)
+        if address == "local":
+            client = connect(processes=False, dashboard_address=None)
+        else:
+            client = connect(address=address, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=address) from None
     with client:
         ahead = max(_AHEAD, _AHEAD * len(client.scheduler_info()["workers"]))
-        waiting: list[Any] = []
+        waiting: list[_Future] = []
         for piece in pieces:
             waiting.append(client.submit(_read, piece, pure=False))
             if len(waiting) >= ahead:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,22 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.widgets import Input
 
+from formats.errors import NeuronError
+from neurontools.text.visible import visible_line
 from neurontools.tui import settings
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.command_line import CommandLine
 from neurontools.tui.help import HelpScreen, key_text
-from neurontools.tui.layout import TABS
+from neurontools.tui.layout import LEFT, RIGHT, TABS
 from neurontools.tui.pane import Pane, Selection, Snapshot
 from neurontools.tui.panes import DisassemblyPane, LogPane, SourcePane
 from neurontools.tui.questions import Search
 from neurontools.tui.status import StatusLine
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
+    from neurontools.debugger.writing import Writing
     from neurontools.tui.worker import Worker
 
 __all__ = ["Acting"]
@@ -35,9 +40,9 @@ class Acting(App[int]):
     command_line: CommandLine
     status_line: StatusLine
     post_mortem: bool
+    writing: Writing
     snapshot: Snapshot | None
     selection: Selection
-    visible_panes: list[Pane]
     _arrange: Callable[[], None]
     _cores: int
     _keys_given: dict[str, str]
@@ -48,6 +53,21 @@ class Acting(App[int]):
     _tab: str
     _zoomed: str
 
+    @property
+    def panes(self) -> dict[str, Pane]:
+        """Return the panes by id, in the order of the screen."""
+        return {name: self._panes[name] for name, _, _ in (*LEFT, *RIGHT) if name in self._panes}
+
+    @property
+    def visible_panes(self) -> list[Pane]:
+        """Return the panes that are on the screen."""
+        return [pane for pane in self.panes.values() if pane.display]
+
+    def notify(self, message: str, *, title: str = "", severity: SeverityLevel = "information",
+               timeout: float | None = None, markup: bool = False) -> None:  # fmt: skip
+        """Show a message for a while, as it is: names in it come from files, and are no markup."""
+        super().notify(visible_line(message), title=title, severity=severity, timeout=timeout, markup=markup)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
         if action in ("prompt", "jump") and (isinstance(self.focused, Input) or len(self.screen_stack) > 1):
@@ -57,12 +77,12 @@ class Acting(App[int]):
         if not self.post_mortem:
             return True
         call = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
-        return not any(a.moves and a.call == call for a in ACTIONS)
+        return not any(a.live and a.call == call for a in ACTIONS)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer every key's action, and every pane, in the command palette."""
         for action in ACTIONS:
-            if not (self.post_mortem and action.moves):
+            if not (self.post_mortem and action.live):
                 keys = key_text(self._keys_given.get(action.name, action.keys))
                 yield SystemCommand(action.name, f"{action.summary} ({keys})", self._caller(action.call))
         for name in self._panes:
@@ -70,14 +90,14 @@ class Acting(App[int]):
         for theme in self.available_themes:
             yield SystemCommand(f"theme {theme}", "use these colours", self._caller(f"use_theme('{theme}')"))
 
-    def _caller(self, call: str) -> Any:
+    def _caller(self, call: str) -> Callable[[], Awaitable[None]]:
         async def carry_out() -> None:
             await self.run_action(call)
 
         return carry_out
 
     def action_line(self, text: str) -> None:
-        """Carry out a command line."""
+        """Run a command line."""
         self.worker.carry_out(text)
 
     def action_prompt(self, text: str) -> None:
@@ -140,7 +160,7 @@ class Acting(App[int]):
         words = self._panes["disassembly"]
         assert isinstance(words, DisassemblyPane)
 
-        def found(pc: Any) -> None:
+        def found(pc: int | NeuronError | None) -> None:
             if isinstance(pc, int):
                 words.go_to(pc)
             else:
@@ -211,10 +231,13 @@ class Acting(App[int]):
 
     def action_export(self) -> None:
         """Save the screen as text and as SVG in the current folder."""
-        from neurontools.tui.export import save_screen
+        from neurontools.tui.export import save_screen  # deferred: start-up
 
         try:
+            self.writing.refuse()
             paths = save_screen(self, Path.cwd())
+        except NeuronError as error:
+            self.notify(str(error), severity="error")
         except OSError as error:
             self.notify(f"{error.filename}: {(error.strerror or 'cannot be written').lower()}", severity="error")
         else:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from time import thread_time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,11 +15,12 @@ from textual.events import DescendantFocus, Resize
 from textual.message import Message
 
 from formats.errors import NeuronError
-from neurontools.exits import ExitStatus
+from neurontools.command.exits import ExitStatus
+from neurontools.debugger.commands.carry_out import takes_block
 from neurontools.tui import settings
 from neurontools.tui.acting import Acting
 from neurontools.tui.actions import ACTIONS
-from neurontools.tui.carry_out import is_block
+from neurontools.tui.carry_out import repeats
 from neurontools.tui.command_line import CommandLine, Completing, Typed
 from neurontools.tui.labels import label
 from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS
@@ -27,14 +28,14 @@ from neurontools.tui.pane import Command, Pane, Selected, Selection, Snapshot
 from neurontools.tui.panes import LogPane
 from neurontools.tui.questions import Findings, Touched
 from neurontools.tui.status import StatusLine, TabLine
-from neurontools.tui.worker import Answered, Broke, Completed, Finished, Fresh, Worker
+from neurontools.tui.worker import Answered, Completed, Crashed, Finished, Fresh, Said, Worker
 
 if TYPE_CHECKING:
-    from emulator.session import Session
+    from formats.regions import Region
+    from neurontools.debugger import Session
 
 __all__ = ["TABS", "DebuggerApp"]
 
-_REPEATED = ("step", "stepi", "next", "continue", "reverse-step", "reverse-stepi", "reverse-next", "reverse-continue")
 _TAKING = ("prompt", "jump")
 _MOVING = ": command   s step  n next line  c continue  S N C back  ? help  ctrl+p everything"
 _TERMINAL_SECONDS = 2.0  # how often to look whether the terminal is still there
@@ -44,7 +45,7 @@ _STANDING = ": command   f jump to a pane  / search  z zoom  ? help  ctrl+p ever
 class _Said(Message):
     """Carries what the worker says to the UI thread."""
 
-    def __init__(self, item: Any) -> None:
+    def __init__(self, item: Said) -> None:
         self.item = item
         super().__init__()
 
@@ -67,7 +68,8 @@ class DebuggerApp(Acting):
         super().__init__()
         self._keys_given = dict(keymap or {})
         self.worker = Worker(session, self._say)
-        self.post_mortem = bool(getattr(session, "post_mortem", False))
+        self.post_mortem = session.post_mortem
+        self.writing = session.writing
         self.snapshot: Snapshot | None = None
         self.selection = Selection()
         self._notes = tuple(notes)
@@ -114,13 +116,15 @@ class DebuggerApp(Acting):
             self.set_interval(_TERMINAL_SECONDS, self._leave_with_the_terminal)
 
     def _leave_with_the_terminal(self) -> None:
-        """End when the terminal is gone and no signal said so: reading from it would spin for ever."""
+        """Exit when the terminal is gone and no signal said so: reading from it would spin forever."""
         if not os.isatty(0):
             self.exit(return_code=int(ExitStatus.INTERRUPTED))
 
     def on_unmount(self) -> None:
         """End the worker, and remember the layout and the history."""
         self.worker.stop()
+        if self.writing.read_only:
+            return
         self.command_line.save_history()
         settings.save_layout(self._layout._replace(tab=self._tab))
 
@@ -131,22 +135,12 @@ class DebuggerApp(Acting):
         return log
 
     @property
-    def panes(self) -> dict[str, Pane]:
-        """Return the panes by id, in the order of the screen."""
-        return {name: self._panes[name] for name, _, _ in (*LEFT, *RIGHT) if name in self._panes}
-
-    @property
-    def visible_panes(self) -> list[Pane]:
-        """Return the panes that are on the screen."""
-        return [pane for pane in self.panes.values() if pane.display]
-
-    @property
     def narrow(self) -> bool:
-        """Tell whether the terminal is too small for all panes at once."""
+        """Return whether the terminal is too small for all panes at once."""
         return self.size.width < NARROW[0] or self.size.height < NARROW[1]
 
     def on_resize(self, event: Resize) -> None:
-        """Go over to tabs, or back."""
+        """Switch to tabs, or back."""
         self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
@@ -169,7 +163,7 @@ class DebuggerApp(Acting):
 
     # --- the worker --------------------------------------------------------------------------------------------------
 
-    def _say(self, item: Any) -> None:
+    def _say(self, item: Said) -> None:
         self.post_message(_Said(item))
 
     def on__said(self, message: _Said) -> None:
@@ -193,7 +187,7 @@ class DebuggerApp(Acting):
                 self.log_pane.note(((choices, "dim"),))
         elif isinstance(item, Answered):
             item.receive(item.answer)
-        elif isinstance(item, Broke):
+        elif isinstance(item, Crashed):
             raise item.error
 
     def _show(self) -> None:
@@ -234,13 +228,13 @@ class DebuggerApp(Acting):
     # --- what panes and the command line say -------------------------------------------------------------------------
 
     def on_selected(self, message: Selected) -> None:
-        """Tell every pane what is chosen; for an instruction, find out what it reads and writes first."""
+        """Tell every pane what is chosen; for an instruction, find out first what it reads and writes."""
         message.stop()
         chosen = Selection(message.kind, message.value)
         if message.kind == "instruction":
             core, engine, pc = message.value
 
-            def found(answer: Any) -> None:
+            def found(answer: tuple[tuple[Region, ...], tuple[Region, ...]] | NeuronError) -> None:
                 if isinstance(answer, NeuronError):
                     self.log_pane.note(((str(answer), "bad"),))
                     self._choose(chosen)
@@ -260,12 +254,12 @@ class DebuggerApp(Acting):
                 pane.show(self.snapshot)
 
     def on_command(self, message: Command) -> None:
-        """Carry out what a pane asks for."""
+        """Run what a pane asks for."""
         message.stop()
         self.worker.carry_out(message.text)
 
     def on_typed(self, message: Typed) -> None:
-        """Carry out a typed line; an empty one repeats the last, one that begins with / searches."""
+        """Run a typed line; an empty one repeats the last, one that begins with / searches."""
         message.stop()
         text = message.text or self._last
         if self._block:
@@ -276,11 +270,11 @@ class DebuggerApp(Acting):
         elif text.startswith("/"):
             self._search(text[1:] or self._searched)
             self.action_focus_panes()
-        elif is_block(text):
+        elif takes_block(text):
             self._block = [text]
-            self.log_pane.note((("commands to carry out at the stop, one a line; end ends them", "dim"),))
+            self.log_pane.note((("commands to run at the stop, one a line; end ends them", "dim"),))
         elif text:
-            self._last = text if text.split()[0] in _REPEATED or text.split()[0] in ("s", "si", "n", "c") else ""
+            self._last = text if repeats(text) else ""
             self.worker.carry_out(text)
 
     def on_completing(self, message: Completing) -> None:

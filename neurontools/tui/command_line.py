@@ -26,7 +26,7 @@ class Typed(Message):
 
 
 class Completing(Message):
-    """Somebody wants to know what the last word may become."""
+    """Asks what the last word may become."""
 
     def __init__(self, line: str) -> None:
         self.line = line
@@ -35,14 +35,14 @@ class Completing(Message):
 
 class _Line(Input):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "recall(-1)", "command before", show=False),
-        Binding("down", "recall(1)", "command behind", show=False),
+        Binding("up", "recall(-1)", "previous command", show=False),
+        Binding("down", "recall(1)", "next command", show=False),
         Binding("tab", "complete", "complete the word", show=False),
         Binding("escape", "leave", "back to the panes", show=False),
     ]
 
     def action_recall(self, by: int) -> None:
-        """Go through the history."""
+        """Step through the history."""
         line = self.parent
         assert isinstance(line, CommandLine)
         line.recall(by)
@@ -112,7 +112,7 @@ class CommandLine(Horizontal):
         self.input.cursor_position = len(text)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand a line on."""
+        """Pass a line on."""
         event.stop()
         text = event.value.strip()
         if text and (not self.history or self.history[-1] != text):
@@ -123,6 +123,7 @@ class CommandLine(Horizontal):
 
     def completed(self, line: str, words: tuple[str, ...]) -> str:
         """Put in what all words begin with, if the line is still the same; return the words to show."""
+        words = tuple(filter(str.isprintable, words))  # what holds control characters cannot be typed either
         if line != self.input.value or not words:
             return ""
         head, _, word = line.rpartition(" ")

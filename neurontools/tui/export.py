@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from formats.whole_files import write_whole
+
 if TYPE_CHECKING:
     from textual.app import App
 
@@ -31,6 +33,8 @@ def save_screen(app: App[Any], folder: Path) -> tuple[Path, Path]:
     while any((folder / f"neurontools-{number}{end}").exists() for end in (".txt", ".svg")):
         number += 1
     text, picture = folder / f"neurontools-{number}.txt", folder / f"neurontools-{number}.svg"
-    text.write_text(screen_text(app), encoding="utf-8")
-    picture.write_text(app.export_screenshot(title="neurontools debug"), encoding="utf-8")
+    contents = ((text, screen_text(app)), (picture, app.export_screenshot(title="neurontools debug")))
+    for place, content in contents:
+        with write_whole(place) as beside:
+            beside.write_text(content, encoding="utf-8")
     return text, picture

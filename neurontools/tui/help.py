@@ -25,7 +25,7 @@ _SHOWN = {
 
 
 class HelpScreen(ModalScreen[None]):
-    """Every key that does something now, the panes with their command lines, and the focused pane's own keys first."""
+    """The keys that do something now, the focused pane's own first, and the panes with their command lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "dismiss", "close", show=False),
@@ -57,7 +57,7 @@ class HelpScreen(ModalScreen[None]):
             yield from ((line, "") for line in _own(self._focused))
             yield "", ""
         for group in dict.fromkeys(action.group for action in ACTIONS):
-            actions = [a for a in ACTIONS if a.group == group and not (self._dead and a.moves)]
+            actions = [a for a in ACTIONS if a.group == group and not (self._dead and a.live)]
             if actions:
                 yield group, "bold"
             for action in actions:

@@ -1,8 +1,8 @@
-"""How engines and queues are called on the screen."""
+"""The names of engines and queues on the screen."""
 
 from __future__ import annotations
 
-from emulator.session.names import is_engine, short_engine
+from neurontools.debugger.names import is_engine, short_engine
 
 __all__ = ["label"]
 

@@ -1,4 +1,4 @@
-"""Which panes there are, where they stand on a large terminal, and by which tabs on a small one."""
+"""The panes, their places on a large terminal, and their tabs on a small one."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from neurontools.text.visible import visible_line
 from neurontools.tui.pane import Pane
 
 __all__ = ["LinesPane", "Parts"]
@@ -127,7 +128,8 @@ class LinesPane(Pane, ScrollView):
             if left <= 0:
                 break
             # Almost all of it is: what does not fit is cut off before it is measured.
-            simple = text.isascii() and text.isprintable()
+            text = visible_line(text)
+            simple = text.isascii()
             segments.append(Segment(text[:left] if simple else text, self._style(role)))
             left -= len(text) if simple else cell_len(text)
         strip = Strip(segments, columns + width - max(left, 0) if left >= 0 else None)

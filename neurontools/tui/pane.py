@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rich.style import Style
 from textual.message import Message
@@ -16,21 +16,26 @@ from textual.widget import Widget
 from formats.errors import NeuronError
 
 if TYPE_CHECKING:
-    from emulator.events import Region
-    from emulator.session import Session, State
+    from formats.regions import Region
+    from neurontools.debugger import Session, State
 
-__all__ = ["Command", "Pane", "Question", "Selected", "Selection", "Snapshot"]
+__all__ = ["Answer", "Command", "Pane", "Question", "Selected", "Selection", "Snapshot"]
+
+
+Answer = TypeVar("Answer")
+Answer_co = TypeVar("Answer_co", covariant=True)
+Default = TypeVar("Default")
 
 
 @runtime_checkable
-class Question(Protocol):
+class Question(Protocol[Answer_co]):
     """Something a pane wants to know: a frozen dataclass (a NamedTuple equals any other one with the same values).
 
     `answer` runs on the worker thread between two completions; it reads and changes nothing. Where a class sets
-    `STANDING = True`, its questions are answered only where the device stands still; a run shows the answer before.
+    `STANDING = True`, its questions are answered only where the device stands still; a run shows the previous answer.
     """
 
-    def answer(self, session: Session) -> Any:
+    def answer(self, session: Session) -> Answer_co:
         """Return the answer as a value that shares nothing with the device; NeuronError where there is none."""
 
 
@@ -57,24 +62,28 @@ class Snapshot:
     """
 
     state: State
-    answers: Mapping[Question, Any]
+    answers: Mapping[Question[object], object]
     serial: int = 0
     running: bool = False
     post_mortem: bool = False
 
-    def get(self, question: Question, default: Any = None) -> Any:
+    @overload
+    def get(self, question: Question[Answer]) -> Answer | None: ...
+    @overload
+    def get(self, question: Question[Answer], default: Default) -> Answer | Default: ...
+    def get(self, question: Question[Answer], default: object = None) -> object:
         """Return an answer; `default` where it was not asked or could not be given."""
         found = self.answers.get(question, default)
         return default if isinstance(found, NeuronError) else found
 
-    def error(self, question: Question) -> str:
+    def error(self, question: Question[object]) -> str:
         """Return why a question could not be answered, "" where it was."""
         found = self.answers.get(question)
         return str(found) if isinstance(found, NeuronError) else ""
 
 
 class Selected(Message):
-    """Somebody chose something in a pane; see `Selection` for kinds and values."""
+    """Something was chosen in a pane; see `Selection` for kinds and values."""
 
     def __init__(self, kind: str, value: Any) -> None:
         self.kind, self.value = kind, value
@@ -82,7 +91,7 @@ class Selected(Message):
 
 
 class Command(Message):
-    """A line of the debugger's language to carry out, as if it had been typed."""
+    """A line of the debugger's language to run, as if it had been typed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,13 +108,13 @@ class Pane(Widget, can_focus=True):
     TWIN: ClassVar[str] = ""
 
     class Asks(Message):
-        """What a pane wants to know has changed (it scrolled, zoomed, was resized): the app collects questions anew."""
+        """What a pane wants to know has changed (scrolled, zoomed, resized): the app collects questions again."""
 
     _plain: Style | None = None
 
     @property
     def plain(self) -> Style:
-        """Return the style of plain text in the pane; Textual works it out anew whenever it is asked."""
+        """Return the style of plain text in the pane; Textual computes it whenever it is asked."""
         if self._plain is None:
             self._plain = self.rich_style
         return self._plain
@@ -119,7 +128,7 @@ class Pane(Widget, can_focus=True):
         """Write the title into the border."""
         self.border_title = self.TITLE
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Return what the pane needs to know for its present size, scroll and zoom; called for visible panes only."""
         return ()
 
@@ -127,7 +136,7 @@ class Pane(Widget, can_focus=True):
         """Take over a snapshot, on the UI thread; refresh only what changed. Own questions may still be unanswered."""
 
     def choose(self, selection: Selection) -> None:
-        """Take note of what is chosen in any pane, with the bytes it reads and writes."""
+        """Note what is chosen in any pane, with the bytes it reads and writes."""
 
     def ask(self) -> None:
         """Have `questions` collected again and answered soon; call it when they changed."""

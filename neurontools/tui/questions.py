@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import NeuronError
 
 if TYPE_CHECKING:
-    from emulator.events import Region
-    from emulator.session import Session
-    from emulator.session.blockers import Blocker
-    from emulator.session.results import DisassemblyRow, EngineRow, QueueRow, SemaphoreRow
+    from emulator.diagnosis.graph import Producer
+    from formats.regions import Region
+    from neurontools.debugger import Session
+    from neurontools.debugger.blockers import Blocker
+    from neurontools.debugger.results import Disassembly, DisassemblyRow, EngineRow, Listing, QueueRow, SemaphoreRow
 
 __all__ = [
     "Engines",
@@ -56,12 +57,12 @@ class Engines:
             if row.words and row.state != "done":
                 found = session.words_from(row.pc, self.count, row.engine, core)
             words.append(found)
-            blockers.append(_blocker(session, core, row.engine) if row.state == "waiting" else None)
+            blockers.append(_blocker(session, core, row.engine) if row.state == "wait" else None)
         return EnginesAnswer(rows, tuple(words), tuple(blockers))
 
 
 def _blocker(session: Session, core: int, engine: str) -> Blocker | None:
-    from emulator.session.blockers import blocker_of, blocker_of_wait
+    from neurontools.debugger.blockers import blocker_of, blocker_of_wait  # deferred: start-up
 
     if not session.post_mortem:
         return blocker_of(session.device, core, engine)
@@ -110,11 +111,11 @@ class Posters:
     kind: str
     number: int
 
-    def answer(self, session: Session) -> tuple[Any, ...]:
+    def answer(self, session: Session) -> tuple[Producer, ...]:
         """Return signals: what is running or blocked, then queued, then done."""
-        from emulator.hang import signals_of
+        from emulator.diagnosis.explain import signals_of  # deferred: start-up
 
-        order = {"running": 0, "blocked": 1, "queued": 2, "done": 3}
+        order = {"faulted": 0, "running": 0, "blocked": 1, "queued": 2, "done": 3}
         found = signals_of(session.device, (self.core, self.kind, self.number))
         return tuple(sorted(found, key=lambda signal: order[signal.state]))[:_SHOWN]
 
@@ -122,7 +123,7 @@ class Posters:
 class SourceAnswer(NamedTuple):
     """A whole source file, the line where the focus engine stands in it (0: in another one), and that file."""
 
-    listing: Any
+    listing: Listing
     line: int
     place: str
 
@@ -154,7 +155,7 @@ class Words:
     around: int
     count: int
 
-    def answer(self, session: Session) -> Any:
+    def answer(self, session: Session) -> Disassembly:
         """Return the disassembly."""
         return session.disassemble(None, None if self.around < 0 else self.around, self.count)
 
@@ -167,7 +168,7 @@ class Findings:
 
     def answer(self, session: Session) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return them, worst first."""
-        from neurontools.render.run import fault_lines
+        from neurontools.running.view import fault_lines  # deferred: start-up
 
         found: list[tuple[str, tuple[str, ...]]] = []
         device = session.device
@@ -191,14 +192,14 @@ class Touched:
 
     def answer(self, session: Session) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
         """Return (reads, writes); of a word that starts a transfer, the transfer's."""
-        from emulator.session.touched import touched
+        from neurontools.debugger.touched import touched  # deferred: start-up
 
         return touched(session.device, self.core, self.engine, self.pc)
 
 
 @dataclass(frozen=True)
 class Search:
-    """The next word of the focus engine behind a pc whose text contains `text`, from the beginning after the end."""
+    """The next word of the focus engine after a pc whose text contains `text`; at the end, the search wraps around."""
 
     text: str
     behind: int

@@ -1,4 +1,4 @@
-"""What is remembered: the layout; and what a person may set: keys, in a file of their own."""
+"""What is remembered, the layout, and what a person may set, keys in a file of their own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def keymap_file() -> Path:
 
 
 def load_keymap(names: Sequence[str]) -> dict[str, str]:
-    """Return keys by action name; empty without a file. Raises FormatError for what the file may not hold."""
+    """Return keys by action name; empty without a file. Raises FormatError for what does not belong in the file."""
     path = keymap_file()
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.events import Click, Key
 from textual.message import Message
 from textual.widgets import Static
 
-from neurontools.render.table import count, duration
+from neurontools.text.table import count, duration
+from neurontools.text.visible import visible_line
 from neurontools.tui.labels import label
 from neurontools.tui.pane import Pane, Snapshot
 
@@ -36,7 +37,7 @@ class StatusLine(Static, can_focus=True):
         self.findings = 0
         self.text = ""
         self._jumps: dict[str, Pane] = {}
-        self._titles: dict[str, Any] = {}
+        self._titles: dict[str, str | None] = {}
 
     def jump(self, panes: Sequence[Pane]) -> None:
         """Show a letter in the title of every pane; the next key goes to the pane whose letter it is."""
@@ -58,7 +59,7 @@ class StatusLine(Static, can_focus=True):
         self.end_jump(None, back=False)
 
     def end_jump(self, chosen: Pane | None, back: bool = True) -> None:
-        """Take the letters away, and go to a pane or back."""
+        """Remove the letters, and go to a pane or back."""
         jumps, self._jumps = self._jumps, {}
         for letter, pane in jumps.items():
             pane.border_title = self._titles[letter]
@@ -82,7 +83,7 @@ class StatusLine(Static, can_focus=True):
             parts.append(f"at most {self.rate:g}/s")
         if self.findings:
             parts.append(count(self.findings, "finding"))
-        text = " " + " · ".join(parts)
+        text = visible_line(" " + " · ".join(parts))
         if text != self.text:
             self.text = text
             role = {"fault": "bold red", "hang": "bold red"}.get(state.outcome, "")

@@ -14,16 +14,17 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region as Area
 from textual.strip import Strip
 
-from emulator.session.spans import Spans
-from neurontools.render.maps import row_name, timeline_blocks
-from neurontools.render.table import duration
+from neurontools.debugger.spans import Spans
+from neurontools.debugger.view_maps import row_name, timeline_blocks
+from neurontools.text.table import duration
+from neurontools.text.visible import visible_line
 from neurontools.tui.maps.paint import palette_of, text_strip
 from neurontools.tui.pane import Command, Pane, Question, Selected, Snapshot
 from neurontools.tui.timeline_view import At, Timespan, TimeView, ruler
 
 __all__ = ["Timeline"]
 
-_GUTTER = 12    # columns of names
+_GUTTER = 12  # columns of names
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
 # Busy engine, busy queue, waiting, taken back; for dark and light themes and 16 colours.
 _COLOURS = (("#87d75f", "#5fafff", "#875f3f", "#6f6f6f"), ("#3f7f00", "#005faf", "#c79f6f", "#a7a7a7"),
@@ -55,10 +56,10 @@ class Timeline(Pane):
         Binding("down", "row(1)", "row down", show=False),
         Binding("pageup", "page(-1)", "earlier, without travelling", show=False),
         Binding("pagedown", "page(1)", "later, without travelling", show=False),
-        Binding("plus,equals_sign", "zoom(1)", "less time a column", show=False),
-        Binding("minus", "zoom(-1)", "more time a column", show=False),
+        Binding("plus,equals_sign", "zoom(1)", "less time per column", show=False),
+        Binding("minus", "zoom(-1)", "more time per column", show=False),
         Binding("0", "fit", "show everything that is known", show=False),
-        Binding("enter", "choose", "choose what the row was at there", show=False),
+        Binding("enter", "choose", "choose what the row was doing there", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -80,8 +81,8 @@ class Timeline(Pane):
         """Return how many rows fit."""
         return max(self.size.height - 2, 1)
 
-    def questions(self) -> tuple[Question, ...]:
-        """Ask for the rows in columns, and what the row of the cursor is at."""
+    def questions(self) -> tuple[Question[object], ...]:
+        """Ask for the rows in columns, and what the row of the cursor is doing."""
         at = (self._at,) if self._at is not None else ()
         return (Timespan(self.view.start_ps, self.view.step_ps, self.view.columns), *at)
 
@@ -97,15 +98,15 @@ class Timeline(Pane):
         if self._at is not None:
             moment = snapshot.get(self._at)
             if moment is not None:
-                self._moment = f"#{moment.number} pc {moment.pc} {duration(moment.start_ps)} to " \
-                               f"{duration(moment.end_ps)}  {moment.text}"  # fmt: skip
+                self._moment = (f"#{moment.number} pc {moment.pc} {duration(moment.start_ps)} to "
+                                f"{duration(moment.end_ps)}  {moment.text}")  # fmt: skip
             elif self._at in snapshot.answers:
                 self._moment = "nothing yet"
         self._ask_at()
         self._paint()
 
     def _follow(self, now_ps: int, over: bool) -> None:
-        """Keep the cursor where somebody travelled, though nothing completed just there; else put it on the present."""
+        """Keep the cursor where somebody travelled, even if nothing completed there; else put it on the present."""
         if now_ps != self._now_ps:
             self._cursor_ps = now_ps if self._target_ps is None else max(self._target_ps, now_ps)
             self._now_ps, self._target_ps = now_ps, None
@@ -113,7 +114,7 @@ class Timeline(Pane):
             self._cursor_ps = min(self._cursor_ps, now_ps)
 
     def _ask_at(self) -> None:
-        """Ask what the row of the cursor is at now."""
+        """Ask what the row of the cursor is doing now."""
         spans = self.spans
         if spans is None or not spans.owners:
             return
@@ -140,7 +141,7 @@ class Timeline(Pane):
             self.refresh()
 
     def notify_style_update(self) -> None:
-        """Paint anew when colours change."""
+        """Repaint when colours change."""
         super().notify_style_update()
         self._lines = []
         if self.is_mounted and self.spans is not None:
@@ -180,7 +181,7 @@ class Timeline(Pane):
     def _row(self, spans: Spans, number: int, text: str, column: int, palette: int, base: Style) -> Strip:
         owner, width = spans.owners[number], self.size.width
         styles = _styles_on(base, palette)
-        name = row_name(owner, self._cores)[: _GUTTER - 2].ljust(_GUTTER - 2)
+        name = visible_line(row_name(owner, self._cores))[: _GUTTER - 2].ljust(_GUTTER - 2)
         focus = base + (_BOLD if number == self.row else Style())
         segments = [Segment(("›" if number == self.row else " ") + name + " ", focus)]
         kinds = np.where(np.frombuffer(text.encode("utf-32-le"), "<u4") == ord("┄"), 2, owner.kind == "queue")
@@ -216,7 +217,7 @@ class Timeline(Pane):
             self._goto(max((self._cursor_ps // spans.step_ps + columns) * spans.step_ps, 0))
 
     def action_line(self, text: str) -> None:
-        """Carry out a command."""
+        """Run a command."""
         if not self._dead:
             self.post_message(Command(text))
 

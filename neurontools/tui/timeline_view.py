@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from emulator.timeline import Owner
-from neurontools.render.table import duration
+from neurontools.text.table import duration
 
 if TYPE_CHECKING:
-    from emulator.session import Session
-    from emulator.session.spans import Moment, Spans
+    from neurontools.debugger import Session
+    from neurontools.debugger.spans import Activity, Spans
 
 __all__ = ["At", "TimeView", "Timespan", "ruler"]
 
-_STEPS = tuple(digit * 10**power for power in range(13) for digit in (1, 2, 5))    # picoseconds a column
+_STEPS = tuple(digit * 10**power for power in range(13) for digit in (1, 2, 5))  # picoseconds a column
 _LEAST = 1  # picosecond a column, in runs without timing
 
 
 @dataclass(frozen=True)
 class Timespan:
-    """Engines and queues in columns of time; see `emulator.session.spans`."""
+    """Engines and queues in columns of time; see `neurontools.debugger.spans`."""
 
     start_ps: int
     step_ps: int
@@ -28,23 +28,19 @@ class Timespan:
 
     def answer(self, session: Session) -> Spans:
         """Return the timeline."""
-        from emulator.session.spans import spans_of
-
-        return spans_of(session, self.start_ps, self.step_ps, self.columns)
+        return session.inspector.timeline.spans(self.start_ps, self.step_ps, self.columns)
 
 
 @dataclass(frozen=True)
 class At:
-    """What an engine or queue was at, at a time."""
+    """What an engine or queue was doing at a time."""
 
     owner: Owner
     time_ps: int
 
-    def answer(self, session: Session) -> Moment | None:
+    def answer(self, session: Session) -> Activity | None:
         """Return it."""
-        from emulator.session.spans import moment_of
-
-        return moment_of(session, self.owner, self.time_ps)
+        return session.inspector.timeline.activity(self.owner, self.time_ps)
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class TimeView:
 
     @property
     def end_ps(self) -> int:
-        """Return the time behind the last column."""
+        """Return the time after the last column."""
         return self.start_ps + self.columns * self.step_ps
 
     def resized(self, columns: int) -> TimeView:
@@ -95,7 +91,7 @@ class TimeView:
         return replace(self, step_ps=step, start_ps=max((now_ps // step - column) * step, 0), fits=False)
 
     def paged(self, by: int) -> TimeView:
-        """Return the view of the time before or behind."""
+        """Return the view of the time before or after."""
         start = self.start_ps + by * max(self.columns // 2, 1) * self.step_ps
         return replace(self, start_ps=max(start, 0), fits=False)
 

@@ -1,4 +1,4 @@
-"""The thread that owns the session: carries out commands, answers the panes' questions, and follows a run in frames.
+"""The thread that owns the session: runs commands, answers the panes' questions, and follows a run in frames.
 
 The user interface never waits for it. While the device moves, frames are taken between two completions, at most thirty
 a second and only so many that answering and painting take a small share of the processor: the emulator keeps its speed.
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.errors import NeuronError
 from neurontools.tui.carry_out import Done, carry_out, only_looks
-from neurontools.tui.pane import Question, Snapshot
+from neurontools.tui.pane import Answer, Question, Snapshot
 
 if TYPE_CHECKING:
-    from emulator.session import Session
+    from neurontools.debugger import Session
 
-__all__ = ["Answered", "Broke", "Completed", "Finished", "Fresh", "Worker"]
+__all__ = ["Answered", "Completed", "Crashed", "Finished", "Fresh", "Said", "Worker"]
 
 _FRAME = 1 / 30  # seconds between frames at least
 _SHARE = 0.08  # of the processor time of a run that frames may take
@@ -34,7 +34,7 @@ class Fresh(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A command has been carried out."""
+    """A command has ended."""
 
     done: Done
 
@@ -50,13 +50,16 @@ class Answered(NamedTuple):
     """The answer to one question of `Worker.answer_once`, for whoever asked it."""
 
     receive: Callable[[Any], object]
-    answer: Any
+    answer: object
 
 
-class Broke(NamedTuple):
-    """The worker met an error of its own and has ended."""
+class Crashed(NamedTuple):
+    """The worker has met an error of its own and ended."""
 
     error: BaseException
+
+
+Said = Fresh | Finished | Completed | Answered | Crashed
 
 
 class _Line(NamedTuple):
@@ -73,12 +76,15 @@ class _Ask(NamedTuple):
 
 
 class _Once(NamedTuple):
-    question: Question
+    question: Question[object]
     receive: Callable[[Any], object]
 
 
 class _End(NamedTuple):
     pass
+
+
+_Asked = _Line | _Complete | _Ask | _Once | _End
 
 
 class Worker:
@@ -87,22 +93,22 @@ class Worker:
     `rate` bounds completions per second, 0 does not.
     """
 
-    def __init__(self, session: Session, tell: Callable[[Any], object]) -> None:
+    def __init__(self, session: Session, tell: Callable[[Said], object]) -> None:
         self.rate = 0.0
         self.frames = 0
         self.running = False
         self._session, self._tell = session, tell
-        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._inbox: SimpleQueue[_Asked] = SimpleQueue()
         self._backlog: list[_Line] = []
-        self._questions: tuple[Question, ...] = ()
+        self._questions: tuple[Question[object], ...] = ()
         self._latest: Snapshot | None = None
         self._untaken = False
         self._pausing = threading.Event()
         self._paint_seconds = 0.0
         self._next_frame = self._due = 0.0
         self._framed = self._spent = 0.0  # when the last frame was taken, and its processor seconds
-        self._ran = 0.0  # processor time of this thread behind it
-        self._standing = False  # nothing has been carried out since the last frame
+        self._ran = 0.0  # processor time of this thread after it
+        self._standing = False  # no command has run since the last frame
         self._events = -1
         self._asked = False
         self._given = self._served = 0
@@ -111,7 +117,7 @@ class Worker:
     # --- called by the user interface --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -122,35 +128,35 @@ class Worker:
             self._thread.join(timeout=5)
 
     def carry_out(self, text: str, quiet: bool = False) -> None:
-        """Carry out a command line after those before it; a `quiet` one leaves no line in the log."""
+        """Run a command line after those before it; a `quiet` one leaves no line in the log."""
         self._put(_Line(text, quiet))
 
     def complete(self, line: str) -> None:
         """Say what the last word of a line may become."""
         self._put(_Complete(line))
 
-    def ask(self, questions: tuple[Question, ...]) -> None:
-        """Answer these questions from now on, and once at once."""
+    def ask(self, questions: tuple[Question[object], ...]) -> None:
+        """Answer these questions from now on, and right now."""
         self._questions = questions
         if not self._asked:
             self._asked = True
             self._put(_Ask())
 
-    def answer_once(self, question: Question, receive: Callable[[Any], object]) -> None:
+    def answer_once(self, question: Question[Answer], receive: Callable[[Answer | NeuronError], object]) -> None:
         """Answer one question; what it gives, or its NeuronError, comes back with `receive` in `Answered`."""
         self._put(_Once(question, receive))
 
     def pause(self) -> None:
-        """Stop the command that moves the device, and forget those that wait behind it."""
+        """Stop the command that moves the device, and forget those waiting after it."""
         self._pausing.set()
 
-    def _put(self, item: Any) -> None:
+    def _put(self, item: _Asked) -> None:
         self._given += 1
         self._inbox.put(item)
 
     @property
     def idle(self) -> bool:
-        """Tell whether everything asked for has been done, and the last snapshot taken."""
+        """Return whether everything asked for has been done, and the last snapshot taken."""
         return self._given == self._served and not (self._backlog or self.running or self._untaken)
 
     def take(self, paint_seconds: float = 0.0) -> Snapshot | None:
@@ -162,24 +168,24 @@ class Worker:
     # --- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        from emulator.session.interrupt import looked_after
+        from neurontools.debugger.interrupt import looked_after  # deferred: start-up
 
         try:
             with looked_after(self._look):
                 while not self._next():
                     pass
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
-            self._tell(Broke(error))
+            self._tell(Crashed(error))
 
     def _next(self) -> bool:
-        """Do what waited for a run to end, else what comes next; return whether it was the last."""
+        """Do what waited for a run to end, else what comes next; return whether that was the last thing."""
         if self._backlog:
             return self._serve(self._backlog.pop(0))
         last = self._serve(self._inbox.get())
         self._served += 1
         return last
 
-    def _serve(self, item: Any) -> bool:
+    def _serve(self, item: _Asked) -> bool:
         """Do one thing; return whether it was the last."""
         if isinstance(item, _End):
             return True
@@ -206,14 +212,14 @@ class Worker:
         self.running = False
         if self._pausing.is_set():
             self._backlog.clear()
-        self._backlog += [_Line(text, False) for text in _commands_of(self._session, done)]
+        self._backlog += [_Line(text, False) for text in self._session.commands_of(done.stopped_at)]
         self._tell(Finished(done))
         self._frame()
 
     def _words(self, line: str) -> tuple[str, ...]:
-        from neurontools.repl import Repl
+        from neurontools.debugger.commands.table import completions  # deferred: start-up
 
-        return tuple(Repl(self._session).complete(line))
+        return tuple(completions(self._session, line))
 
     def _look(self) -> bool:
         """Look up from a run, between two completions; return whether to stop it."""
@@ -281,21 +287,13 @@ class Worker:
         }
         self._standing = not self.running
         self.frames += 1
-        self._latest = Snapshot(
-            state, answers, self.frames, self.running, bool(getattr(session, "post_mortem", False))
-        )
+        self._latest = Snapshot(state, answers, self.frames, self.running, session.post_mortem)
         if not self._untaken:
             self._untaken = True
             self._tell(Fresh())
 
-    def _answer(self, question: Question) -> Any:
+    def _answer(self, question: Question[object]) -> object:
         try:
             return question.answer(self._session)
         except NeuronError as error:
             return error
-
-
-def _commands_of(session: Session, done: Done) -> tuple[str, ...]:
-    """Return the commands of the breakpoints that a command has stopped at."""
-    numbers = getattr(done.value, "breakpoints", ())
-    return session.commands_of(numbers) if isinstance(numbers, tuple) and numbers else ()

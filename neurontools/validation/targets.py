@@ -7,27 +7,40 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from formats.errors import NotFoundError
 
 __all__ = ["GROUPS", "LEFT_OUT", "NOTES", "RULE", "Target", "chosen", "targets"]
 
-RULE = ("A row is held out when the first byte of the SHA-256 of its id, modulo 5, is 0 or 1; where that leaves nothing"
-        " for an opcode of a chip to be fitted to, its first row calibrates all the same (A-5, A-6).")
+RULE = (
+    "A row is held out when the first byte of the SHA-256 of its id, modulo 5, is 0 or 1; where that leaves nothing"
+    " for an opcode of a chip to be fitted to, its first row calibrates all the same (A-5, A-6)."
+)
 
 _ONLY_SOURCE = frozenset({"A-5", "A-6"})
 
 GROUPS = {
-    "A": "Single instructions", "B": "DMA", "C": "Matrix products", "D": "Mamba", "E": "Layer normalization",
-    "H": "Third-party kernels", "P": "Compiled attention, word for word",
+    "A": "Single instructions",
+    "B": "DMA",
+    "C": "Matrix products",
+    "D": "Mamba",
+    "E": "Layer normalization",
+    "H": "Third-party kernels",
+    "P": "Compiled attention, word for word",
 }
 LIMITS: dict[str, tuple[float, float]] = {
-    "A": (0.03, 0.07), "B": (0.10, 0.10), "C": (0.15, 0.15), "D": (0.15, 0.15), "E": (0.15, 0.15), "H": (0.25, 0.25),
+    "A": (0.03, 0.07),
+    "B": (0.10, 0.10),
+    "C": (0.15, 0.15),
+    "D": (0.15, 0.15),
+    "E": (0.15, 0.15),
+    "H": (0.25, 0.25),
     "P": (0.15, 0.15),
 }
 """The errors aimed at by group: of calibrated and of held-out rows."""
 
+# fmt: off
 LEFT_OUT: tuple[tuple[str, str], ...] = (
     ("C-9", "the batch of the three-layer perceptron is not published"),
     ("D-4, D-6", "beyond a sequence of 512 step 2 costs what the compiler spills, which no kernel says"),
@@ -37,8 +50,10 @@ LEFT_OUT: tuple[tuple[str, str], ...] = (
     ("I-1 to I-11", "collectives between chips are not emulated"),
     ("nki-library: attention_cte, most of mlp_cte", "a case takes more than 20 s to emulate, or was not reached"),
 )
+# fmt: on
 
 
+# fmt: off
 NOTES: tuple[tuple[str, str], ...] = (
     ("A-7",
      "A load of 96 columns a column a cycle, which the matmul then waits for, would explain it (217 to 222 "
@@ -78,6 +93,7 @@ NOTES: tuple[tuple[str, str], ...] = (
      "a tile, all by GpSimd and none waiting for another, fit H-1 to H-3, which calibrate; H-4 takes less than "
      "what the runtime puts around the program elsewhere."),
 )
+# fmt: on
 """What was looked at where a row is, or was, further off than aimed at."""
 
 
@@ -91,14 +107,22 @@ class Target(NamedTuple):
     value: float
     unit: str
     kernel: str
-    arguments: dict[str, Any]
+    arguments: dict[str, int | str]
     measure: str
     quality: str
     source: str
 
+    def size(self, name: str, default: int | None = None) -> int:
+        """Return an argument that is a number; KeyError without it and without a default."""
+        return int(self.arguments[name] if default is None else self.arguments.get(name, default))
+
+    def word(self, name: str, default: str | None = None) -> str:
+        """Return an argument that is a name; KeyError without it and without a default."""
+        return str(self.arguments[name] if default is None else self.arguments.get(name, default))
+
     @property
     def held_out(self) -> bool:
-        """Tell whether the row only tests the model."""
+        """Return whether the row only tests the model."""
         return self.id not in _ONLY_SOURCE and hashlib.sha256(self.id.encode()).digest()[0] % 5 < 2
 
     @property
@@ -108,18 +132,24 @@ class Target(NamedTuple):
 
     @property
     def long(self) -> bool:
-        """Tell whether its kernel takes more than some seconds to emulate: 3 ms of the chip, or so."""
+        """Return whether its kernel takes more than a few seconds to emulate: 3 ms of the chip, or so."""
         return self.id in ("H-1", "E-1", "E-2") or any(
-            other.measure == "time" and other.unit == "ms" and other.value > 3
-            and (other.kernel, other.arguments) == (self.kernel, self.arguments) for other in targets())
+            other.measure == "time"
+            and other.unit == "ms"
+            and other.value > 3
+            and (other.kernel, other.arguments) == (self.kernel, self.arguments)
+            for other in targets()
+        )
 
 
 @cache
 def targets() -> tuple[Target, ...]:
     """Return all rows of the data file, in its order."""
     text = files(__package__).joinpath("targets.csv").read_text(encoding="utf-8")
-    return tuple(Target(**{**row, "value": float(row["value"]), "arguments": json.loads(row["arguments"] or "{}")})
-                 for row in csv.DictReader(text.splitlines()))
+    return tuple(
+        Target(**{**row, "value": float(row["value"]), "arguments": json.loads(row["arguments"] or "{}")})
+        for row in csv.DictReader(text.splitlines())
+    )
 
 
 def chosen(names: list[str], every: bool) -> tuple[Target, ...]:

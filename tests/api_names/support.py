@@ -1,4 +1,4 @@
-"""What becomes of every entry of the NKI interface: `python -m tests.api_names` writes docs/nki-support.md from it.
+"""What becomes of every entry of the NKI interface: `python -m tools nki-support` writes docs/nki-support.md.
 
 Generations, engines and words come from tracing the samples, what is known of a word from its declaration, notes from
 docs/fidelity.md, and property tests from the test files themselves.
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from formats.errors import UnsupportedError
 from formats.targets import resolve_target
+from neurontools.builder.trace import ComputeOp, LoopOp, MatmulOp, Trace
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.tracer import Tracer, tracing
-from neurontools.trace import ComputeOp, LoopOp, MatmulOp, Trace
 from tests.api_names.samples import SAMPLES, Call
 
 HERE = Path(__file__).resolve().parent
@@ -171,7 +171,7 @@ def _approximated() -> dict[str, str]:
 
 _HEAD = """# What of NKI is there
 
-Written by `python -m tests.api_names` from the documented interface (`tests/api_names/names.json`, {count} entries),
+Written by `python -m tools nki-support` from the documented interface (`tests/api_names/names.json`, {count} entries),
 from tracing a call of each (`tests/api_names/samples.py`), and from the declarations of the words that come out. A test
 holds it to the code.
 
@@ -196,8 +196,12 @@ def page() -> str:
     parts = [_HEAD.format(count=len(every), missing=missing)]
     for module in dict.fromkeys(row.entry.module for row in every):
         isa = module == "nki.isa"
-        parts.append(f"\n## {module}\n\n| entry | generations | engines | word | how known |"
-                     + (" property tests |\n" if isa else "\n") + "|---|---|---|---|---|" + ("---|\n" if isa else "\n"))
+        parts.append(
+            f"\n## {module}\n\n| entry | generations | engines | word | how known |"
+            + (" property tests |\n" if isa else "\n")
+            + "|---|---|---|---|---|"
+            + ("---|\n" if isa else "\n")
+        )
         parts += [_line(row, isa) for row in every if row.entry.module == module]
     return "".join(parts)
 
@@ -213,6 +217,6 @@ def _line(row: Row, isa: bool) -> str:
     return "| " + " | ".join(cells) + " |\n"
 
 
-def main() -> None:
-    """Write docs/nki-support.md."""
-    (ROOT / "docs" / "nki-support.md").write_text(page())
+def files() -> dict[str, str]:
+    """Return the page by its path."""
+    return {"docs/nki-support.md": page()}

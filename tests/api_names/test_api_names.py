@@ -117,4 +117,4 @@ def test_every_instruction_has_a_property_test() -> None:
 
 
 def test_the_page_is_up_to_date(root: Path) -> None:
-    assert (root / "docs" / "nki-support.md").read_text() == support.page(), "run python -m tests.api_names"
+    assert (root / "docs" / "nki-support.md").read_text() == support.page(), "run `python -m tools`"

@@ -11,7 +11,7 @@ import numpy as np
 from formats import isa
 from formats.dtypes import Dtype
 from formats.targets import resolve_target
-from neurontools.trace import Allocation, BarrierOp, ComputeOp, DmaOp, MatmulOp, SendRecvOp, Space, Trace, View
+from neurontools.builder.trace import Allocation, BarrierOp, ComputeOp, DmaOp, MatmulOp, SendRecvOp, Space, Trace, View
 
 __all__ = ["Maker", "interpret", "numpy_type"]
 

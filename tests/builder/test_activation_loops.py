@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from formats import isa
 from formats.neff import Neff
-from neurontools.trace import LoopEndOp, LoopOp
+from neurontools.builder.trace import LoopEndOp, LoopOp
 from tests.builder.maker import I32, Maker
 from tests.builder.test_words import body, built
 

@@ -10,7 +10,7 @@ from formats.dtypes import Dtype
 from neurontools.builder import AllocationError
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import CHIPS
-from neurontools.trace import Allocation, Space
+from neurontools.builder.trace import Allocation, Space
 
 CHIP = CHIPS["gen3"]
 KIB = 1024

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neurontools.builder.areas import Area, overlap, shape_of
+from formats.regions import shape_of
+from neurontools.builder.areas import Area, overlap
 
 patterns = st.tuples(
     st.integers(0, 3),

@@ -13,7 +13,7 @@ from formats import isa
 from formats.dtypes import Dtype
 from formats.neff import open_neff
 from neurontools.builder import BuildError, build
-from neurontools.trace import Trace
+from neurontools.builder.trace import Trace
 from tests.builder.maker import BF16, F16, F32, Maker, interpret, numpy_type
 from tests.builder.order import unordered
 

@@ -11,7 +11,7 @@ from emulator import runtime
 from formats import isa
 from formats.neff import open_neff
 from neurontools.builder import build
-from neurontools.trace import Allocation, View
+from neurontools.builder.trace import Allocation, View
 from tests.builder.maker import BF16, F32, Maker, interpret
 from tests.builder.order import unordered
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.regions import Shape, shape_of
 from neurontools.builder import hazards
-from neurontools.builder.areas import Area, Shape, overlap, shape_of
+from neurontools.builder.areas import Area, overlap
 from neurontools.builder.hazards import Memory, Needs, Region
 
 ACTORS = 3
@@ -26,9 +27,7 @@ others = st.tuples(
     st.integers(1, 2),
     st.integers(300, 2300),
     st.sampled_from([1, 2, 4]),
-    st.lists(
-        st.tuples(st.sampled_from([-64, -3, 0, 1, 2, 5, 16, 100, ROW]), st.integers(1, 4)), max_size=3
-    ).map(tuple),
+    st.lists(st.tuples(st.sampled_from([-64, -3, 0, 1, 2, 5, 16, 100, ROW]), st.integers(1, 4)), max_size=3).map(tuple),
 )
 accesses = st.lists(
     st.tuples(st.one_of(tiles, tiles, others), st.integers(0, ACTORS - 1), st.booleans(), st.booleans()),
@@ -110,7 +109,7 @@ def test_the_grid_finds_what_a_scan_finds(flat: int, monkeypatch: pytest.MonkeyP
         filed.append(region.grids is not None and max(grid.step for grid in region.grids) > 0)
 
     check()
-    assert any(filed)   # the grid that tells places inside a row apart was in use
+    assert any(filed)  # the grid that tells places inside a row apart was in use
 
 
 @settings(max_examples=200, deadline=None)
@@ -161,7 +160,7 @@ def test_what_reaches_out_of_a_region_is_covered_by_a_write_of_all_its_bytes() -
     assert needs.order == {0: 0}
     needs = Needs()
     new.access(Area(0, 128, 32, shape_of(((1, 64),), 1)), False, 2, 0, needs)
-    assert needs.data == {1: 0}     # who waits for that write need not wait for the one before it
+    assert needs.data == {1: 0}  # who waits for that write need not wait for the one before it
     memory.claim(0, 32, beside)
     needs = Needs()
     beside.access(Area(0, 128, 0, shape_of(((1, 32),), 1)), False, 2, 1, needs)

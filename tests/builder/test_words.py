@@ -10,7 +10,7 @@ from formats.dtypes import Dtype
 from formats.isa import AccessPattern, Fp32Pass, TransposeMode
 from formats.neff import Neff, open_neff
 from neurontools.builder import BuildError, build
-from neurontools.trace import View
+from neurontools.builder.trace import View
 from tests.builder.maker import BF16, F16, F32, I32, Maker
 
 Word = isa.Instruction

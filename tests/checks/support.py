@@ -9,8 +9,8 @@ from emulator.checks import Finding, WaitPlace, make_checks
 from emulator.device import Device
 from formats import isa
 from formats.neff import Neff, open_neff
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 
 __all__ = ["Edit", "assembled", "checked", "drop_wait", "serious", "waits_of"]
 

@@ -9,7 +9,10 @@ import pytest
 
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from emulator.access import Operand
 from emulator.checks import Finding
+from emulator.checks.flow import Flow, outputs_of
+from formats import isa
 from neurontools.nki.launch import build_neff
 from tests.checks.support import checked, serious
 
@@ -131,3 +134,13 @@ def test_a_choice_takes_what_it_chose() -> None:
     (finding,) = run(chosen)
     assert finding.details["bytes"] == (32 - LIVE) * 8 * 4
     assert run(chosen, stored=(LIVE, 32)) == []
+
+
+def test_a_scaled_product_that_adds_keeps_what_was_undefined() -> None:
+    before = np.ones((32, 4), np.int16)
+    outputs = {"dst": Operand("dst", np.zeros((32, 4), np.float32), (), ())}
+    core: Any = None
+    for adds in (1, 0):
+        word = isa.MatMulMx(accumulate=adds)
+        marks = outputs_of(Flow(), word, "PE", {"src": None, "dst": before}, outputs, core)["dst"]
+        assert word.adds == bool(adds) == (marks is not None and bool(marks.all()))

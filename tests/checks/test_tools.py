@@ -54,6 +54,19 @@ def test_results_carry_findings() -> None:
     assert worst(list(result.findings)) == "error" and worst([]) == ""
 
 
+def test_a_write_raises_what_transfers_raise() -> None:
+    """A wait that is met by transfers and a WRITE together is none for a part of a transfer."""
+    raised = "    NOP E[3]==1- cycle=0\n"
+    write = "    WRITE data=0x4 size=4 dst=0x2802701820\n"  # S[8] of core 0, its increment register
+    changes = ((raised, write + raised), ("MATMUL S[8]>=16", "MATMUL S[8]>=20"),
+               ("EVENT_SEMAPHORE S[8]>=16", "EVENT_SEMAPHORE S[8]>=20"))  # fmt: skip
+    found, device = checked(assembled(planted(changes)), {"x": X}, ("sync",))
+    assert device.outcome == "finished" and device.cores[0].semaphores[8] == 20
+    assert [finding.kind for finding in found] == []
+    found, _ = checked(assembled(planted(changes[1:])), {"x": X}, ("sync",))
+    assert {finding.kind for finding in found} == {"count-mismatch", "never-met", "blocked"}
+
+
 def test_a_transfer_outside_its_variable() -> None:
     """Both transfers are found, though the first one ends the run."""
     words = [
@@ -128,4 +141,4 @@ def test_checks_cost_nothing_when_absent() -> None:
     device.load(assembled(BASE))
     device.set_inputs({"x": X})
     device.run()
-    assert not device.watched and not device.issue_hooks and not device.effect_hooks
+    assert not device.watched and not device.hooks.issue and not device.hooks.effect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from emulator.checks import judge_waits
+from emulator.checks.waits import judge_waits
 from emulator.device import Device
 from formats import isa
 from formats.neff import open_neff

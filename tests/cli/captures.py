@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 from tests.cli.check import refuses_bad_files
 from tests.cli.conftest import Cli
 
@@ -35,5 +35,3 @@ def refuses_bad_captures(cli: Cli, command: str, root: Path, folder: Path, *more
     unknown = cli(*command.split(), capture(root), "--core", 9, *more) if command != "ntff info" else None
     if unknown is not None:
         assert unknown.status == 4 and "no core 9; there are 0" in unknown.error_line
-
-

@@ -8,8 +8,8 @@ from emulator.device import Device
 from emulator.dump import EventTail, write_core
 from formats.core.records import EnvironmentNote
 from formats.neff import open_neff
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.conftest import PROGRAM

@@ -25,6 +25,7 @@ KNOWN = frozenset(
         "items",
         "enum",
         "const",
+        "anyOf",
     ]
 )
 
@@ -40,6 +41,8 @@ def problems(value: Any, schema: dict[str, Any], where: str = "$") -> list[str]:
         )
         if not fits:
             return [*found, f"{where}: {type(value).__name__} is not {' or '.join(names)}"]
+    if "anyOf" in schema and all(problems(value, one, where) for one in schema["anyOf"]):
+        found.append(f"{where}: fits none of {len(schema['anyOf'])} alternatives")
     if "enum" in schema and value not in schema["enum"]:
         found.append(f"{where}: {value!r} is not one of {schema['enum']}")
     if "const" in schema and value != schema["const"]:

@@ -85,4 +85,8 @@ def test_bad_usage(cli: Cli, program_text: str, tmp_path: Path) -> None:
 def test_examples_assemble(cli: Cli, root: Path, tmp_path: Path) -> None:
     for source in sorted((root / "examples").glob("*.s")):
         assert cli("asm", source, "-o", tmp_path / "x.neff").status == 0
-        assert open_neff(tmp_path / "x.neff").verify() == []
+        problems = open_neff(tmp_path / "x.neff").verify()
+        # What never ends gives nothing back.
+        assert problems == [] or (
+            source.stem == "livelock" and [one.message for one in problems] == ["the graph has no output"]
+        )

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formats.engines import ENGINE_ALIASES
 from formats.errors import FormatError
 from formats.isa import BY_NAME, decode_stream
-from neurontools.assembler import ENGINE_NAMES, Side, engine_name, parse_program
+from neurontools.assembly.assembler import End, engine_name, parse_program
 
 COPY = """
 .target trn2
@@ -41,7 +42,7 @@ def test_a_program_is_read_whole() -> None:
     assert [(q.name, q.owner, q.semaphore) for q in program.queues] == [("qIn", "SP", 8), ("qOut", "Activation", 40)]
     first, second = program.copies
     assert (first.queue, first.block, first.semaphore) == ("qIn", 0, 8)
-    assert first.source == Side("x", 0, (1, 256), (256, 128), "uint8")
+    assert first.source == End("x", 0, (1, 256), (256, 128), "uint8")
     assert (second.source.dtype, second.target.dtype, second.target.offset) == ("float32", "bfloat16", 16)
     assert {engine: len(words) for engine, words in program.words.items()} == {"SP": 1, "Activation": 2}
 
@@ -124,7 +125,7 @@ def test_the_command_line_target_must_agree() -> None:
         parse_program(".target trn2", target="trn1")
 
 
-@pytest.mark.parametrize("name", sorted(ENGINE_NAMES))
+@pytest.mark.parametrize("name", sorted(ENGINE_ALIASES))
 def test_engines_have_their_names_and_nicknames(name: str) -> None:
     assert engine_name(name.upper()) in ("PE", "Activation", "Pool", "DVE", "SP")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -97,9 +98,74 @@ def test_sarif(cli: Cli, race: Path) -> None:
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["racecheck/write-read"]
     (found,) = run["results"]
     place = found["locations"][0]["physicalLocation"]
-    assert found["level"] == "error" and place["artifactLocation"]["uri"] == str(race)
+    assert found["level"] == "error" and place["artifactLocation"]["uri"] == race.as_uri()
     assert "TENSOR_TENSOR" in place["region"]["snippet"]["text"]
     assert found["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] < place["region"]["startLine"]
+
+
+def sarif_run(cli: Cli, *arguments: object) -> Any:
+    (run,) = json.loads(cli("check", *arguments, "--format", "sarif").out)["runs"]
+    return run
+
+
+def test_uris_of_sarif_are_encoded(cli: Cli, race: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("50% of it").mkdir()
+    odd = Path("50% of it/a race#1.s")
+    odd.write_text(race.read_text())
+    for path, uri in ((odd, "50%25%20of%20it/a%20race%231.s"), (tmp_path / odd, (tmp_path / odd).as_uri())):
+        (found,) = sarif_run(cli, path)["results"]
+        assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+    assert uri.startswith("file:///") and uri.endswith("/50%25%20of%20it/a%20race%231.s")
+
+
+def test_fingerprints_know_no_pc(cli: Cli, race: Path, tmp_path: Path) -> None:
+    def prints(text: str) -> list[str]:
+        path = tmp_path / str(len(text)) / "race.s"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return [one["partialFingerprints"]["finding/v2"] for one in sarif_run(cli, path)["results"]]
+
+    text = race.read_text()
+    moved = text.replace(".engine dve\n", "# a comment\n.engine dve\n    NOP cycle=0\n")
+    assert moved != text and prints(moved) == prints(text)
+    assert prints(text.replace("op=ADD", "op=MULTIPLY")) != prints(text)
+
+
+def test_sarif_tells_of_the_run(cli: Cli, race: Path, tmp_path: Path) -> None:
+    (invocation,) = sarif_run(cli, race)["invocations"]
+    assert invocation == {"executionSuccessful": True, "exitCode": 1, "toolExecutionNotifications": []}
+    path = script(tmp_path, 128)
+    path.write_text(path.read_text() + "sys.exit(7)\n")
+    (invocation,) = sarif_run(cli, path)["invocations"]
+    assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "the script ended with status 7"
+    damaged = tmp_path / "damaged.neff"
+    damaged.write_bytes(b"no")
+    for file, status in ((damaged, 3), (tmp_path / "missing.s", 4)):
+        ended = cli("check", file, "--format", "sarif")
+        (run,) = json.loads(ended.out)["runs"]
+        (invocation,) = run["invocations"]
+        assert ended.status == invocation["exitCode"] == status and not invocation["executionSuccessful"]
+        assert run["results"] == [] and ended.error_line
+        (told,) = invocation["toolExecutionNotifications"]
+        assert told["level"] == "error" and told["message"]["text"] == ended.error_line
+        tree = ElementTree.fromstring(cli("check", file, "--format", "junit").out)
+        assert tree.find("testsuite/testcase/error") is not None
+        assert cli("check", file, "--format", "sarif", "--quiet").out == ""
+
+
+def test_a_script_without_launches_is_an_error(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "nothing.py"
+    path.write_text("x = 1\n")
+    ended = cli("check", path)
+    assert ended.status == 4 and "launched no kernel" in ended.error_line
+    (run,) = json.loads(cli("check", path, "--format", "sarif").out)["runs"]
+    assert not run["invocations"][0]["executionSuccessful"]
+
+
+def test_two_forms_at_once_are_refused(cli: Cli, race: Path) -> None:
+    assert cli("check", race, "--json", "--format", "sarif").status == 2
+    assert cli("profile", race, "--json", "--format", "chrome").status == 2
 
 
 def test_junit(cli: Cli, race: Path) -> None:
@@ -153,7 +219,8 @@ def test_a_kernel_that_reads_what_it_did_not_load(cli: Cli, tmp_path: Path) -> N
 def test_a_neff_takes_inputs(cli: Cli, program_file: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((128, 64), np.float32))
     assert cli("check", program_file, "--inputs", tmp_path / "in.npz").status == 0
-    assert cli("check", program_file).status == 2
+    ended = cli("check", program_file)
+    assert ended.status == 0 and ended.err == "warning: input x float32[128, 64] was not given; it is all zeros\n"
     assert cli("check", script(tmp_path, 128), "--inputs", tmp_path / "in.npz").status == 2
     assert cli("check", program_file, "--inputs", tmp_path / "in.npz", "--", "more").status == 2
 

@@ -28,9 +28,7 @@ def test_another_moment(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -
 
 
 def test_other_bytes(cli: Cli, root: Path, tmp_path: Path) -> None:
-    one, two = (
-        dump(root, "double", tmp_path / f"{x}.core", x=x) for x in (1.0, 2.0)
-    )
+    one, two = (dump(root, "double", tmp_path / f"{x}.core", x=x) for x in (1.0, 2.0))
     ended = cli("core", "diff", one, two, "--json")
     result = checked_json(ended, "core diff")
     assert ended.status == 1 and result["differences"] == []

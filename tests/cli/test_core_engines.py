@@ -13,7 +13,7 @@ from tests.cli.dumps import refuses_bad_dumps
 
 def test_text_and_json_agree(cli: Cli, hang_core: Path) -> None:
     result = checked_json(cli("core", "engines", hang_core, "--json"), "core engines")
-    assert [e["state"] for e in result["engines"]] == ["done", "waiting", "waiting", "waiting", "done"]
+    assert [e["state"] for e in result["engines"]] == ["done", "wait", "wait", "wait", "done"]
     assert result["engines"][3]["waiting"]["condition"] == "S[4]>=1"
     lines = cli("core", "engines", hang_core).out.splitlines()
     assert len(lines) == 6 and "S[6]>=1, is 0" in lines[2] and "examples/deadlock.s:27" in lines[2]

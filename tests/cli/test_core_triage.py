@@ -11,10 +11,10 @@ import pytest
 
 from neurontools.dump.publish import COMMITTED
 from neurontools.triage.rank import Rank
-from neurontools.triage.work import triage
+from neurontools.triage.work import add_up
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
-from tests.triage.support import DEADLOCK, LOST, awss, ours
+from tests.triage.support import DEADLOCK, FAULT, LOST, awss, ours
 
 CID = "00ab00cd00ef0011"
 TIMEOUT = (5, "NRT_TIMEOUT")
@@ -106,8 +106,21 @@ def test_text_page_and_rows(cli: Cli, tmp_path: Path) -> None:
     page = (tmp_path / "t.html").read_text()
     assert "d&lt;b&gt;&amp;" in page and "d<b>" not in page and "GATHER" in page
     (row,) = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
-    assert set(row) == {*Rank.__dataclass_fields__, "consequence"}
+    assert set(row) == set(Rank.__dataclass_fields__) and row["consequence"] is False
     assert cli("core", "triage", tmp_path, "--error-exitcode", 0, "--quiet", "--jobs", 1) == (0, "", "")
+
+
+def test_json_is_complete_where_text_shows_the_first(cli: Cli, tmp_path: Path) -> None:
+    for pid in range(25):  # each of a signature of its own
+        fault = FAULT._replace(pc=pid, engine=f"E{pid}")
+        ours(tmp_path / f"dt-20250919-1857{pid:02}-cid-{pid + 1:016x}", pid, fault=fault)
+    data = result(cli, tmp_path)
+    assert data["executions"] == data["signatures"] == 25
+    assert len(data["failures"]) == len(data["clusters"]) == len(data["hypotheses"]) == 25
+    text = cli("core", "triage", tmp_path, "--jobs", 1).out
+    assert text.count("\nand 5 more; --json lists them") == 3
+    few = result(cli, tmp_path, "--top", 3)
+    assert few["signatures"] == 25 and len(few["failures"]) == len(few["clusters"]) == len(few["hypotheses"]) == 3
 
 
 def test_no_dumps_and_no_folder(cli: Cli, tmp_path: Path) -> None:
@@ -135,6 +148,27 @@ def test_damage_is_a_warning(cli: Cli, tmp_path: Path) -> None:
     assert any("not a manifest" in text for text in ended.json["warnings"])
 
 
+@pytest.mark.parametrize("variables", [[], None, "x", {"RANK": [], "WORLD_SIZE": "many"}, {"RANK": 1e999}])
+def test_variables_of_any_kind(cli: Cli, tmp_path: Path, variables: object) -> None:
+    ours(tmp_path, 1)
+    manifest = next(tmp_path.glob("*.json"))
+    manifest.write_text(json.dumps({"arguments": {}, "environment": {"hostname": "h", "variables": variables}}))
+    first = result(cli, tmp_path)["failures"][0]["first"]
+    assert (first["rank"], first["world"]) == (None, None)
+
+
+def test_a_status_that_this_version_does_not_know(cli: Cli, tmp_path: Path) -> None:
+    ours(tmp_path, 1, status=(1999, "NRT_EXEC_FROM_THE_FUTURE"))
+    (best,) = result(cli, tmp_path)["hypotheses"]
+    assert best["cause"] == "status" and best["text"].startswith("NRT_EXEC_FROM_THE_FUTURE at Pool pc 11")
+
+
+def test_a_dump_of_the_year_nought(cli: Cli, tmp_path: Path) -> None:
+    ours(tmp_path, 1, created="0001-01-01T00:00:00+14:00")
+    next(tmp_path.glob("*.log")).unlink()
+    assert cli("core", "triage", tmp_path, "--jobs", 1).status == 1
+
+
 def test_a_dump_whose_rank_was_killed_while_publishing_counts(cli: Cli, tmp_path: Path) -> None:
     directory = tmp_path / f"dt-20250919-185700-cid-{CID}"
     ours(directory / f"{COMMITTED}77", 1)
@@ -145,7 +179,7 @@ def test_the_report_does_not_depend_on_the_number_of_processes(tmp_path: Path) -
     for directory in range(3):
         for pid in range(40):
             ours(tmp_path / f"dt-20250919-18570{directory}-cid-{directory:016x}", pid, second=pid)
-    one, two = triage([str(tmp_path)]), triage([str(tmp_path)], jobs=2)
+    one, two = add_up([str(tmp_path)]), add_up([str(tmp_path)], jobs=2)
     assert one.ranks == two.ranks == 120 and one.by_size == two.by_size and one.executions == two.executions
 
 
@@ -159,13 +193,13 @@ def test_urls_through_fsspec(tmp_path: Path) -> None:
     for path in directory.iterdir():
         memory.pipe_file(f"/fleet/{directory.name}/{path.name}", path.read_bytes())
     try:
-        summary = triage(["memory://fleet"])
+        summary = add_up(["memory://fleet"])
     finally:
         memory.rm("/fleet", recursive=True)
     (failure,) = summary.executions.values()
     assert failure.first is not None and failure.first.line == "k.py:7" and failure.cluster == CID
     with pytest.raises(FileNotFoundError):
-        triage(["memory://nothing-here"])
+        add_up(["memory://nothing-here"])
 
 
 def test_on_dask(tmp_path: Path) -> None:
@@ -173,4 +207,4 @@ def test_on_dask(tmp_path: Path) -> None:
         pytest.skip("NEURONTOOLS_TEST_DASK is not set: a cluster takes seconds to start")
     pytest.importorskip("distributed", reason="needs Dask (extra fleet)")
     ours(tmp_path / f"dt-20250919-185700-cid-{CID}", 1)
-    assert triage([str(tmp_path)], dask="local").by_size == triage([str(tmp_path)]).by_size
+    assert add_up([str(tmp_path)], dask="local").by_size == add_up([str(tmp_path)]).by_size

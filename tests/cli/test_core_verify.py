@@ -16,7 +16,7 @@ def test_the_words_are_those_of_the_neff(cli: Cli, root: Path, tmp_path: Path, h
     for core in (hang_core, dump(root, "deadlock", tmp_path / "full.core")):
         result = checked_json(cli("core", "verify", core, "--neff", neff, "--json"), "core verify")
         assert result["ok"] and result["problems"] == [] and sum(e["compared"] for e in result["engines"]) == 11
-    assert cli("core", "verify", hang_core).out == "deadlock.core: 14 notes, 389 segments: whole\n"
+    assert cli("core", "verify", hang_core).out == "deadlock.core: 15 notes, 389 segments: whole\n"
 
 
 def test_one_flipped_bit_of_a_word(cli: Cli, root: Path, tmp_path: Path) -> None:
@@ -28,9 +28,24 @@ def test_one_flipped_bit_of_a_word(cli: Cli, root: Path, tmp_path: Path) -> None
     path.write_bytes(data)
     ended = cli("core", "verify", path, "--neff", neff, "--json")
     result = checked_json(ended, "core verify")
-    assert ended.status == 1 and result["problems"] == ["nc0 DVE: 1 of 3 words differ, the first at pc 2"]
+    assert ended.status == 1 and result["problems"] == [
+        f"the bytes from {segment.address:#x} (instructions of core 0) are not what was written",
+        "nc0 DVE: 1 of 3 words differ, the first at pc 2",
+    ]
     assert cli("core", "verify", path, "--neff", neff, "--error-exitcode", "9").status == 9
-    assert cli("core", "verify", path).status == 0
+    ended = cli("core", "verify", path)
+    assert ended.status == 1 and "1 problem\n  the bytes from" in ended.out
+
+
+def test_one_flipped_bit_of_memory(cli: Cli, root: Path, tmp_path: Path) -> None:
+    path = dump(root, "deadlock", tmp_path / "x.core")
+    segment = next(s for s in open_core(str(path)).segments if s.space == "SBUF")
+    data = bytearray(path.read_bytes())
+    data[segment.offset] ^= 1
+    path.write_bytes(data)
+    ended = cli("core", "verify", path)
+    assert ended.status == 1 and f"the bytes from {segment.address:#x} (SBUF of core 0) are not" in ended.out
+    assert cli("core", "info", path).status == 0
 
 
 def test_another_neff(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -> None:

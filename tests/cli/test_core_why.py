@@ -63,10 +63,10 @@ def test_a_gather_names_the_index(cli: Cli, tmp_path: Path, monkeypatch: pytest.
 def test_a_deadlock_names_both_sides(cli: Cli, hang_core: Path) -> None:
     result = checked_json(cli("core", "why", hang_core, "--json"), "core why")
     causes = {wait["engine"]: wait["cause"] for wait in result["waits"]}
-    assert causes == {"Activation": "cycle", "DVE": "cycle", "Pool": "behind"}
+    assert causes == {"Activation": "deadlock", "DVE": "deadlock", "Pool": "blocked"}
     assert result["cycles"] == [["nc0 Activation", "nc0 DVE"]] and result["roots"] == ["nc0 Activation", "nc0 DVE"]
     text = cli("core", "why", hang_core).out
-    assert "circle: nc0 Activation waits for nc0 DVE waits for nc0 Activation" in text
+    assert "cycle: nc0 Activation waits for nc0 DVE waits for nc0 Activation" in text
     assert "+1 from nc0 DVE pc 2 (examples/deadlock.s:23), blocked" in text
 
 
@@ -92,8 +92,8 @@ def test_every_cause(cli: Cli, tmp_path: Path) -> None:
         writer.note(r.WaitsNote("deadlock", 5, tuple(waits)))
     result = checked_json(cli("core", "why", tmp_path / "x.core", "--json"), "core why")
     causes = [wait["cause"] for wait in result["waits"]]
-    assert causes == ["unsignalled", "exhausted", "overshoot", "transfer", "behind", "running"]
-    assert result["waits"][1]["verdict"] == "all that signals S[2] has done so: 1 signal, S[2] is 1 and has to be 3"
+    assert causes == ["never-signalled", "never-met", "overshoot", "transfer", "blocked", "running"]
+    assert result["waits"][1]["verdict"] == "everything that signals S[2] has done so: after 1 signal it is 1"
 
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:

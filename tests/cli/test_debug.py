@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neurontools.debug_commands import COMMANDS
-from neurontools.repl import Repl, split_commands, without_comment
-from tests.cli.check import SCHEMAS, refuses_bad_files
+from neurontools.debugger.commands.carry_out import split_commands, without_comment
+from neurontools.debugger.commands.table import COMMANDS
+from neurontools.debugger.repl import Repl
+from tests.cli.check import refuses_bad_files, schema_of_command
 from tests.cli.conftest import Cli, Ended
 from tests.cli.schema import problems
 
@@ -62,7 +63,7 @@ def kernel(tmp_path: Path) -> Path:
 
 def documents(ended: Ended) -> list[Any]:
     """Return the documents of a --json session, each checked against the schema."""
-    schema = json.loads((SCHEMAS / "debug.json").read_text())
+    schema = schema_of_command("debug")
     found = [json.loads(line) for line in ended.out.splitlines()]
     for document in found:
         assert problems(document, schema) == []
@@ -178,10 +179,10 @@ def test_json_of_every_command(cli: Cli, double: Path) -> None:
         ("info", 2, "engines, queues"),
         ("info z", 2, "engines, queues"),
         ("step x", 2, "is not a count"),
-        ("continue 3", 2, "is no time"),
-        ("x/9z 0", 2, "is no format"),
+        ("continue 3", 2, "is not a time"),
+        ("x/9z 0", 2, "is not a format"),
         ("print", 2, "TENSOR"),
-        ("print x[a]", 2, "is no index"),
+        ("print x[a]", 2, "is not an index"),
         ("break", 2, "ENGINE:PC"),
         ("disas 1 2 3", 2, "disassemble"),
         ("stepi pe pe", 2, "is not a count"),
@@ -200,6 +201,30 @@ def test_a_failing_command_ends_a_batch(cli: Cli, double: Path, script: str, sta
     ended = cli("debug", double, "--inputs", "in.npz", "-c", f"{script}; state")
     assert ended.status == status and text in ended.error_line
     assert ended.out == f"> {script}\n", "nothing after it"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["gone.s", "-c", "s"], ["double.s", "-x", "gone.cmd"], ["double.s", "--lnc", "2", "-c", "s"],
+     ["double.s", "--fly"],
+     ["double.s", "--journal", "-1", "-c", "s"], ["double.s", "-c", "s; bogus"]],
+)  # fmt: skip
+def test_errors_are_one_document_a_line_too(cli: Cli, double: Path, words: list[str]) -> None:
+    ended = cli("debug", *words, "--json")
+    assert ended.status and ended.err == ""
+    assert documents(ended)[-1]["error"]["message"]
+
+
+def test_errors_of_a_script_name_its_file_and_line(cli: Cli, double: Path) -> None:
+    Path("first.cmd").write_text("# a comment\n\nstep\nprint nobody\nstep\n")
+    ended = cli("debug", double, "--inputs", "in.npz", "-x", "first.cmd")
+    assert ended.status == 4 and ended.error_line.startswith("first.cmd:4: no tensor 'nobody'")
+    ended = cli("debug", double, "-c", "step", "-x", "first.cmd", "--json")
+    assert documents(ended)[-1]["error"]["message"].startswith("first.cmd:4: no tensor 'nobody'")
+    Path("block.cmd").write_text("break dve\ncommands\nstep\n  fly\nend\n")
+    ended = cli("debug", double, "--inputs", "in.npz", "-x", "block.cmd")
+    assert ended.status == 2 and ended.error_line.startswith("block.cmd:4: no command 'fly'")
+    assert cli("debug", double, "--inputs", "in.npz", "-c", "fly").error_line.startswith("no command 'fly'")
 
 
 def test_bad_files_and_options(cli: Cli, double: Path, kernel: Path, tmp_path: Path) -> None:
@@ -250,7 +275,7 @@ def test_errors_do_not_end_the_prompt(cli: Cli, double: Path, monkeypatch: pytes
 
 
 def test_ctrl_c_ends_a_batch_with_130(program_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from emulator.session import Session
+    from neurontools.debugger import Session
 
     class Interrupting:
         def on_event(self, event: Any) -> None:
@@ -265,9 +290,10 @@ def test_ctrl_c_ends_a_batch_with_130(program_file: Path, capsys: pytest.Capture
 
 
 def test_list_and_x_go_on_when_repeated(double: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from neurontools.debugging import Request, open_session
+    from neurontools.debugger.opening import open_session
+    from neurontools.program.configuration import RunConfiguration
 
-    repl = Repl(open_session(Request(double, [], Path("in.npz"))))
+    repl = Repl(open_session(double, RunConfiguration(inputs="in.npz")))
     assert repl.piped(io.StringIO("l 6\n\nx/2f x\n\n")) == 0
     out = capsys.readouterr().out
     numbers = [int(line[3:8]) for line in out.splitlines() if line[0] != ">" and line[3:8].strip().isdigit()]
@@ -282,9 +308,10 @@ def test_comments_and_splitting() -> None:
 
 
 def test_completion(double: Path) -> None:
-    from neurontools.debugging import Request, open_session
+    from neurontools.debugger.opening import open_session
+    from neurontools.program.configuration import RunConfiguration
 
-    repl = Repl(open_session(Request(double, [], Path("in.npz"))))
+    repl = Repl(open_session(double, RunConfiguration(inputs="in.npz")))
     assert repl.complete("ste") == ["step ", "stepi "]
     assert repl.complete("info q") == ["queues"]
     assert repl.complete("p ") == ["x", "y", "two"]
@@ -306,8 +333,8 @@ def test_checks_that_run_along(cli: Cli, root: Path, monkeypatch: pytest.MonkeyP
     parts = [part.split("\n", 1) for part in ("\n" + ended.out).split("\n> ")[1:]]
     assert [command for command, _ in parts] == commands.split("; ")
     shown = [text for _, text in parts]
-    assert "racecheck run along: 0 findings" in shown[0] and "watchpoint 1" in shown[2] and "[write-read]" in shown[3]
-    assert shown[5] == "none" and "no checks run along" in shown[6] and shown[7].strip() == "none"
+    assert "racecheck running: 0 findings" in shown[0] and "watchpoint 1" in shown[2] and "[write-read]" in shown[3]
+    assert shown[5] == "none" and "no checks are running" in shown[6] and shown[7].strip() == "none"
     found = documents(cli("debug", "examples/race.s", "--check", "all", "-c", "g end; info findings", "--json"))
     (finding,) = found[1]["result"]["value"]
     assert (finding["tool"], finding["site"]["engine"], finding["others"][0]["engine"]) == ("racecheck", "DVE", "qB")
@@ -318,7 +345,7 @@ def test_a_hang_by_time_though_others_move(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "polling.s"
     path.write_text(
         ".target trn2\n.dialect extended\n.engine dve\n    NOP S[9]>=1 cycle=0\n.engine pool\nhere:\n"
-        "    NOP cycle=1000\n    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
+        "    NOP S[10]++@complete cycle=1000\n    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
     )
     for command in (("run", path), ("debug", path, "-c", "continue")):
         ended = cli(*command, "--hang-timeout", "3us")
@@ -358,7 +385,7 @@ def test_arguments_that_make_no_sense(cli: Cli, double: Path, line: str) -> None
 
 
 def test_completion_knows_the_new_commands(program_file: Path) -> None:
-    from emulator.session import Session
+    from neurontools.debugger import Session
 
     repl = Repl(Session(program_file, {"x": X}))
     assert "nan" in repl.complete("catch ") and repl.complete("checks race") == ["racecheck"]

@@ -132,10 +132,10 @@ def test_against_known_outputs(cli: Cli, folder: Path) -> None:
 
 
 def test_against_tiles_of_a_kernel(cli: Cli, root: Path, tmp_path: Path) -> None:
-    from neurontools.debugging import Request, open_session
+    from neurontools.debugger.opening import open_session
 
     script = root / "examples" / "softmax.py"
-    x = open_session(Request(script, [])).inputs["x"].astype(np.float64)
+    x = open_session(script).inputs["x"].astype(np.float64)
     powers = np.exp(x - x.max(axis=1, keepdims=True))[:128]
     np.savez(tmp_path / "golden.npz", powers=powers, total=powers.sum(axis=1, keepdims=True))
     assert cli("run", script, "--against", tmp_path / "golden.npz").status == 0
@@ -155,3 +155,11 @@ def test_against_what_does_not_fit(cli: Cli, folder: Path) -> None:
     assert cli("run", "double.s", "--inputs", "in.npz", "--against", "gone.npz").status == 4
     ended = cli("run", "double.s", "--inputs", "in.npz", "--against", "golden.npz", "--outputs", "out.npz")
     assert ended.status == 2 and not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize("kind", ["V4", "U2", "S2", "c8", "m8[s]", "M8[s]"])
+def test_known_arrays_of_no_real_numbers_are_refused(cli: Cli, folder: Path, kind: str) -> None:
+    """Text and bytes were a traceback, complex numbers lost half of theirs."""
+    np.savez("odd.npz", y=np.zeros(X.shape, kind))
+    ended = cli("run", "double.s", "--inputs", "in.npz", "--against", "odd.npz")
+    assert ended.status == 3 and "array is not of real numbers" in ended.error_line

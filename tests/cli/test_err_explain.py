@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,25 @@ def test_a_log_gives_the_first_error_first(cli: Cli, tmp_path: Path) -> None:
         "first_error": "2025-09-19T18:57:20.782962+00:00",
     }  # fmt: skip
     assert result["infodumps"][0]["fields"]["instance_id"] == "i-0b514eadc4fec7de6"
+
+
+def test_a_log_on_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"\xff\n" + "\n".join([STATUS, OOB, *infodump()]).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), "ascii"))
+    ended = cli("err", "explain", "-", "--json")
+    result = checked_json(ended, "err explain")
+    assert ended.json["inputs"] == {"what": "-"} and result["kind"] == "log"
+    assert result["log"]["lines"] == 3 + len(infodump()) and result["errors"][0]["line"] == 3
+
+
+@pytest.mark.parametrize("length", [255, 256, 259, 5000])
+def test_a_line_of_any_length_is_text(cli: Cli, length: int) -> None:
+    line = OOB.ljust(length, ".")[-length:]
+    ended = cli("err", "explain", line)
+    assert ended.status in (0, 4) and "file name too long" not in ended.err
+    assert cli("err", "explain", f"NRT_EXEC_OOB {line}").out.count("NRT_EXEC_OOB (1006)")
+    assert cli("err", "explain", "x" * length).status == 4
+    assert "no such file" in cli("err", "explain", f"/{'x' * length}").error_line
 
 
 def test_other_files(cli: Cli, tmp_path: Path) -> None:

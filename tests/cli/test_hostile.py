@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-import neurontools.running
+import neurontools.program.recording
+import neurontools.running.files
 from formats.errors import FormatError
 from formats.whole_files import write_beside
-from neurontools.output import write_whole
+from neurontools.command.output import write_whole
 from tests.cli.conftest import Cli
 
 FULL = Path("/dev/full")
@@ -132,10 +133,32 @@ def test_an_output_of_a_script_that_cannot_be_written_is_ours(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(neurontools.running, "write_whole", full)
+    monkeypatch.setattr(neurontools.running.files, "write_whole", full)
     ended = cli("run", root / "examples" / "vector_add.py", "--save-neff", tmp_path / "x.neff")
     assert ended.status == 3
     assert ended.error_line == f"{tmp_path / 'x.neff'}: cannot be written (no space left on device)"
+
+
+@pytest.mark.parametrize("file", ["vector_add.py", "race.s"])
+def test_a_recording_that_cannot_be_written_is_ours(
+    cli: Cli, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    def closed(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(neurontools.program.recording, "write_whole", closed)
+    ended = cli("run", root / "examples" / file, "--record", tmp_path / "x.nrec")
+    assert ended.status == 3
+    assert ended.error_line == f"{tmp_path / 'x.nrec'}: cannot be written (permission denied)"
+
+
+def test_characters_that_the_terminal_does_not_have_are_replaced(root: Path) -> None:
+    line = ["debug", root / "examples" / "race.s", "-c", "continue; info timeline; list"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "neurontools", *map(str, line)], cwd=root, check=False, capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert ended.returncode == 0 and b"?" in ended.stdout, ended
 
 
 def test_no_command_writes_over_its_own_input(cli: Cli, program_text: str, program_file: Path, tmp_path: Path) -> None:
@@ -150,7 +173,11 @@ def test_no_command_writes_over_its_own_input(cli: Cli, program_text: str, progr
     assert ended.status == 2 and "inside the folder" in ended.error_line
 
 
-SPIN = ".target trn2\n.engine sp\nhere:\n    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
+# Each turn leaves another state: a loop that changes nothing ends as a livelock.
+SPIN = (
+    ".target trn2\n.engine sp\nhere:\n    NOP S[5]++@complete cycle=0\n"
+    "    COMPARE_BRANCH cmp_op=ALWAYS label_id=%here\n"
+)
 
 
 @pytest.mark.parametrize("command", ["run", "check"])

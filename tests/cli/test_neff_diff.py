@@ -8,6 +8,7 @@ from formats import isa
 from formats.neff import open_neff
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.formats.neff.test_understood import TRANSPOSE, descriptor, program
 
 
 def test_a_file_is_the_same_as_itself(cli: Cli, program_file: Path) -> None:
@@ -38,6 +39,53 @@ def test_one_changed_word_is_shown(cli: Cli, root: Path, tmp_path: Path) -> None
     text = cli("neff", "diff", path, changed)
     assert text.status == 1 and f"  - {run['first'][0]}" in text.out and f"  + {run['second'][0]}" in text.out
     assert cli("neff", "diff", path, changed, "--quiet").out == ""
+
+
+def test_a_byte_that_no_text_shows_is_shown_in_braces(cli: Cli, root: Path, tmp_path: Path) -> None:
+    """`run` refuses such a file, `verify` notes the byte, `diff` never prints the same line twice."""
+    from formats.neff import pack, unpack
+
+    path = root / "fixtures" / "neff" / "add_exp.neff"
+    folder, changed = tmp_path / "parts", tmp_path / "changed.neff"
+    unpack(open_neff(path), folder)
+    stream = next(folder.rglob("Activation.bin"))
+    data = bytearray(stream.read_bytes())
+    at = next(i for i in range(0, len(data), 64) if data[i] == isa.Activate.OPCODE)
+    data[at + 2] = 1
+    stream.write_bytes(data)
+    pack(folder, changed)
+    text = cli("neff", "diff", path, changed).out.splitlines()
+    (before,), (after,) = ([line[4:] for line in text if line.startswith(f"  {mark} ")] for mark in "-+")
+    assert after == f"{before} {{flags=0x1}}"
+    what = f"sg00/Activation pc {at // 64}: ACTIVATE byte 2 is 0x01: what flags means is not known"
+    verified = cli("neff", "verify", changed)
+    assert verified.status == 0 and what in verified.out
+    ran = cli("run", changed)
+    assert ran.status == 6 and what in ran.err
+
+
+def test_transfers_are_compared(cli: Cli, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.neff", tmp_path / "two.neff", tmp_path / "three.neff"]
+    items = [descriptor(), descriptor(**TRANSPOSE), descriptor(source_offset=512, source_sizes=(512, 63))]
+    for path, item in zip(paths, items, strict=True):
+        path.write_bytes(program(item))
+    result = checked_json(cli("neff", "diff", paths[0], paths[1], "--json"), "neff diff")
+    (graph,) = result["subgraphs"]
+    (found,) = graph["transfers"]
+    assert (found["queue"], found["block_id"], found["only_in"], found["descriptors"]) == ("qSPIO0", 0, "", [1, 1])
+    assert "descriptor 0 transpose_op None -> WZXY" in found["changes"] and graph["differing_transfers"] == 1
+    text = cli("neff", "diff", paths[0], paths[2]).out
+    assert "sg00 DMA block 0 of qSPIO0:\n" in text and "descriptor 0 source_offset 0 -> 512" in text
+
+
+def test_info_names_what_is_not_understood(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "new.neff"
+    path.write_bytes(program(descriptor(extra={"surprise": 1})))
+    found = "sg00/SP.json dma qSPIO0 0 descriptor 0: key 'surprise' with 1 is not known"
+    assert checked_json(cli("neff", "info", path, "--json"), "neff info")["not_understood"] == [found]
+    assert found in cli("neff", "info", path).out
+    ran = cli("run", path)
+    assert ran.status == 6 and found in ran.err
 
 
 def test_bad_files(cli: Cli, tmp_path: Path, program_file: Path) -> None:

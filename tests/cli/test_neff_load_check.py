@@ -15,11 +15,15 @@ from formats.neff import open_neff
 from formats.neff.coverage import coverage
 from formats.neff.memory import MICROCODE_BYTES, device_memory
 from formats.nrt.status import NrtStatus
+from formats.ntff import open_ntff
 from formats.targets import resolve_target
-from neurontools.load_check import Machine, load_check
+from neurontools.neff.captured_memory import LEDGER, captured_memory
+from neurontools.neff.load_checks import Machine, predict
+from tests.cli import captures
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 from tests.formats.neff.support import SMALL, changed, contents, fixture, plain_tar, wrapped
+from tests.formats.ntff.made import CoreSpec, capture
 
 LARGE = Path("nkipy") / "spike" / "tests" / "artifacts" / "matmul_large.neff"
 
@@ -67,8 +71,8 @@ def test_each_reason_has_its_status(cli: Cli, gen2: Path, options: list[str], st
 def test_limits_are_where_they_are_said_to_be(cli: Cli, gen2: Path) -> None:
     assert verdict(cli, gen2, "--runtime", "1.0.6905.0")[0] == "NRT_SUCCESS"
     assert verdict(cli, gen2, "--cores", "1")[0] == "NRT_SUCCESS"
-    assert verdict(cli, gen2, "--used-memory", 16 * 1024 - 161)[0] == "NRT_SUCCESS"
-    assert verdict(cli, gen2, "--used-memory", 16 * 1024 - 160)[0] == "NRT_RESOURCE"
+    assert verdict(cli, gen2, "--used-memory", 16 * 1024 - 609)[0] == "NRT_SUCCESS"
+    assert verdict(cli, gen2, "--used-memory", 16 * 1024 - 608)[0] == "NRT_RESOURCE"
 
 
 def many_queues(definition: dict[str, Any]) -> None:
@@ -124,13 +128,13 @@ def test_damage_is_a_prediction_and_never_more(seed: int) -> None:
         for _ in range(rng.choice((1, 1, 2, 8))):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         neff = open_neff(wrapped(plain_tar({**files, name: bytes(damaged)})), SMALL)
-        result = load_check(neff, machine)
-        assert result["status"] in NrtStatus.__members__ and bool(result["code"]) == (result["reason"] is not None)
+        result = predict(neff, machine)
+        assert result.status in NrtStatus.__members__ and bool(result.code) == (result.reason is not None)
         try:
             found = coverage(neff)
             assert found.words >= found.decoded >= max(found.reencoded, found.consistent)
         except FormatError as error:
-            assert result["code"] and "\n" not in str(error)
+            assert result.code and "\n" not in str(error)
 
 
 def test_a_wrong_hash_counts_only_where_it_is_checked(cli: Cli, tmp_path: Path) -> None:
@@ -175,10 +179,36 @@ def test_memory_is_counted_from_the_variables() -> None:
     neff = open_neff(changed(sg00__def_DOT_json=add))
     found = {one.name: one.bytes for one in device_memory(neff)}
     graph = neff.subgraphs[0]
-    assert found["Model Code"] == MICROCODE_BYTES + sum(len(graph.stream_bytes(engine)) for engine in graph.streams)
-    assert found["Tensors"] == sum(tensor.nbytes for tensor in (*neff.inputs, *neff.outputs))
-    assert found["Shared Scratchpad"] == 192 << 20  # 130 MiB in regions of 64 MiB
+    words = sum(len(graph.stream_bytes(engine)) for engine in graph.streams)
+    assert 0 < found["Model Code"] - MICROCODE_BYTES["gen2"] - words < 40_000 + 84_000  # loader's words, tables
+    tables = sum(one.kind == "dge-table" for one in graph.variables.values())
+    assert found["Tensors"] == sum(tensor.nbytes for tensor in (*neff.inputs, *neff.outputs)) + 8 * tables
+    assert found["Shared Scratchpad"] == 512 << 20  # 130 MiB in a page, as captures have it
+    late = {one.name: (one.bytes, one.provenance) for one in device_memory(neff, (2, 33, 0))}
+    assert late["Shared Scratchpad"] == (192 << 20, "documented")  # in one region of 64 MiB steps
     assert all(one.cite and one.provenance for one in device_memory(neff))
+
+
+def test_memory_beside_a_captures(cli: Cli, root: Path, tmp_path: Path) -> None:
+    file, path = captures.neff(root, tmp_path), captures.capture(root)
+    result = checked_json(cli("neff", "load-check", file, "--capture", path, "--json"), "neff load-check")
+    captured = {one["name"]: (one["bytes"], one["captured"]) for one in result["memory"]}
+    assert captured["DMA Rings IO"] == (65_536, 4_096) and captured["Model Code"][1] == 384
+    assert result["machine"]["runtime"] == "2.30.51" and captured["Shared Scratchpad"] == (0, 0)
+    text = cli("neff", "load-check", file, "--capture", path).out
+    assert "captured" in text and "16.00" in text
+    assert "captured" not in cli("neff", "load-check", file).out
+    assert "captured" not in str(checked_json(cli("neff", "load-check", file, "--json"), "neff load-check")["memory"])
+    other = cli("neff", "load-check", root / "fixtures" / "neff" / "add_exp.neff", "--capture", path)
+    assert "is of the uuid" in other.err
+    assert cli("neff", "load-check", file, "--capture", file).status == 3
+
+
+def test_every_category_of_a_capture_has_its_place() -> None:
+    made = open_ntff(capture([CoreSpec("s", 0, memory=dict.fromkeys(LEDGER, 1) | {"new": 5})]))
+    found = captured_memory(made)
+    assert found.pop("new") == 5 and sum(found.values()) == len(LEDGER)
+    assert {one.name for one in device_memory(open_neff(fixture()))} <= set(found)
 
 
 def test_bad_files_and_options(cli: Cli, tmp_path: Path, gen2: Path) -> None:

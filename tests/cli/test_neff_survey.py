@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from formats.neff import open_neff
-from neurontools.survey import collect
-from neurontools.survey.judge import Options, judge
+from neurontools.neff.surveying import collect
+from neurontools.neff.surveying.judge import Options, judge
+from neurontools.neff.surveying.records import FileRecord
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.formats.neff.support import changed, fixture
@@ -25,7 +26,11 @@ def folder(tmp_path: Path) -> Path:
     (place / "a.neff").write_bytes(fixture())
     stream = open_neff(fixture()).subgraphs[0].stream_bytes("DVE")
     (place / "deep" / "b.neff").write_bytes(changed(sg00__DVE_DOT_bin=b"\x77" * 64 + stream[64:]))
-    (place / "deep" / "c.neff").write_bytes(changed(sg00__DVE_DOT_bin=b"\x77" * 64 + stream[64:], ))
+    (place / "deep" / "c.neff").write_bytes(
+        changed(
+            sg00__DVE_DOT_bin=b"\x77" * 64 + stream[64:],
+        )
+    )
     (place / "cut.neff").write_bytes(fixture()[:3000])
     (place / "noise.neff").write_bytes(b"\x5a" * 5000)
     (place / "notes.txt").write_text("no NEFF")
@@ -73,7 +78,7 @@ def test_faults_hangs_and_large_files_are_told(cli: Cli, root: Path, tmp_path: P
     assert result["summary"]["executed"] == {"fault": 1, "hang": 1, "finished": 1}
     (record,) = survey(cli, program_file, "--execute", "--max-steps", "1")["files"]
     assert record["executed"]["how"] == "unfinished"
-    assert judge(str(program_file), Options(True, max_bytes=1000))["executed"]["how"] == "skipped"
+    assert judge(str(program_file), Options(True, max_bytes=1000)).executed.how == "skipped"
 
 
 def test_anonymous_reports_name_nothing(cli: Cli, folder: Path) -> None:
@@ -93,14 +98,14 @@ def test_places_that_hold_nothing(cli: Cli, tmp_path: Path) -> None:
     assert survey(cli, tmp_path / "plain", tmp_path)["summary"]["files"] == 1
 
 
-def die(path: str, options: Options) -> dict[str, Any]:
+def die(path: str, options: Options) -> FileRecord:
     """Judge a file as a process that the system kills does."""
     if path.endswith("killer.neff"):
         os._exit(9)
     return judge(path, options)
 
 
-def stumble(path: str, options: Options) -> dict[str, Any]:
+def stumble(path: str, options: Options) -> FileRecord:
     raise KeyError("not foreseen")
 
 
@@ -113,7 +118,7 @@ def test_a_file_that_kills_its_process_does_not_stop_the_others(
         paths.append(str(tmp_path / name))
     monkeypatch.setattr(collect, "judge", die)
     records = collect.survey(paths, Options(), 2)
-    assert [record["error"] for record in records] == [None, f"{paths[1]}: took its process with it", None]
+    assert [record.error for record in records] == [None, f"{paths[1]}: took its process with it", None]
 
 
 def test_a_bug_of_ours_is_told_in_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +126,7 @@ def test_a_bug_of_ours_is_told_in_the_row(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_bytes(fixture())
     monkeypatch.setattr(collect, "judge", stumble)
     (record,) = collect.survey([str(path)], Options())
-    assert record["error"] == "bug in neurontools: KeyError: 'not foreseen'"
+    assert record.error == "bug in neurontools: KeyError: 'not foreseen'"
 
 
 def test_the_visible_corpus_is_understood_whole(cli: Cli, corpus: Path) -> None:

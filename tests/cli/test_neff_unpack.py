@@ -58,3 +58,29 @@ def test_hostile_names_leave_nothing_behind(cli: Cli, program_file: Path, tmp_pa
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_files(cli, "neff unpack", tmp_path, tmp_path / "target")
     assert not (tmp_path / "target").exists()
+
+
+def with_members(program_file: Path, path: Path, *members: tuple[str, bytes]) -> Path:
+    """Write a NEFF with these members; its hash does not fit."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    header = bytearray(program_file.read_bytes()[:1024])
+    header[16:24] = len(archive.getvalue()).to_bytes(8, "little")
+    path.write_bytes(bytes(header) + archive.getvalue())
+    return path
+
+
+@pytest.mark.parametrize(
+    "names", [("a/PE.bin", "a/pe.bin"), ("A/x", "a/y"), ("straße", "STRASSE"), ("é", "e\u0301"), ("a", "A/x")]
+)
+def test_names_that_some_disks_take_for_one_are_refused(
+    cli: Cli, program_file: Path, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    path = with_members(program_file, tmp_path / "x.neff", *((name, b"data") for name in names))
+    ended = cli("neff", "unpack", path, tmp_path / "out")
+    assert ended.status == 3 and "differs from another one only in case" in ended.error_line
+    assert [p.name for p in tmp_path.iterdir()] == ["x.neff"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from formats.neff import open_neff
+from formats.neff.packing import pack, unpack
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 
@@ -40,3 +44,23 @@ def test_quiet_and_the_wanted_status(cli: Cli, program_file: Path, tmp_path: Pat
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_files(cli, "neff verify", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [
+        (b'{"twice": 1, "twice": 2, "', "key 'twice' stands twice in an object"),
+        (b'{"number": NaN, "', "NaN is not JSON"),
+        (b'{"numbers": [[-Infinity]], "', "-Infinity is not JSON"),
+    ],
+)
+def test_json_that_readers_understand_differently(
+    cli: Cli, program_file: Path, tmp_path: Path, new: bytes, says: str
+) -> None:
+    unpack(open_neff(program_file), tmp_path / "apart")
+    member = tmp_path / "apart" / "sg00" / "def.json"
+    data = member.read_bytes()
+    member.write_bytes(new + data.lstrip()[1:].lstrip()[1:])
+    pack(tmp_path / "apart", tmp_path / "x.neff")
+    ended = cli("neff", "verify", tmp_path / "x.neff")
+    assert ended.status == 1 and f"error: sg00/def.json: {says}\n" in ended.out

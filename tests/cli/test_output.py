@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import typer
 
-from neurontools.exits import ExitStatus
-from neurontools.output import folder_whole, report, write_whole
+from neurontools.command.exits import ExitStatus
+from neurontools.command.output import folder_whole, report, write_whole
 
 
 def test_a_file_appears_when_written(tmp_path: Path) -> None:

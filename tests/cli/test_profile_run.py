@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emulator.arch import arch_of
+from formats.errors import FormatError
+from neurontools.profile import profiling
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 
@@ -83,12 +87,29 @@ def what_if(cli: Cli, script: Path, change: str) -> float:
 def test_what_if(cli: Cli, tmp_path: Path) -> None:
     script = kernel(tmp_path, 2048)
     assert what_if(cli, script, "dma=1x") == 0
-    assert what_if(cli, script, "pe=0") == 0                            # no matmul
+    assert what_if(cli, script, "pe=0") == 0  # no matmul
     both = what_if(cli, script, "dma_latency=2x,dma_bandwidth=2x,hbm=2x")
     assert both == what_if(cli, script, "dma=2x") < what_if(cli, script, "dma_bandwidth=2x") < 0
     assert what_if(cli, script, "vector_clock=1.92") == what_if(cli, script, "vector_clock=2x") < 0
     assert what_if(cli, script, "kernel.py:10=0") == what_if(cli, script, "TENSOR_TENSOR=0") < 0
     assert what_if(cli, script, "semaphore=0") < 0 < what_if(cli, script, "dma=0.5x")
+
+
+def test_what_if_takes_every_name_of_an_engine(cli: Cli, tmp_path: Path) -> None:
+    from emulator.timeline.change import CLOCKS
+    from formats import isa, neff
+    from formats.engines import ENGINE_ALIASES
+    from neurontools.profile.what_if import parse_change
+
+    assert set(ENGINE_ALIASES.values()) == set(isa.ENGINES) == set(neff.ENGINES)
+    script = kernel(tmp_path, 64)
+    assert what_if(cli, script, "dve=2x") == what_if(cli, script, "vector=2x") < 0
+    arch = arch_of("trn2")
+    for alias, engine in ENGINE_ALIASES.items():
+        assert parse_change(f"{alias}=2x", arch).word is not None
+        if engine != "SP":
+            (clock,) = parse_change(f"{alias}_clock=2x", arch).clocks
+            assert clock in CLOCKS
 
 
 @pytest.mark.parametrize("change", ["dma", "dma=", "dma=2", "warp=2x", "dma=0x", "pe_clock=0", "=2x", "dma=-1x"])
@@ -103,14 +124,19 @@ def test_exports(cli: Cli, tmp_path: Path) -> None:
     assert table[0].startswith("start_ts,end_ts,duration_ns,engine,") and len(table) > 8
     trace = json.loads(cli("profile", script, "--format", "chrome").out)
     assert trace["otherData"]["is_simulation"] is True
-    for form, name in (("perfetto", "trace.pftrace"), ("chrome", "trace.json"), ("csv", "one.csv"), ("text", "a.txt"),
-                       ("json", "a.json")):
+    for form, name in (
+        ("perfetto", "trace.pftrace"),
+        ("chrome", "trace.json"),
+        ("csv", "one.csv"),
+        ("text", "a.txt"),
+        ("json", "a.json"),
+    ):
         ended = cli("profile", script, "--format", form, "--output", tmp_path / name)
         assert ended.status == 0 and ended.out == f"wrote {tmp_path / name}\n"
         assert (tmp_path / name).stat().st_size > 500
     assert cli("profile", script, "--format", "csv", "-o", tmp_path / "tables").status == 0
     assert "is_simulation" in (tmp_path / "tables" / "Metadata.csv").read_text()
-    assert cli("profile", script, "--format", "csv", "-o", tmp_path / "tables").status == 2     # not over a full folder
+    assert cli("profile", script, "--format", "csv", "-o", tmp_path / "tables").status == 2  # not over a full folder
 
 
 def test_refusals(cli: Cli, tmp_path: Path) -> None:
@@ -134,4 +160,23 @@ def test_a_run_that_does_not_finish(cli: Cli, root: Path) -> None:
 
 def test_a_neff_without_inputs_runs_on_zeros(cli: Cli, root: Path) -> None:
     ended = cli("profile", root / "fixtures" / "neff" / "add_exp.neff", "--no-advice")
-    assert ended.status == 0 and "runs on zeros" in ended.err and "trn" in ended.out
+    assert ended.status == 0 and "were not given; they are all zeros" in ended.err and "trn" in ended.out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"total_time_ns": float("inf")}, {"total_time_ns": "5"}, {"total_time_ns": 10**400}, {"name": 5}, {"lines": 5},
+     {"lines": [5]}, {"lines": [{}]}, {"dma_bytes": -1}, {"busy_ns": float("nan")}, {"line": []}],
+)  # fmt: skip
+def test_values_of_a_saved_profile_are_checked(tmp_path: Path, change: dict[str, Any]) -> None:
+    saved = tmp_path / "saved.json"
+    row = dict.fromkeys(("critical_ns", "critical_percent", "busy_ns", "wait_ns", "dma_ns"), 1.0)
+    counts = dict.fromkeys(("dma_bytes", "instruction_count", "transfer_count"), 1)
+    line = {"line": "x:1", "file": "x", "what": "dma", **row, **counts}
+    whole = {"name": "x", "total_time_ns": 5.0, "lines": [line]}
+    saved.write_text(json.dumps({"result": whole}))
+    assert profiling._saved(saved)[:2] == ("x", 5.0)
+    inner = {key: value for key, value in change.items() if key in line}
+    saved.write_text(json.dumps({**whole, **({"lines": [{**line, **inner}]} if inner else change)}))
+    with pytest.raises(FormatError, match="is no profile"):
+        profiling._saved(saved)

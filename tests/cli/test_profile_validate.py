@@ -11,7 +11,9 @@ from tests.cli.conftest import Cli
 def test_text_and_json_agree(cli: Cli) -> None:
     result = checked_json(cli("profile", "validate", "A-1", "A-9", "--json"), "profile validate")
     assert [(row["id"], row["held_out"], row["within"]) for row in result["rows"]] == [
-        ("A-1", False, True), ("A-9", True, True)]
+        ("A-1", False, True),
+        ("A-9", True, True),
+    ]
     text = cli("profile", "validate", "A-1", "A-9").out
     assert f"{result['rows'][0]['ours']:,.1f}" in text
     for line, use, entry in zip(text.splitlines()[-2:], ("calibrate", "test"), result["summary"], strict=True):

@@ -13,8 +13,9 @@ import pytest
 
 from formats.errors import FormatError
 from formats.neff import open_neff
-from neurontools.debugging import Request, open_session
-from neurontools.recording import RecordingObserver, open_recording
+from neurontools.debugger.opening import open_session
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.recording import RecordingObserver, open_recording
 from tests.cli.conftest import Cli
 
 SCRIPT = """
@@ -45,7 +46,7 @@ def recorded(cli: Cli, program_file: Path, tmp_path: Path) -> Path:
 
 
 def test_a_recording_opens_at_its_end_and_goes_back(cli: Cli, recorded: Path) -> None:
-    session = open_session(Request(recorded, []))
+    session = open_session(recorded)
     assert (session.outcome, session.seed, session.notes) == ("finished", 7, [])
     np.testing.assert_array_equal(session.print_tensor("y"), 2 * session.print_tensor("x"))
     end = session.events
@@ -61,7 +62,7 @@ def test_every_launch_of_a_script_is_recorded(cli: Cli, tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     assert cli("run", script, "--record", path).status == 0
     for file, rows in ((path, 4), (tmp_path / "two-2.nrec", 8)):
-        session = open_session(Request(file, []))
+        session = open_session(file)
         assert session.notes == [] and session.print_tensor("out").shape == (rows, 4)
         assert (session.print_tensor("out") == 2 * rows).all()
         assert session.list_source("two.py:9").rows  # the source is found where it was
@@ -86,7 +87,7 @@ def test_types_that_numpy_files_cannot_name_survive(program_file: Path, tmp_path
             return "-"
 
     given = {"a": np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3), "b": np.zeros((0, 4), np.int32)}
-    observer = RecordingObserver(tmp_path / "r", "n", open_neff(program_file), given, {})
+    observer = RecordingObserver(tmp_path / "r", "n", open_neff(program_file), given, RunConfiguration())
     observer.attach(Finished())
     observer.finish()
     found = open_recording(tmp_path / "r").inputs
@@ -97,7 +98,7 @@ def test_types_that_numpy_files_cannot_name_survive(program_file: Path, tmp_path
 def test_a_run_that_ends_otherwise_says_so(recorded: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.nrec"
     rewrite(recorded, other, lambda text: {**text, "end": {**text["end"], "time_ps": 5, "state": "else"}})
-    (note,) = open_session(Request(other, [])).notes
+    (note,) = open_session(other).notes
     assert note.startswith("the run does not end as it was recorded: time_ps 5 then") and "state else then" in note
 
 
@@ -128,4 +129,47 @@ def test_damage_is_one_line(cli: Cli, recorded: Path, tmp_path: Path) -> None:
             assert "\n" not in str(error) and "damaged.nrec" in str(error)
     rewrite(recorded, damaged, lambda text: {**text, "schema": "else/1"})
     ended = cli("debug", damaged, "-c", "when")
-    assert ended.status == 3 and "expected neurontools.recording/1" in ended.error_line
+    assert ended.status == 3 and "expected neurontools.program.recording/1" in ended.error_line
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": 5},
+        {"name": None},
+        {"end": []},
+        {"end": {"outcome": "never", "time_ps": 1, "completions": 1, "state": ""}},
+        {"end": {"outcome": "hang", "time_ps": "1", "completions": 1, "state": ""}},
+        {"end": {"outcome": "hang", "time_ps": 1, "completions": -1, "state": ""}},
+        {"folders": "/tmp"},
+        {"folders": [5]},
+        {"options": {"seed": True}},
+        {"options": {"seed": -1}},
+        {"options": {"seed": 1 << 70}},
+        {"options": {"hang_timeout_ps": 1.5}},
+        {"options": {"target": 3}},
+        {"options": {"timing": 1}},
+        {"inputs": []},
+        {"inputs": {"x": {"dtype": "float32", "shape": [1 << 62, 4]}}},
+        {"inputs": {"x": {"dtype": "float32", "shape": [-128, -64]}}},
+        {"inputs": {"x": {"dtype": "(9,9)f4", "shape": [128, 64]}}},
+        {"inputs": {"x": {"dtype": 5, "shape": [128, 64]}}},
+        {"inputs": {"x": {"dtype": "float32", "shape": "all"}}},
+    ],
+)
+def test_every_value_of_a_description_is_checked_where_it_enters(recorded: Path, tmp_path: Path, change: Any) -> None:
+    damaged = tmp_path / "damaged.nrec"
+    rewrite(recorded, damaged, lambda text: {**text, **change})
+    with pytest.raises(FormatError, match=r"damaged\.nrec"):
+        open_recording(damaged)
+
+
+def test_members_of_a_recording_are_under_one_limit(recorded: Path, tmp_path: Path) -> None:
+    """An archive in an archive does not inflate twice."""
+    damaged, inner = tmp_path / "damaged.nrec", tmp_path / "inner.npz"
+    np.savez_compressed(inner, x=np.zeros(120 << 20, np.uint8), y=np.zeros(120 << 20, np.uint8))
+    with zipfile.ZipFile(recorded) as old, zipfile.ZipFile(damaged, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, inner.read_bytes() if name == "inputs.npz" else old.read(name))
+    with pytest.raises(FormatError, match="over the size limit"):
+        open_recording(damaged)

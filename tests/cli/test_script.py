@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from formats.errors import FormatError, UnsupportedError
-from neurontools.script import run_script
+from neurontools.program.script import run_script
 
 
 def script(folder: Path, text: str) -> Path:

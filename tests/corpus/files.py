@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-__all__ = ["ATTENTION", "CAPTURES", "MATMUL_LARGE", "MATMUL_SMALL", "SEED", "attention", "attention_inputs", "excess",
-           "find", "matmul_small_inputs"]  # fmt: skip
+__all__ = ["ATTENTION", "CAPTURES", "EARLIER_CAPTURES", "MATMUL_LARGE", "MATMUL_SMALL", "SEED", "attention",
+           "attention_inputs", "excess", "find", "matmul_small_inputs"]  # fmt: skip
 
 SEED = 20260101
 MATMUL_SMALL = "nkipy/spike/tests/artifacts/matmul_small.neff"
@@ -28,6 +28,17 @@ CAPTURES = [
     (f"{_PROFILING}/{folder}/{kind}_exec_2.ntff", f"{_PROFILING}/{folder}/{kind}.neff",
      f"{_PROFILING}/{folder}/json_reports/{kind}_exec_2_profile_full.json")
     for folder, kind in _FOLDERS
+]  # fmt: skip
+# Captures of versions 4 and 5; the NEFF of each has its name.
+_SMALLER = [f"conv2d_{number}_{dtype}_smaller" for number in range(1, 6) for dtype in ("float16", "float32")]
+_CONVOLUTIONS = [f"my_{kind}_{dtype}_smaller" for kind in ("conv_kernel", "convpool_kernel", "convpool_kernel_pool")
+                 for dtype in ("float16", "float32")]  # fmt: skip
+EARLIER_CAPTURES = [
+    *(f"CS149-asst4/part1/stream_256k_fd{size}k.ntff" for size in (1, 2)),
+    *(f"{folder}/part1/stream_256k_fd{size}k.ntff" for folder in ("asst4-trainium2", "cs149-pa4") for size in (1, 2)),
+    "asst4-trainium2/part1/transpose_1024.ntff", "cs149-pa4/part1/transpose_1024_0.ntff",
+    *(f"asst4-trainium2/part2/{name}.ntff" for name in ("conv2d_2_float16", *_SMALLER)),
+    *(f"cs149-pa4/part2/{name}.ntff" for name in _CONVOLUTIONS),
 ]  # fmt: skip
 
 

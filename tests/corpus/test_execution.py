@@ -72,7 +72,7 @@ def test_every_schedule_gives_the_same_bits(executed: tuple[str, Path, dict[str,
 def test_the_files_own_tables_give_nearly_the_same(executed: tuple[str, Path, dict[str, Any], Result]) -> None:
     name, path, inputs, result = executed
     other = run(path, inputs, act="table")
-    if name == files.MATMUL_SMALL:      # copies are no function: bit for bit either way
+    if name == files.MATMUL_SMALL:  # copies are no function: bit for bit either way
         assert other.outputs["output0"].tobytes() == result.outputs["output0"].tobytes()
         return
     want = files.attention(*inputs.values())
@@ -102,8 +102,8 @@ def test_a_wait_for_another_value_disagrees(corpus: Path, tmp_path: Path) -> Non
     stream = bytearray(place.read_bytes())
     at = next(i for i in range(0, len(stream), 64)
               if stream[i + 4] == 5 and int.from_bytes(stream[i + 8:i + 12], "little") > 5)  # fmt: skip
-    value = int.from_bytes(stream[at + 8:at + 12], "little") - 1
-    stream[at + 8:at + 12] = value.to_bytes(4, "little")
+    value = int.from_bytes(stream[at + 8 : at + 12], "little") - 1
+    stream[at + 8 : at + 12] = value.to_bytes(4, "little")
     place.write_bytes(stream)
     pack(folder, tmp_path / "changed.neff")
     check = Dependencies()

@@ -16,10 +16,10 @@ from tests.formats.neff.support import contents, exercise, plain_tar, wrapped
 from tests.formats.neff.test_hostile import mutated
 from tests.formats.ntff.exercise import read_everything
 
-LONG = "NEURONTOOLS_LARGE" in os.environ      # all of it takes minutes
-READINGS = 10_000 if LONG else 800      # of both files together
-EXECUTIONS = 150 if LONG else 40        # of each
-DAMAGED = 1500 if LONG else 100         # of each capture
+LONG = "NEURONTOOLS_LARGE" in os.environ  # all of it takes minutes
+READINGS = 10_000 if LONG else 800  # of both files together
+EXECUTIONS = 150 if LONG else 40  # of each
+DAMAGED = 1500 if LONG else 100  # of each capture
 
 
 @pytest.mark.parametrize("name", [files.MATMUL_SMALL, files.ATTENTION[1]])
@@ -62,5 +62,5 @@ def damaged_captures(whole: bytes, count: int) -> list[bytes]:
         data = bytearray(whole)
         for _ in range(chance.choice((1, 1, 2, 5, 20))):
             data[chance.randrange(area if number % 4 else len(data))] = chance.randrange(256)
-        found.append(bytes(data[:chance.randrange(len(data))] if number % 10 == 0 else data))
+        found.append(bytes(data[: chance.randrange(len(data))] if number % 10 == 0 else data))
     return found

@@ -160,13 +160,13 @@ def test_clock_changes_are_the_profiles(pair: Pair) -> None:
 
 
 def test_the_emulator_beside_the_capture(pair: Pair) -> None:
-    from neurontools.ntff import timeline
+    from neurontools.ntff.activity import captured, compared
 
-    capture = timeline.captured(pair.ntff, None)
-    beside = timeline.compared(capture, pair.neff, None)
-    assert beside["outcome"] == "finished"
-    assert beside["captured_ns"] > 10_000 and 0.5 < beside["ratio"] < 2
-    words = {(one["name"], row["engine"]): row["words"] for one in capture["cores"] for row in one["engines"]}
-    for one in beside["cores"]:
-        for row in one["engines"]:
-            assert row["words"] == words[one["name"], row["engine"]]
+    capture = captured(pair.ntff, None)
+    beside = compared(capture, pair.neff, None)
+    assert beside.outcome == "finished"
+    assert beside.captured_ns > 10_000 and beside.ratio is not None and 0.5 < beside.ratio < 2
+    words = {(one.name, row.engine): row.words for one in capture.cores for row in one.engines}
+    for one in beside.cores:
+        for row in one.engines:
+            assert row.words == words[one.name, row.engine]

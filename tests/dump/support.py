@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from formats.core import CoreWriter
 from formats.core.records import DumpNote, FaultNote, LogNote, Source, StatusNote
-from neurontools.dump.publish import visible_files
+from neurontools.dump.publish import COMMITTED
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTANCE = "i-0b514eadc4fec7de6"
@@ -84,6 +86,20 @@ def core_file(path: Path, cores: int = 1, extra: int = 0) -> Path:
         if extra:
             writer.note(LogNote(("x" * extra,)))
     return path
+
+
+def visible_files(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Yield names and paths of the files of a dump directory, those that have not got their names yet included."""
+    committed = []
+    for entry in os.scandir(directory):
+        if entry.name.startswith(COMMITTED):
+            committed.append(entry.path)
+        elif not entry.name.startswith(".") and entry.is_file():
+            yield entry.name, Path(entry.path)
+    for folder in committed:
+        with suppress(OSError):  # named by its rank in the meantime
+            for entry in os.scandir(folder):
+                yield entry.name, Path(entry.path)
 
 
 def whole_dumps(directory: Path) -> set[int]:

@@ -13,11 +13,11 @@ import pytest
 from formats.core import open_core
 from formats.core.records import DeviceNote
 from formats.nrt.names import parse_file
-from neurontools.dump import manual
 from neurontools.dump.flags import FLAGS, read_flags
 from neurontools.dump.program import usage
 from tests.dump.support import INSTANCE, ROOT, core_file, environment, flags, run, sysfs, whole_dumps
 from tests.nrt.logs import OOB, STATUS, infodump
+from tools import dump_manual as manual
 
 DIRECTORY = "dt-20250917-194443-cid-0000000000000000"
 HEAD = f"{INSTANCE}-nd0-nc"
@@ -98,12 +98,22 @@ def test_nothing_is_there_but_the_call(tmp_path: Path) -> None:
     assert [each["what"] for each in document["missing"]] == ["log tail", "device state"]
 
 
+@pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"files": [1]}', '{"files": 7}'])
+def test_a_damaged_manifest_is_left_as_it_is(tmp_path: Path, manifest: str) -> None:
+    path = tmp_path / DIRECTORY / f"{INSTANCE}-neuron-dump{TAIL}.json"
+    path.parent.mkdir()
+    path.write_text(manifest)
+    ended = run(flags(path.parent))
+    assert (ended.returncode, ended.stdout) == (0, f"{path.parent} (was there already)\n")
+    assert path.read_text() == manifest
+
+
 def test_odd_calls_are_warnings(tmp_path: Path) -> None:
     arguments = [*flags(tmp_path / DIRECTORY, pid=1, error_code="NRT_TIMEOUT", timeout="soon"), "--new-flag", "7",
                  "stray", "--tid=what", "--log-id"]  # fmt: skip
     ended = run(arguments)
     assert ended.returncode == 0
-    for text in ("--new-flag is not known", "'stray' belongs to no flag", "--tid 'what' is no number",
+    for text in ("--new-flag is not known", "'stray' belongs to no flag", "--tid 'what' is not a number",
                  "--log-id has no value", "--timeout 'soon'"):  # fmt: skip
         assert text in ended.stderr
     assert (tmp_path / DIRECTORY / f"{INSTANCE}-neuron-dump-pid-1-tid-0-lid-0.json").exists()
@@ -190,7 +200,7 @@ def test_words_hand_over_to_the_reader(tmp_path: Path) -> None:
 
 
 def test_help_and_manual_name_every_flag() -> None:
-    assert (ROOT / "man" / manual.PAGE).read_text() == manual.page(), "run `python -m neurontools.dump.manual`"
+    assert (ROOT / manual.PATH).read_text() == manual.page(), "run `python -m tools`"
     for flag in FLAGS:
         assert flag.name in usage() and flag.name.replace("-", "\\-") in manual.page()
     assert run(["--help"]).stdout.rstrip("\n") == usage()

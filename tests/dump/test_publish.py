@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from neurontools.dump import publish
-from tests.dump.support import INSTANCE, core_file, environment, flags, run, start, sysfs, whole_dumps
+from tests.dump.support import INSTANCE, core_file, environment, flags, run, start, sysfs, visible_files, whole_dumps
 
 DIRECTORY = "dt-20250917-194443-cid-0000000000000000"
 KILLS = int(os.environ.get("NEURONTOOLS_KILLS", "24"))  # 200 for the full test
@@ -71,7 +71,7 @@ def test_killed_between_any_two_steps(tmp_path: Path, monkeypatch: pytest.Monkey
         with contextlib.suppress(Killed):
             publish.publish(stage, directory)
         monkeypatch.setattr(publish.os, "rename", real)
-        seen = {name for name, _path in publish.visible_files(directory)} - {"other"}
+        seen = {name for name, _path in visible_files(directory)} - {"other"}
         assert seen in (set(), set(names)), steps
         publish.recover(directory)
         named = {name for name in os.listdir(directory) if not name.startswith(".")} - {"other"}

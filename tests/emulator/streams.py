@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.device import Device
 from emulator.events import Event
-from emulator.loader import LoadedWord
+from emulator.loaded import LoadedWord
 from formats import isa
 
 Streams = Mapping[str, str | Sequence[isa.Instruction | str]]
@@ -63,8 +63,16 @@ def row(address: int, count: int) -> isa.AccessPattern:
 def add(src0: int, src1: int, dst: int, count: int = 8, **fields: Any) -> isa.TensorTensor:
     """Return an fp32 addition of packed tiles."""
     types = {"src0_dtype": 10, "src1_dtype": 10, "dst_dtype": 10}
-    return isa.TensorTensor(**{"src0": tile(src0, count), "src1": tile(src1, count), "dst": tile(dst, count),
-                               "op": isa.AluOp.ADD, **types, **fields})
+    return isa.TensorTensor(
+        **{
+            "src0": tile(src0, count),
+            "src1": tile(src1, count),
+            "dst": tile(dst, count),
+            "op": isa.AluOp.ADD,
+            **types,
+            **fields,
+        }
+    )
 
 
 def fill(dst: int, count: int = 8, value: float = 0.0, **fields: Any) -> isa.Memset:

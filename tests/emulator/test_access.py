@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from emulator.access import Operand, Resolver, plan_of
 from emulator.arch import arch_of
-from emulator.errors import FaultError
-from emulator.faults import Fault
+from emulator.faults import Fault, FaultError
 from emulator.memory import ChipMemory
 from formats import isa
 from formats.isa import PSUM_BASE, AccessPattern
@@ -29,8 +28,13 @@ def resolve(word: isa.Instruction, name: str, engine: str = "DVE", target: str =
 
 
 def copy(pattern: AccessPattern, dtype: int = 10, channels: int = 128) -> isa.Copy:
-    return isa.Copy(src=pattern, dst=AccessPattern(0, (1, 1, 1, 1), (1, 1, 1, 1)), src_dtype=dtype, dst_dtype=dtype,
-                    channels=channels)
+    return isa.Copy(
+        src=pattern,
+        dst=AccessPattern(0, (1, 1, 1, 1), (1, 1, 1, 1)),
+        src_dtype=dtype,
+        dst_dtype=dtype,
+        channels=channels,
+    )
 
 
 def fault_of(word: isa.Instruction, name: str, engine: str = "DVE", target: str = "trn2") -> Fault:
@@ -39,21 +43,29 @@ def fault_of(word: isa.Instruction, name: str, engine: str = "DVE", target: str 
     return caught.value.fault
 
 
-@given(address=st.integers(0, 4000), steps=st.tuples(*[st.integers(-40, 40)] * 4),
-       counts=st.tuples(*[st.integers(1, 4)] * 4), first=st.integers(0, 100), partitions=st.integers(1, 28),
-       code=st.sampled_from((3, 6, 10)))
-def test_a_view_walks_as_the_pattern_says(address: int, steps: tuple[int, ...], counts: tuple[int, ...], first: int,
-                                          partitions: int, code: int) -> None:
+@given(
+    address=st.integers(0, 4000),
+    steps=st.tuples(*[st.integers(-40, 40)] * 4),
+    counts=st.tuples(*[st.integers(1, 4)] * 4),
+    first=st.integers(0, 100),
+    partitions=st.integers(1, 28),
+    code=st.sampled_from((3, 6, 10)),
+)
+def test_a_view_walks_as_the_pattern_says(
+    address: int, steps: tuple[int, ...], counts: tuple[int, ...], first: int, partitions: int, code: int
+) -> None:
     size = {3: 1, 6: 2, 10: 4}[code]
     byte = 40000 + address * size
     pattern = AccessPattern(first * 0x40000 + byte, steps, counts)
     operand = resolve(copy(pattern, code, partitions), "src")
     assert operand is not None
     assert operand.view.shape == (partitions, *reversed(counts))
-    wanted = [byte + size * sum(i * s for i, s in zip(index, reversed(steps), strict=True))
-              for index in np.ndindex(*reversed(counts))]
+    wanted = [
+        byte + size * sum(i * s for i, s in zip(index, reversed(steps), strict=True))
+        for index in np.ndindex(*reversed(counts))
+    ]
     raw = MEMORY.sbuf[first + partitions - 1]
-    expected = b"".join(raw[at:at + size].tobytes() for at in wanted)
+    expected = b"".join(raw[at : at + size].tobytes() for at in wanted)
     assert operand.view[-1].tobytes() == expected
     touched = {at + i for at in wanted for i in range(size)}
     (region,) = operand.regions
@@ -63,8 +75,11 @@ def test_a_view_walks_as_the_pattern_says(address: int, steps: tuple[int, ...], 
         assert len(touched) == region.nbytes
     else:
         dims, run = region.pattern
-        assert touched == {region.byte + sum(i * step for i, (step, _) in zip(index, dims, strict=True)) + k
-                           for index in np.ndindex(*(count for _, count in dims)) for k in range(run)}
+        assert touched == {
+            region.byte + sum(i * step for i, (step, _) in zip(index, dims, strict=True)) + k
+            for index in np.ndindex(*(count for _, count in dims))
+            for k in range(run)
+        }
 
 
 def test_backwards_weights_are_one_contiguous_region() -> None:
@@ -75,21 +90,29 @@ def test_backwards_weights_are_one_contiguous_region() -> None:
 
 
 def test_an_unused_pointer_is_no_operand() -> None:
-    word = isa.TensorScalar(src=AccessPattern(0, (1, 1, 1), (4, 1, 1)), dst=AccessPattern(64, (1, 1, 1), (4, 1, 1)),
-                            src_dtype=10, dst_dtype=10, immediate0=1.0)
+    word = isa.TensorScalar(
+        src=AccessPattern(0, (1, 1, 1), (4, 1, 1)),
+        dst=AccessPattern(64, (1, 1, 1), (4, 1, 1)),
+        src_dtype=10,
+        dst_dtype=10,
+        immediate0=1.0,
+    )
     assert resolve(word, "immediate0_pointer") is None
     pointed = word.replace(immediate0_pointer=0x6840)
     operand = resolve(pointed, "immediate0_pointer")
     assert operand is not None and operand.view.shape == (128, 1) and operand.regions[0].byte == 0x6840
 
 
-@pytest.mark.parametrize(("address", "count", "channels", "kind"), [
-    (WIDTH - 12, 4, 128, "oob"),                       # one byte range past the end of the partition
-    (PSUM_BASE + 0x4000 * 127 + 0x3FF8, 4, 1, "oob"),
-    (0x40000 * 100, 4, 29, "partitions"),
-    (0x40000 * 127, 4, 2, "partitions"),
-    (PSUM_BASE + 0x4000 * 128, 4, 1, "partitions"),
-])
+@pytest.mark.parametrize(
+    ("address", "count", "channels", "kind"),
+    [
+        (WIDTH - 12, 4, 128, "oob"),  # one byte range past the end of the partition
+        (PSUM_BASE + 0x4000 * 127 + 0x3FF8, 4, 1, "oob"),
+        (0x40000 * 100, 4, 29, "partitions"),
+        (0x40000 * 127, 4, 2, "partitions"),
+        (PSUM_BASE + 0x4000 * 128, 4, 1, "partitions"),
+    ],
+)
 def test_what_leaves_a_memory_is_a_fault(address: int, count: int, channels: int, kind: str) -> None:
     fault = fault_of(copy(AccessPattern(address, (1, 1, 1, 1), (count, 1, 1, 1)), channels=channels), "src")
     assert (fault.kind, fault.status, fault.operand) == (kind, NrtStatus.NRT_EXEC_OOB, "src")
@@ -112,8 +135,9 @@ def test_an_address_off_the_element_grid_is_a_fault() -> None:
 
 def matmul(src: int, dst: int, count: int) -> isa.MatMul:
     steps, counts = (1, 0, 0), (count, 1, 1)
-    return isa.MatMul(src=AccessPattern(src, steps, counts), dst=AccessPattern(dst, steps, counts), dtype=6,
-                      acc_flags=3)
+    return isa.MatMul(
+        src=AccessPattern(src, steps, counts), dst=AccessPattern(dst, steps, counts), dtype=6, acc_flags=3
+    )
 
 
 def test_a_matmul_stays_in_its_bank_before_gen4() -> None:
@@ -155,8 +179,16 @@ def test_words_that_touch_some_partitions_only_have_regions_of_those() -> None:
         found = resolve(sparse, name, "Pool")
         assert found is not None and found.view.shape[0] == 40
         assert [(region.first, region.partitions) for region in found.regions] == [(0, 1), (16, 1), (32, 1)]
-    scaled = isa.QuantizeMx(src=flat, dst=flat._replace(address=64), scale=flat._replace(address=0x100080),
-                            src_dtype=6, dst_dtype=0x83, scale_dtype=3, channels=64, scale_channels=36)
+    scaled = isa.QuantizeMx(
+        src=flat,
+        dst=flat._replace(address=64),
+        scale=flat._replace(address=0x100080),
+        src_dtype=6,
+        dst_dtype=0x83,
+        scale_dtype=3,
+        channels=64,
+        scale_channels=36,
+    )
     found = resolve(scaled, "scale", "DVE", "trn3")
     assert found is not None and [(r.first, r.partitions) for r in found.regions] == [(4, 4), (36, 4)]
     whole = resolve(scaled, "dst", "DVE", "trn3")

@@ -132,7 +132,7 @@ def test_controls_outside_the_buckets_and_missing_numbers() -> None:
     with pytest.raises(FormatError, match="control points outside"):
         PiecewiseCubics(function(), tables([(0.0,) * 5] * (2 * COUNT + 4), [(2 * COUNT + 2, 21, 2)] * 10))
     short = function()
-    del short.profile["fzero_result"]      # type: ignore[attr-defined]
+    del short.profile["fzero_result"]  # type: ignore[attr-defined]
     with pytest.raises(FormatError, match="fzero_result: activation profile is incomplete"):
         PiecewiseCubics(short, numbered())
 
@@ -166,4 +166,4 @@ def test_the_public_table_is_as_exact_as_documented(corpus: Path, name: str) -> 
     error = np.abs(got[nonzero].astype(np.float64) / exact[nonzero] - 1) if nonzero.any() else np.zeros(1)
     assert error.max() <= limit
     if limit:
-        assert error.max() > limit / 4      # the table was used, not the library
+        assert error.max() > limit / 4  # the table was used, not the library

@@ -20,18 +20,32 @@ UINT32 = st.integers(0, (1 << 32) - 1)
 
 # What each operator computes on Python floats; one rounding to fp32 follows.
 REFERENCE = {
-    AluOp.BYPASS: lambda a, b: a, AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul,
+    AluOp.BYPASS: lambda a, b: a,
+    AluOp.ADD: operator.add,
+    AluOp.SUBTRACT: operator.sub,
+    AluOp.MULTIPLY: operator.mul,
     AluOp.DIVIDE: lambda a, b: a / b if b else math.copysign(math.inf, a) * math.copysign(1, b) if a else math.nan,
-    AluOp.MAX: max, AluOp.MIN: min, AluOp.FMOD: lambda a, b: math.fmod(a, b) if b else math.nan,
+    AluOp.MAX: max,
+    AluOp.MIN: min,
+    AluOp.FMOD: lambda a, b: math.fmod(a, b) if b else math.nan,
     AluOp.MOD: lambda a, b: a % b if b else math.nan,
-    AluOp.EQUAL: operator.eq, AluOp.NOT_EQUAL: operator.ne, AluOp.GREATER: operator.gt,
+    AluOp.EQUAL: operator.eq,
+    AluOp.NOT_EQUAL: operator.ne,
+    AluOp.GREATER: operator.gt,
     AluOp.GREATER_EQUAL: operator.ge,
-    AluOp.LESS: operator.lt, AluOp.LESS_EQUAL: operator.le,
-    AluOp.LOGICAL_AND: lambda a, b: bool(a) and bool(b), AluOp.LOGICAL_OR: lambda a, b: bool(a) or bool(b),
-    AluOp.LOGICAL_XOR: lambda a, b: bool(a) != bool(b), AluOp.LOGICAL_NOT: lambda a, b: not a,
-    AluOp.ABS_MAX: lambda a, b: a if abs(a) > abs(b) else b, AluOp.ABS_MIN: lambda a, b: a if abs(a) < abs(b) else b,
-    AluOp.ABS: lambda a, b: abs(a), AluOp.SQUARE: lambda a, b: a * a, AluOp.RELU: lambda a, b: max(a, 0.0),
-    AluOp.SIGN: lambda a, b: (a > 0) - (a < 0), AluOp.NEGATIVE: lambda a, b: -a,
+    AluOp.LESS: operator.lt,
+    AluOp.LESS_EQUAL: operator.le,
+    AluOp.LOGICAL_AND: lambda a, b: bool(a) and bool(b),
+    AluOp.LOGICAL_OR: lambda a, b: bool(a) or bool(b),
+    AluOp.LOGICAL_XOR: lambda a, b: bool(a) != bool(b),
+    AluOp.LOGICAL_NOT: lambda a, b: not a,
+    AluOp.ABS_MAX: lambda a, b: a if abs(a) > abs(b) else b,
+    AluOp.ABS_MIN: lambda a, b: a if abs(a) < abs(b) else b,
+    AluOp.ABS: lambda a, b: abs(a),
+    AluOp.SQUARE: lambda a, b: a * a,
+    AluOp.RELU: lambda a, b: max(a, 0.0),
+    AluOp.SIGN: lambda a, b: (a > 0) - (a < 0),
+    AluOp.NEGATIVE: lambda a, b: -a,
     AluOp.RECIPROCAL: lambda a, b: 1 / a if a else math.copysign(math.inf, a),
 }
 # Two roundings, or a library function: compared with a tolerance below.
@@ -57,15 +71,15 @@ def test_fp32_operators_round_once(op: AluOp, a: float, b: float) -> None:
     got = compute(op, a, b)
     if op in (AluOp.MOD, AluOp.FMOD) and np.isfinite(expected):
         # The remainder itself is exact in fp32; a result next to the divisor may round to it.
-        assert abs(float(got) - float(expected)) <= abs(b) * 2.0 ** -23
+        assert abs(float(got) - float(expected)) <= abs(b) * 2.0**-23
     else:
         assert got == expected or (np.isnan(got) and np.isnan(expected))
 
 
-@given(a=st.floats(2.0 ** -100, 2.0 ** 100, width=32), b=st.floats(-3, 3, width=32))
+@given(a=st.floats(2.0**-100, 2.0**100, width=32), b=st.floats(-3, 3, width=32))
 def test_power_and_rsqrt_are_within_two_units(a: float, b: float) -> None:
     assert compute(AluOp.RSQRT, a, 0) == pytest.approx(1 / math.sqrt(a), rel=2.5e-7)
-    exact = a ** b
+    exact = a**b
     if 1e-37 < exact < 1e38:
         assert compute(AluOp.POWER, a, b) == pytest.approx(exact, rel=2.5e-7)
 
@@ -85,10 +99,29 @@ def test_integers_wrap_at_32_bits(op: AluOp, a: int, b: int) -> None:
     assert int(out[0]) % (1 << 32) == REFERENCE[op](a, b) % (1 << 32)
 
 
-@pytest.mark.parametrize("op", [AluOp.MAX, AluOp.MIN, AluOp.EQUAL, AluOp.NOT_EQUAL, AluOp.LESS, AluOp.LESS_EQUAL,
-                                AluOp.GREATER, AluOp.GREATER_EQUAL, AluOp.LOGICAL_AND, AluOp.LOGICAL_OR,
-                                AluOp.LOGICAL_XOR, AluOp.LOGICAL_NOT, AluOp.ABS, AluOp.SIGN, AluOp.NEGATIVE,
-                                AluOp.RELU, AluOp.ABS_MAX, AluOp.ABS_MIN])
+@pytest.mark.parametrize(
+    "op",
+    [
+        AluOp.MAX,
+        AluOp.MIN,
+        AluOp.EQUAL,
+        AluOp.NOT_EQUAL,
+        AluOp.LESS,
+        AluOp.LESS_EQUAL,
+        AluOp.GREATER,
+        AluOp.GREATER_EQUAL,
+        AluOp.LOGICAL_AND,
+        AluOp.LOGICAL_OR,
+        AluOp.LOGICAL_XOR,
+        AluOp.LOGICAL_NOT,
+        AluOp.ABS,
+        AluOp.SIGN,
+        AluOp.NEGATIVE,
+        AluOp.RELU,
+        AluOp.ABS_MAX,
+        AluOp.ABS_MIN,
+    ],
+)
 @given(a=INT32, b=INT32)
 def test_integers_compare_exactly(op: AluOp, a: int, b: int) -> None:
     function = alu.int64(op)
@@ -102,9 +135,9 @@ def test_integers_compare_exactly(op: AluOp, a: int, b: int) -> None:
 def test_integer_remainders_and_powers(a: int, b: int, e: int) -> None:
     out = np.empty(1, np.int64)
     for op, expected in ((AluOp.MOD, a % b), (AluOp.FMOD, int(math.copysign(abs(a) % abs(b), a)))):
-        alu.int64(op)(np.array([a], np.int64), np.int64(b), out)      # type: ignore[misc]
+        alu.int64(op)(np.array([a], np.int64), np.int64(b), out)  # type: ignore[misc]
         assert int(out[0]) == expected
-    alu.int64(AluOp.POWER)(np.array([a], np.int64), np.int64(e), out)     # type: ignore[misc]
+    alu.int64(AluOp.POWER)(np.array([a], np.int64), np.int64(e), out)  # type: ignore[misc]
     assert int(out[0]) % (1 << 32) == pow(a, e, 1 << 32)
 
 
@@ -112,7 +145,7 @@ def test_integer_results_that_are_not_public_are_refused() -> None:
     a, out = np.array([5], np.int64), np.empty(1, np.int64)
     for op, b in ((AluOp.MOD, 0), (AluOp.FMOD, 0), (AluOp.POWER, -1)):
         with pytest.raises(UnsupportedError, match="not modelled"):
-            alu.int64(op)(a, np.int64(b), out)      # type: ignore[misc]
+            alu.int64(op)(a, np.int64(b), out)  # type: ignore[misc]
     assert alu.int64(AluOp.DIVIDE) is None and alu.int64(AluOp.RSQRT) is None
 
 

@@ -18,12 +18,18 @@ from tests.emulator.streams import add, after, device_with, events_of, fill, ord
 def program() -> dict[str, list[isa.Instruction | str]]:
     """Return a race-free program on four engines: fills, sums on two engines, a chain of waits."""
     pool = [fill(0x4000 + 0x100 * i, 16, float(i), **signal(3)) for i in range(8)]
-    vector = [add(0x4000 + 0x100 * i, 0x4000, 0x8000 + 0x100 * i, 16, **after(3, i + 1), **signal(6))
-              for i in range(8)]
-    scalar = [isa.Cast(src=isa.AccessPattern(0x8000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)), src_dtype=10, dst_dtype=6,
-                       dst=isa.AccessPattern(0xC000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)), **after(6, i + 1),
-                       **signal(4))
-              for i in range(8)]
+    vector = [add(0x4000 + 0x100 * i, 0x4000, 0x8000 + 0x100 * i, 16, **after(3, i + 1), **signal(6)) for i in range(8)]
+    scalar = [
+        isa.Cast(
+            src=isa.AccessPattern(0x8000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)),
+            src_dtype=10,
+            dst_dtype=6,
+            dst=isa.AccessPattern(0xC000 + 0x100 * i, (1,) * 4, (16, 1, 1, 1)),
+            **after(6, i + 1),
+            **signal(4),
+        )
+        for i in range(8)
+    ]
     return {"Pool": pool, "DVE": vector, "Activation": scalar, "SP": [f"NOP S[4]>={i + 1} cycle=0" for i in range(8)]}
 
 
@@ -86,9 +92,15 @@ def test_until_a_time_or_an_event() -> None:
 
 def test_two_cores_meet_at_a_barrier() -> None:
     barrier = isa.CoreBarrier(semaphore=9, barrier_id=1)
-    device = device_with({"PE": ["NOP cycle=0", barrier, "NOP cycle=0"]},
-                         {"DVE": [fill(0, 4096)], "PE": ["NOP S[6]>=1 cycle=0", barrier],
-                          "SP": ["DRAIN"], "Pool": [fill(64, 512, **signal(6))]})
+    device = device_with(
+        {"PE": ["NOP cycle=0", barrier, "NOP cycle=0"]},
+        {
+            "DVE": [fill(0, 4096)],
+            "PE": ["NOP S[6]>=1 cycle=0", barrier],
+            "SP": ["DRAIN"],
+            "Pool": [fill(64, 512, **signal(6))],
+        },
+    )
     events = {(e.core, e.engine, e.pc): e for e in events_of(device)}
     assert device.outcome == "finished"
     assert events[0, "PE", 1].kind == "barrier"
@@ -139,7 +151,7 @@ class Watcher:
         self.device: Device | None = None
 
     def on_issue(self, engine: object, loaded: object, now_ps: int) -> None:
-        self.seen.append(("issue", engine.name, loaded.pc))      # type: ignore[attr-defined]
+        self.seen.append(("issue", engine.name, loaded.pc))  # type: ignore[attr-defined]
 
     def on_effect(self, event: Event) -> None:
         assert self.device is not None
@@ -182,10 +194,11 @@ def test_an_accumulating_matmul_reads_its_destination() -> None:
     device = device_with({"DVE": [fill(0, 128, **signal(6))], "PE": [load.replace(**after(6, 1)), matmul]})
     device.run()
     assert [warning.operand for warning in device.warnings] == ["dst"]
-    whole = device_with({"DVE": [fill(0, 128, **signal(6))],
-                         "PE": [load.replace(**after(6, 1)), matmul.replace(acc_flags=3)]})
+    whole = device_with(
+        {"DVE": [fill(0, 128, **signal(6))], "PE": [load.replace(**after(6, 1)), matmul.replace(acc_flags=3)]}
+    )
     whole.run()
-    assert whole.warnings == [] and whole.cores[0].psum_written.sum() == 128 * 32
+    assert whole.warnings == () and whole.cores[0].psum_written.sum() == 128 * 32
 
 
 def test_only_the_first_hundred_warnings_are_kept() -> None:

@@ -20,7 +20,7 @@ def test_every_fp16_widens_as_numpy_widens_it() -> None:
     expected = every.astype(np.float32)
     finite = np.isfinite(every)
     assert np.array_equal(to_float32(every[finite], Dtype.FLOAT16).view(np.uint32), expected[finite].view(np.uint32))
-    got = to_float32(every, Dtype.FLOAT16)     # with infinities and NaNs among them
+    got = to_float32(every, Dtype.FLOAT16)  # with infinities and NaNs among them
     assert np.array_equal(got, expected, equal_nan=True)
 
 
@@ -30,13 +30,23 @@ def test_bfloat16_rounds_to_nearest_even(values: list[float]) -> None:
     bits = array.view(np.uint32).astype(np.uint64)
     expected = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     assert np.array_equal(from_float32(array, Dtype.BFLOAT16).view(np.uint16), expected)
-    assert np.array_equal(to_float32(from_float32(array, Dtype.BFLOAT16), Dtype.BFLOAT16),
-                          (expected.astype(np.uint32) << 16).view(np.float32))
+    assert np.array_equal(
+        to_float32(from_float32(array, Dtype.BFLOAT16), Dtype.BFLOAT16),
+        (expected.astype(np.uint32) << 16).view(np.float32),
+    )
 
 
-@pytest.mark.parametrize(("dtype", "low", "high"), [
-    (Dtype.INT8, -128, 127), (Dtype.UINT8, 0, 255), (Dtype.INT16, -32768, 32767), (Dtype.UINT16, 0, 65535),
-    (Dtype.INT32, -(1 << 31), (1 << 31) - 1), (Dtype.UINT32, 0, (1 << 32) - 1)])
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (Dtype.INT8, -128, 127),
+        (Dtype.UINT8, 0, 255),
+        (Dtype.INT16, -32768, 32767),
+        (Dtype.UINT16, 0, 65535),
+        (Dtype.INT32, -(1 << 31), (1 << 31) - 1),
+        (Dtype.UINT32, 0, (1 << 32) - 1),
+    ],
+)
 @given(value=FLOATS)
 def test_integers_round_to_even_and_saturate(dtype: Dtype, low: int, high: int, value: float) -> None:
     expected = low if value == -np.inf else high if value == np.inf else min(max(round(value), low), high)
@@ -56,8 +66,7 @@ def test_integers_widen_with_rounding() -> None:
 def test_tf32_keeps_ten_mantissa_bits(value: float) -> None:
     got = from_float32(np.array([value], np.float32), Dtype.TFLOAT32)[0]
     if np.isfinite(got):
-        assert got.view(np.uint32) & 0x1FFF == 0 and abs(float(got) - value) <= max(abs(value) * 2.0 ** -11,
-                                                                                    2.0 ** -137)
+        assert got.view(np.uint32) & 0x1FFF == 0 and abs(float(got) - value) <= max(abs(value) * 2.0**-11, 2.0**-137)
     assert np.isnan(from_float32(np.array([np.nan], np.float32), Dtype.TFLOAT32)[0])
 
 
@@ -77,8 +86,9 @@ def test_bound_steps_follow_the_memory() -> None:
         assert (target == number).all()
 
 
-@pytest.mark.parametrize("dtype", [d for d in Dtype if DTYPES[d].numpy_name and DTYPES[d].is_float],
-                         ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "dtype", [d for d in Dtype if DTYPES[d].numpy_name and DTYPES[d].is_float], ids=lambda d: d.name
+)
 def test_every_float_type_keeps_its_own_values(dtype: Dtype) -> None:
     ones = from_float32(np.array([1.0, 2.0, 0.5], np.float32), dtype)
     assert ones.dtype == numpy_dtype(dtype) and to_float32(ones, dtype).tolist() == [1.0, 2.0, 0.5]

@@ -24,20 +24,52 @@ BF16, FP32 = 6, 10
 def words(core: int = 0, extra: tuple[isa.Instruction, ...] = ()) -> dict[str, list[isa.Instruction]]:
     """Return y = relu(wᵀ x) + x for one core; core 1 writes to the second half of y."""
     load_x = direct(("table", 0, 0), ("variable", 0, X), COLUMNS * 2, ROWS, COLUMNS * 2, PARTITION, dtypes=(BF16, BF16))
-    load_w = direct(("table", 1, 0), ("variable", 0, W), ROWS * 2, ROWS, ROWS * 2, PARTITION, dtypes=(BF16, BF16),
-                    semaphore=9)
-    store = direct(("variable", 0, OUT), ("table", 2, core * ROWS * COLUMNS * 4), COLUMNS * 4, ROWS, PARTITION,
-                   COLUMNS * 4, semaphore=10, **after(6, 1))
-    weights = isa.LoadWeights(src=isa.AccessPattern(W + (ROWS - 1) * 2, (-1, 0, 0), (ROWS, 1, 1)), dtype=BF16,
-                              **after(9, 16))
-    multiply = isa.MatMul(src=tile(X, COLUMNS), dst=tile(PSUM_BASE, COLUMNS), dtype=BF16, acc_flags=3, **after(8, 16),
-                          **signal(5))
-    relu = isa.Activate(src=tile(PSUM_BASE, COLUMNS), dst=tile(SUM, COLUMNS), src_dtype=FP32, dst_dtype=FP32, no_bias=1,
-                        function=2, **after(5, 1), **signal(4))
-    total = isa.TensorTensor(src0=tile(SUM, COLUMNS), src1=tile(X, COLUMNS), dst=tile(OUT, COLUMNS), src0_dtype=FP32,
-                             src1_dtype=BF16, dst_dtype=FP32, op=isa.AluOp.ADD, **after(4, 1), **signal(6))
-    return {"SP": [load_x, load_w, *extra, store, isa.Nop(**after(10, 16))], "PE": [weights, multiply],
-            "Activation": [relu], "DVE": [total]}
+    load_w = direct(
+        ("table", 1, 0), ("variable", 0, W), ROWS * 2, ROWS, ROWS * 2, PARTITION, dtypes=(BF16, BF16), semaphore=9
+    )
+    store = direct(
+        ("variable", 0, OUT),
+        ("table", 2, core * ROWS * COLUMNS * 4),
+        COLUMNS * 4,
+        ROWS,
+        PARTITION,
+        COLUMNS * 4,
+        semaphore=10,
+        **after(6, 1),
+    )
+    weights = isa.LoadWeights(
+        src=isa.AccessPattern(W + (ROWS - 1) * 2, (-1, 0, 0), (ROWS, 1, 1)), dtype=BF16, **after(9, 16)
+    )
+    multiply = isa.MatMul(
+        src=tile(X, COLUMNS), dst=tile(PSUM_BASE, COLUMNS), dtype=BF16, acc_flags=3, **after(8, 16), **signal(5)
+    )
+    relu = isa.Activate(
+        src=tile(PSUM_BASE, COLUMNS),
+        dst=tile(SUM, COLUMNS),
+        src_dtype=FP32,
+        dst_dtype=FP32,
+        no_bias=1,
+        function=2,
+        **after(5, 1),
+        **signal(4),
+    )
+    total = isa.TensorTensor(
+        src0=tile(SUM, COLUMNS),
+        src1=tile(X, COLUMNS),
+        dst=tile(OUT, COLUMNS),
+        src0_dtype=FP32,
+        src1_dtype=BF16,
+        dst_dtype=FP32,
+        op=isa.AluOp.ADD,
+        **after(4, 1),
+        **signal(6),
+    )
+    return {
+        "SP": [load_x, load_w, *extra, store, isa.Nop(**after(10, 16))],
+        "PE": [weights, multiply],
+        "Activation": [relu],
+        "DVE": [total],
+    }
 
 
 def with_relu(subgraph: Any) -> None:
@@ -47,16 +79,24 @@ def with_relu(subgraph: Any) -> None:
 def program(cores: int) -> Neff:
     more = [words(1, (isa.CoreBarrier(semaphore=60),))] if cores == 2 else []
     first = words(0, (isa.CoreBarrier(semaphore=60),) if cores == 2 else ())
-    return gen3(first, inputs={"x": ("bfloat16", (ROWS, COLUMNS)), "w": ("bfloat16", (ROWS, ROWS))},
-                outputs={"y": ("float32", (cores * ROWS, COLUMNS))}, lnc=cores, more=more, extra=with_relu,
-                features=("neurontools_extended",))
+    return gen3(
+        first,
+        inputs={"x": ("bfloat16", (ROWS, COLUMNS)), "w": ("bfloat16", (ROWS, ROWS))},
+        outputs={"y": ("float32", (cores * ROWS, COLUMNS))},
+        lnc=cores,
+        more=more,
+        extra=with_relu,
+        features=("neurontools_extended",),
+    )
 
 
 @pytest.fixture
 def inputs() -> dict[str, Any]:
     source = np.random.default_rng(7)
-    return {"x": source.integers(-4, 5, (ROWS, COLUMNS)).astype(ml_dtypes.bfloat16),
-            "w": source.integers(-4, 5, (ROWS, ROWS)).astype(ml_dtypes.bfloat16)}
+    return {
+        "x": source.integers(-4, 5, (ROWS, COLUMNS)).astype(ml_dtypes.bfloat16),
+        "w": source.integers(-4, 5, (ROWS, ROWS)).astype(ml_dtypes.bfloat16),
+    }
 
 
 def reference(inputs: dict[str, Any]) -> Any:

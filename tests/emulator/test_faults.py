@@ -36,14 +36,26 @@ def _bad(**changed: Any) -> list[tuple[str, isa.Instruction, str]]:
     past = END - 4
     three, four = tile(past, 16), row(past, 16)
     return [
-        ("Activation", isa.Activate(src=three, dst=tile(0, 16), src_dtype=10, dst_dtype=10, function=1, no_bias=1),
-         "src"),
-        ("Activation", isa.Activate(src=tile(0, 16), dst=three, src_dtype=10, dst_dtype=10, function=1, no_bias=1),
-         "dst"),
-        ("Activation", isa.Activate(src=tile(0, 16), dst=tile(0, 16), src_dtype=10, dst_dtype=10, function=1,
-                                    bias_pointer=END), "bias_pointer"),
-        ("DVE", isa.TensorScalar(src=tile(0, 16), dst=tile(0, 16), src_dtype=10, dst_dtype=10, immediate0_pointer=END),
-         "immediate0_pointer"),
+        (
+            "Activation",
+            isa.Activate(src=three, dst=tile(0, 16), src_dtype=10, dst_dtype=10, function=1, no_bias=1),
+            "src",
+        ),
+        (
+            "Activation",
+            isa.Activate(src=tile(0, 16), dst=three, src_dtype=10, dst_dtype=10, function=1, no_bias=1),
+            "dst",
+        ),
+        (
+            "Activation",
+            isa.Activate(src=tile(0, 16), dst=tile(0, 16), src_dtype=10, dst_dtype=10, function=1, bias_pointer=END),
+            "bias_pointer",
+        ),
+        (
+            "DVE",
+            isa.TensorScalar(src=tile(0, 16), dst=tile(0, 16), src_dtype=10, dst_dtype=10, immediate0_pointer=END),
+            "immediate0_pointer",
+        ),
         ("DVE", isa.TensorReduce(src=four, dst=row(0, 1), src_dtype=10, dst_dtype=10, op=4), "src"),
         ("DVE", isa.Copy(src=row(0, 16), dst=four, src_dtype=10, dst_dtype=10), "dst"),
         ("DVE", isa.Memset(dst=four, count=16, dtype=10), "dst"),
@@ -72,13 +84,16 @@ def test_a_smaller_chip_has_smaller_partitions() -> None:
 
 def test_the_text_names_everything() -> None:
     fault = fault_of("DVE", "NOP cycle=0", add(0, 0, END - 8, 4, channels=64))
-    assert fault.text() == """\
+    assert (
+        fault.text()
+        == """\
 fault: dst: SBUF bytes 0x37ff8 to 0x38007 out of bounds [NRT_EXEC_OOB 1006]
   at nc0 DVE pc 1
   TENSOR_TENSOR op=ADD src0=fp32@0x0[1,4,4][4,1,1] src1=fp32@0x0[1,4,4][4,1,1] \
 dst=fp32@0x37ff8[1,4,4][4,1,1] channels=64
   allowed: partitions 0 to 127, bytes 0x0 to 0x37fff of each
   found: partitions 0 to 63, bytes 0x37ff8 to 0x38007"""
+    )
 
 
 def test_a_word_on_the_wrong_engine_is_a_fault() -> None:

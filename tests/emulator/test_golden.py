@@ -14,8 +14,8 @@ import pytest
 from emulator.device import Device
 from formats import isa
 from formats.neff import Neff, open_neff
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import Program, parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import Program, parse_program
 from tests.golden.expected import KINDS, Statement, check, parse
 
 FOLDER = Path(__file__).parents[1] / "golden" / "insns"
@@ -46,7 +46,7 @@ def run(neff: Neff, seed: int | None) -> Device:
 def unnamed(device: Device, program: Program, statements: list[Statement]) -> list[str]:
     """Return where a program wrote on the chip what neither a statement nor one of its loads names."""
     memory = device.cores[0].memory
-    planes = {space: memory.written(space) for space in ("SBUF", "PSUM")}      # the device is of no use afterwards
+    planes = {space: memory.written(space) for space in ("SBUF", "PSUM")}  # the device is of no use afterwards
     for statement in statements:
         if statement.form == "memory":
             space, first, last, byte, kind, _, text = statement.parts
@@ -59,8 +59,12 @@ def unnamed(device: Device, program: Program, statements: list[Statement]) -> li
                 place = side.offset + sum(i * step for i, step in zip(index, side.steps[1:], strict=True))
                 partition, byte = divmod(place, isa.SBUF_PARTITION_STRIDE)
                 planes["SBUF"][partition, byte : byte + side.sizes[0]] = False
-    return [f"{space} p{partition} {byte:#x}" for space, plane in planes.items() if plane.any()
-            for partition, byte in np.argwhere(plane)[:4]]
+    return [
+        f"{space} p{partition} {byte:#x}"
+        for space, plane in planes.items()
+        if plane.any()
+        for partition, byte in np.argwhere(plane)[:4]
+    ]
 
 
 def test_every_program_has_its_state_and_every_state_its_program() -> None:
@@ -81,26 +85,41 @@ def test_a_program_leaves_the_state_that_it_must(name: str) -> None:
         if seed == SEEDS[0] and device.fault is None and device.hang is None:
             assert not (stray := unnamed(device, program, statements)), f"{name}.exp does not name {stray}"
         core = device.cores[0]
-        states.append((core.semaphores.values, core.events.values,
-                       [(engine.completed, engine.registers) for engine in core.engines.values()],
-                       [tensor.tobytes() for tensor in device.outputs().values()]))
+        states.append(
+            (
+                core.semaphores.values,
+                core.events.values,
+                [(engine.completed, engine.registers) for engine in core.engines.values()],
+                [tensor.tobytes() for tensor in device.outputs().values()],
+            )
+        )
     if device.fault is None and device.hang is None:
         assert all(state == states[0] for state in states), f"{name}: the state depends on the schedule"
 
 
 def test_every_class_has_a_program() -> None:
-    seen = {type(word) for name in NAMES for stream in program_of(name)[1].subgraphs[0].streams.values()
-            for word in stream}
+    seen = {
+        type(word) for name in NAMES for stream in program_of(name)[1].subgraphs[0].streams.values() for word in stream
+    }
     assert {cls.__name__ for cls in isa.CLASSES} - {cls.__name__ for cls in seen | set(EXCEPTIONS)} == set()
     assert not seen & set(EXCEPTIONS), "an exception that is none"
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ("S[5] = 2", "got 1"), ("sbuf p0 0x1000 f32 = 2", "got p0: 1.0"), ("words dve = 9", "got 2"),
-    ("fault = oob dve pc 0", "no fault"), ("hang = deadlock", "no hang"), ("fresh sbuf p0 0x1000 4", "written"),
-    ("sbuf p0 0x1000 f16 = 2049", "does not hold"), ("E[9] = 1", "got 0"), ("R[dve,1] = 4", "got 0"),
-    ("words dve = 2", "S[5] is 1, which no line says"),
-])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("S[5] = 2", "got 1"),
+        ("sbuf p0 0x1000 f32 = 2", "got p0: 1.0"),
+        ("words dve = 9", "got 2"),
+        ("fault = oob dve pc 0", "no fault"),
+        ("hang = deadlock", "no hang"),
+        ("fresh sbuf p0 0x1000 4", "written"),
+        ("sbuf p0 0x1000 f16 = 2049", "does not hold"),
+        ("E[9] = 1", "got 0"),
+        ("R[dve,1] = 4", "got 0"),
+        ("words dve = 2", "S[5] is 1, which no line says"),
+    ],
+)
 def test_a_state_that_is_another_one_is_told(tmp_path: Path, line: str, message: str) -> None:
     text = """
         .dialect extended

@@ -7,11 +7,13 @@ import pytest
 
 from emulator.device import Device
 from emulator.errors import LoadError
-from emulator.loader import LoadedModel
+from emulator.loaded import LoadedModel
 from formats import isa
+from formats.errors import FormatError
 from formats.isa.operand import DmaAddress
-from formats.neff import Descriptor, Neff
+from formats.neff import Descriptor, Neff, open_neff
 from tests.emulator.dma_programs import PARTITION, direct, gen2, gen3, load_and_store, nbytes, trigger, wait
+from tests.formats.neff.support import changed
 
 TENSOR = {"x": ("float32", (128, 64))}
 OUT = {"y": ("float32", (128, 64))}
@@ -151,6 +153,13 @@ def test_trigger_becomes_a_doorbell_write_with_prebuilt_descriptors() -> None:
 def test_what_is_missing_is_named(neff, message: str) -> None:
     with pytest.raises(LoadError, match=message):
         _load(neff())
+
+
+@pytest.mark.parametrize("change", [lambda block: block.pop("desc"), lambda block: block.update(desc=[])])
+def test_a_block_without_descriptors_is_a_malformed_file(change) -> None:
+    neff = open_neff(changed(sg00__SP_DOT_json=lambda document: change(document["dma"][0])))
+    with pytest.raises(FormatError, match="sg00/SP pc 1: DMA block 0 of 'qSPIO0' has no descriptors"):
+        _load(neff)
 
 
 def test_extra_files_of_the_wrong_kind_are_refused() -> None:

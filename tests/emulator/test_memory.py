@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.errors import FaultError, LoadError
+from emulator.errors import LoadError
+from emulator.faults import FaultError
 from emulator.memory import FRESH, ChipMemory, DeviceMemory
+from formats.regions import Region
 
 
 @pytest.fixture
@@ -31,22 +33,23 @@ def test_marking_is_per_byte(chip: ChipMemory) -> None:
 
 
 def test_a_strided_extent_covers_only_its_elements(chip: ChipMemory) -> None:
-    extent = chip.extent("SBUF", 0, 2, 8, 28, (((16, 2),), 4))
+    extent = chip.extent(Region("SBUF", 0, 0, 2, 8, 28, (((16, 2),), 4)))
     extent.mark()
     assert np.flatnonzero(chip.sbuf_written[1]).tolist() == [8, 9, 10, 11, 24, 25, 26, 27]
-    assert chip.extent("SBUF", 0, 2, 8, 28, (((16, 2),), 4)) is extent
+    assert chip.extent(Region("SBUF", 0, 0, 2, 8, 28, (((16, 2),), 4))) is extent
 
 
 def test_known_extents_are_forgotten_on_demand(chip: ChipMemory) -> None:
     chip.mark_written("SBUF", 0, 1, 0, 8)
     chip.sbuf_written[0, 4] = False
-    assert chip.check_written("SBUF", 0, 1, 0, 8) == 0      # known to be full
+    assert chip.check_written("SBUF", 0, 1, 0, 8) == 0  # known to be full
     chip.forget()
     assert chip.check_written("SBUF", 0, 1, 0, 8) == 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 127), st.integers(1, 128), st.integers(0, 255), st.integers(1, 256)),
-                max_size=8))
+@given(
+    st.lists(st.tuples(st.integers(0, 127), st.integers(1, 128), st.integers(0, 255), st.integers(1, 256)), max_size=8)
+)
 def test_the_count_of_missing_bytes_is_that_of_the_plane(rectangles: list[tuple[int, int, int, int]]) -> None:
     chip = ChipMemory(0, 128, 256, 64, 64)
     model = np.zeros((128, 256), bool)

@@ -19,12 +19,12 @@ import neurontools.nki.language as nl
 from emulator import runtime
 from emulator.dtypes import numpy_dtype
 from emulator.errors import LoadError
-from emulator.session import Session
 from formats.dtypes import Dtype
 from formats.errors import NeuronError
 from formats.neff import Neff, open_neff, pack, unpack
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
+from neurontools.debugger import Session
 from neurontools.nki.launch import build_neff
 
 STEPS = 2000

@@ -35,7 +35,7 @@ def test_words_of_one_core_share_and_cores_do_not() -> None:
     with taking_from(arena_of(one)):
         c = scratch((4, 4), np.int16)
     assert np.shares_memory(a, c) and not np.shares_memory(a, b)
-    assert not np.shares_memory(scratch((8, 8), np.float32), a)      # outside of binding: an array of its own
+    assert not np.shares_memory(scratch((8, 8), np.float32), a)  # outside of binding: an array of its own
 
 
 def test_a_replaced_buffer_stays_valid_for_who_has_it() -> None:

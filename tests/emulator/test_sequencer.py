@@ -52,20 +52,33 @@ def test_a_signal_just_before_the_wait_still_takes_its_time_to_arrive() -> None:
     assert events["SP", 1].issued_ps == events["DVE", 0].time_ps + device.propagation_ps
 
 
-@pytest.mark.parametrize(("wait", "rises", "finishes"), [
-    ("S[9]>=2", 1, False), ("S[9]>=2", 2, True), ("S[9]>=2", 3, True),
-    ("S[9]==2", 1, False), ("S[9]==2", 2, True),
-    ("S[9]>2", 2, False), ("S[9]>2", 3, True),
-])
+@pytest.mark.parametrize(
+    ("wait", "rises", "finishes"),
+    [
+        ("S[9]>=2", 1, False),
+        ("S[9]>=2", 2, True),
+        ("S[9]>=2", 3, True),
+        ("S[9]==2", 1, False),
+        ("S[9]==2", 2, True),
+        ("S[9]>2", 2, False),
+        ("S[9]>2", 3, True),
+    ],
+)
 def test_wait_modes(wait: str, rises: int, finishes: bool) -> None:
     device = device_with({"SP": [nop("S[9]++@complete")] * rises, "PE": [nop(wait)]})
     assert device.run() == ("finished" if finishes else "hang")
     assert device.cores[0].semaphores[9] == rises
 
 
-@pytest.mark.parametrize(("update", "value"), [
-    ("S[9]++@complete", 6), ("S[9]--@complete", 4), ("S[9]+=7@complete", 12), ("S[9]=3@complete", 3),
-])
+@pytest.mark.parametrize(
+    ("update", "value"),
+    [
+        ("S[9]++@complete", 6),
+        ("S[9]--@complete", 4),
+        ("S[9]+=7@complete", 12),
+        ("S[9]=3@complete", 3),
+    ],
+)
 def test_update_modes_of_the_second_slot(update: str, value: int) -> None:
     device = run(SP=["EVENT_SEMAPHORE setter=0 S[9]=5@complete", f"EVENT_SEMAPHORE setter=0 {update}"])
     assert device.cores[0].semaphores[9] == value
@@ -90,8 +103,9 @@ def test_a_semaphore_that_leaves_32_bits_is_a_fault() -> None:
 
 
 def test_a_waiting_word_consumes_its_event() -> None:
-    device = device_with({"PE": [nop("E[4]==1-"), nop("E[4]==1-")],
-                          "SP": [nop("E[4]+@complete"), nop(), nop("E[5]+@complete")]})
+    device = device_with(
+        {"PE": [nop("E[4]==1-"), nop("E[4]==1-")], "SP": [nop("E[4]+@complete"), nop(), nop("E[5]+@complete")]}
+    )
     assert device.run() == "hang"
     assert device.cores[0].engines["PE"].pc == 1
     assert device.cores[0].events[4] == 0 and device.cores[0].events[5] == 1
@@ -128,9 +142,14 @@ def test_a_second_event_is_consumed_only_when_the_first_wait_holds_too() -> None
     assert device.run() == "hang" and device.cores[0].events[4] == 1
 
 
-@pytest.mark.parametrize("word", [
-    isa.Nop(wait_mode=2, wait_index=9, wait_value=1), isa.Nop(wait_mode=6), isa.EventSemaphore(wait2_mode=3),
-])
+@pytest.mark.parametrize(
+    "word",
+    [
+        isa.Nop(wait_mode=2, wait_index=9, wait_value=1),
+        isa.Nop(wait_mode=6),
+        isa.EventSemaphore(wait2_mode=3),
+    ],
+)
 def test_unknown_wait_modes_are_faults(word: isa.Instruction) -> None:
     device = device_with({"SP": [word]})
     assert device.run() == "fault" and device.fault is not None
@@ -159,8 +178,10 @@ def test_a_range_clear_clears_its_range() -> None:
 
 
 def test_writes_to_semaphore_registers_act_on_semaphores() -> None:
-    writes = [isa.Write(address0=MAP.semaphore(0, 9, action), data0=data, update_mode=0x13, update_index=8)
-              for action, data in (("set", 10), ("increment", 5), ("decrement", 2))]
+    writes = [
+        isa.Write(address0=MAP.semaphore(0, 9, action), data0=data, update_mode=0x13, update_index=8)
+        for action, data in (("set", 10), ("increment", 5), ("decrement", 2))
+    ]
     device = run(SP=[*writes, isa.Write(address0=MAP.event(0, 7), data0=1)], PE=[nop("S[9]>=13")])
     assert (device.cores[0].semaphores[9], device.cores[0].events[7], device.cores[0].semaphores[8]) == (13, 1, 3)
 
@@ -170,8 +191,9 @@ def test_a_loop_counts_down_a_register_in_memory() -> None:
     load = isa.TensorLoad(address=counter, count0=1, registers=(5, *(0,) * 31))
     back = isa.CompareBranch(compare=isa.BranchCompare.NE, register=5, constant=7, target=-2 * 64)
     count = isa.Write(address0=MAP.semaphore(0, 20), data0=1)
-    device = device_with({"SP": [count, load, back, nop()],
-                          "DVE": [nop("S[20]>=4"), isa.Write(address0=counter, data0=7)]})
+    device = device_with(
+        {"SP": [count, load, back, nop()], "DVE": [nop("S[20]>=4"), isa.Write(address0=counter, data0=7)]}
+    )
     device.cores[0].sbuf[3, 0x100:0x104] = 0
     assert device.run() == "finished"
     assert device.cores[0].engines["SP"].registers[5] == 7
@@ -203,8 +225,15 @@ def test_a_branch_into_an_extension_word_is_a_fault() -> None:
 
 def test_values_flow_between_engines() -> None:
     one, two = fill(0x4000, 16, 1.5, **signal(6)), add(0x4000, 0x4000, 0x5000, 16, **signal(6), **after(6, 1))
-    scale = isa.TensorScalar(src=tile(0x5000, 16), dst=tile(0x6000, 16), src_dtype=10, dst_dtype=10, op0="MULTIPLY",
-                             immediate0=2.0, **after(6, 2))
+    scale = isa.TensorScalar(
+        src=tile(0x5000, 16),
+        dst=tile(0x6000, 16),
+        src_dtype=10,
+        dst_dtype=10,
+        op0="MULTIPLY",
+        immediate0=2.0,
+        **after(6, 2),
+    )
     device = run(DVE=[one, two], Activation=[scale])
     assert (device.cores[0].sbuf[:, 0x6000:0x6040].view(np.float32) == 6.0).all()
     assert device.cores[0].sbuf_written.sum() == 3 * 128 * 64

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from emulator.device import Device
-from emulator.hang import signals_of
+from emulator.diagnosis.explain import signals_of
+from emulator.diagnosis.index import index_of
 from emulator.semaphores import signed
-from emulator.signals import index_of
 from formats import isa
 from formats.isa import UpdateMode
 from tests.checks.support import assembled
@@ -49,9 +49,8 @@ def said(device: Device) -> dict[Key, list[tuple[str, int, str, int | None]]]:
 
 
 def indexed(device: Device, key: Key) -> list[tuple[str, int, str, int | None]]:
-    return [(engine.name, number, source.by, source.amount) for core in device.cores
-            for engine in core.engines.values() for source in index_of(engine).sources(key)
-            for number in source.numbers]  # fmt: skip
+    return [(stream.engine.name, number, source.by, source.amount) for stream in index_of(device)
+            for source in stream.sources(key) for number in source.numbers]  # fmt: skip
 
 
 def nop(text: str = "") -> str:

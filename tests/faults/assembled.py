@@ -215,6 +215,9 @@ FAULTS: dict[str, Fault] = {
         ("PE", 0),
         ("    PSEUDO_DMA_TRIGGER qW block_id=0\n    NOP S[40]>=16 cycle=0\n", "    NOP cycle=0\n"),
     ),
+    "an engine behind a fault": _one(
+        "synccheck:fault", ("Activation", 0), ("src1=fp32@0x6000", "src1=fp32@0x37ff0"), other=("DVE", 1)
+    ),
     # --- bytes that nothing wrote ---------------------------------------------------------------------------------
     "an input beside its tile": _one(
         "initcheck:undefined-output", ("DVE", 1), ("src1=fp32@0x6000", "src1=fp32@0x6200"), other=("Activation", 3)

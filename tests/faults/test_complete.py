@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neurontools.render.check import finding as as_data
+from neurontools.check.rows import finding_row
+from neurontools.command.results import plain
 from tests.cli.conftest import Cli, cli
 from tests.faults.assembled import FAULTS, INPUTS, planted
 from tests.faults.model import Planted, fits
@@ -33,7 +34,7 @@ def test_every_field_that_applies_is_there(one: Planted) -> None:
     program, wanted = one.fault()
     found = next(finding for finding in program.findings() if fits(finding, wanted))
     found.reproduce = "again"
-    data = json.loads(json.dumps(as_data(found)))
+    data = json.loads(json.dumps(plain(finding_row(found))))
     name = f"{found.tool}:{found.kind}"
     for key in ("id", "tool", "kind", "severity", "message", "hint", "reproduce"):
         assert data[key], key

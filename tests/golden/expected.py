@@ -26,7 +26,7 @@ import ml_dtypes
 import numpy as np
 
 from emulator.device import Device
-from neurontools.assembler import engine_name
+from neurontools.assembly.assembler import engine_name
 
 __all__ = ["KINDS", "Statement", "check", "parse"]
 
@@ -44,7 +44,7 @@ _FORMS = {
     "fresh": re.compile(r"fresh (sbuf|psum) p(\d+)(?:-(\d+))? (0x[0-9a-f]+) (\d+)"),
     "output": re.compile(r"output (\w+)\[([-\d:,]*)\] ([=~]) (.+)"),
     "fault": re.compile(r"fault = (\w+) (\w+) pc (\d+)(?: (\w+))?"),
-    "hang": re.compile(r"hang = (deadlock|step limit|time limit)((?: \w+ \d+)*)"),
+    "hang": re.compile(r"hang = (deadlock|livelock|instruction limit|time limit)((?: \w+ \d+)*)"),
 }
 
 
@@ -139,7 +139,7 @@ def _differs(array: Any, text: str, sign: str) -> object:
     with np.errstate(over="ignore"):
         wanted = np.array(numbers).astype(array.dtype)
     if sign == "=" and not whole and not np.array_equal(wanted.astype(float), np.array(numbers), equal_nan=True):
-        return f"numbers that {array.dtype.name} does not hold"      # rounding here would hide rounding there
+        return f"numbers that {array.dtype.name} does not hold"  # rounding here would hide rounding there
     if wanted.shape == array.shape:
         if sign == "~":
             same = bool(np.allclose(array.astype(float), wanted.astype(float), rtol=_TOLERANCE, atol=0, equal_nan=True))

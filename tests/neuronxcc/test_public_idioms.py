@@ -233,3 +233,64 @@ def test_loops_take_directives_and_results_stay_ordered() -> None:
         return out
 
     np.testing.assert_allclose(run(kernel, A), A + 6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("loop", "widths"), [
+    (nl.affine_range, (8, 8, 8)), (nl.sequential_range, (8, 8, 8)), (nl.static_range, (8, 4, 2)),
+])  # fmt: skip
+def test_a_loop_that_is_traced_once_begins_each_turn_with_the_same_numbers(loop: Any, widths: tuple[int, ...]) -> None:
+    """Course kernels halve a width at the end of a body, for what is behind the loop."""
+    seen = []
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((3, 128, 8), nl.float32, buffer=nl.shared_hbm)
+        width, label = 8, "wide"
+        tile = nl.load(x)
+        for turn in loop(3):
+            for inner in loop(2):
+                height = 4 + inner
+                height = height // 2
+            seen.append((width, label))
+            nl.store(out[turn, :, 0:width], tile[:, 0:width])
+            width, label = width // 2, "narrow"
+        assert (width, label) == (widths[-1] // 2, "narrow") and height == 2
+        return out
+
+    got = run(kernel, A)
+    assert tuple(width for width, _ in seen) == widths
+    for turn, width in enumerate(widths):
+        np.testing.assert_array_equal(got[turn, :, :width], A[:, :width])
+
+
+@pytest.mark.parametrize(("ask", "words"), [
+    (lambda t: nl.sofmax(t), "neuronxcc.nki.language has no sofmax in this toolkit; did you mean softmax?"),
+    (lambda t: nisa.tensor_tenser(t), "neuronxcc.nki.isa has no tensor_tenser in this toolkit; did you mean tensor_te"),
+    (lambda t: t.brodcast_to((1,)), "an NKI tensor has no brodcast_to; did you mean broadcast_to?"),
+    (np.asarray, "tile: a tensor has no values while the kernel is traced"),
+])  # fmt: skip
+def test_what_kernels_of_the_first_generation_may_have_meant(ask: Any, words: str) -> None:
+    def helper(tile: Any) -> None:
+        ask(tile)
+
+    def kernel(x: Any) -> None:
+        tile = nl.load(x)
+        helper(tile)
+
+    with pytest.raises(NkiValidationError) as raised:
+        run(kernel, A)
+    assert words in str(raised.value) and "called from" in str(raised.value)
+    assert not hasattr(nl, "no_such_name") and not hasattr(nisa, "no_such_name")
+
+
+def test_a_tile_is_shown_by_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    def kernel(x: Any) -> Any:
+        tile = nl.load(x)
+        print(tile, nisa.nc_matmul(tile[:, 0:64], tile))
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, np.float32(2) * tile)
+        return out
+
+    np.testing.assert_array_equal(run(kernel, A), 2 * A)
+    shown = capsys.readouterr().out
+    for text in ("sbuf float32 (128, 512)>, whose values exist once", "<Product that is not in one place>"):
+        assert text in shown

@@ -23,8 +23,8 @@ from neurontools.builder.chip import chip_of
 from neurontools.builder.encode import Encoder, Place
 from neurontools.builder.matmul import MatmulEncoder
 from neurontools.builder.templates import Template, fill
+from neurontools.builder.trace import ComputeOp, DmaOp, MatmulOp, Space, View
 from neurontools.nki.tracer import Tracer, tracing
-from neurontools.trace import ComputeOp, DmaOp, MatmulOp, Space, View
 from tests.emulator.engines.machine import Bench
 from tests.nki.support import check_trace
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from formats import isa
 from formats.targets import resolve_target
-from neurontools.nki.launch import Traced, trace_kernel
-from neurontools.nki.tracer import Tracer, tracing
-from neurontools.trace import (
+from neurontools.builder.trace import (
     BarrierOp,
     ComputeOp,
     DmaOp,
@@ -23,6 +21,8 @@ from neurontools.trace import (
     Trace,
     View,
 )
+from neurontools.nki.launch import Traced, trace_kernel
+from neurontools.nki.tracer import Tracer, tracing
 
 
 def trace_body(body: Callable[[], Any], target: str = "trn2", program_id: int = 0, grid: tuple[int, ...] = ()) -> Trace:

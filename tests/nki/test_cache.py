@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -213,8 +215,11 @@ def test_closures_and_helpers_of_other_modules(traces: list[str]) -> None:
 
     np.testing.assert_array_equal(made(1.0)(A), 2 * A)
     np.testing.assert_array_equal(made(2.0)(A), 4 * A)
-    space = module("import helpers_of_a_test as helpers\n" + SOURCE.replace("helper(nl", "helpers.scaled(nl")) if (
-        sys.modules.setdefault("helpers_of_a_test", helpers)) else None
+    space = (
+        module("import helpers_of_a_test as helpers\n" + SOURCE.replace("helper(nl", "helpers.scaled(nl"))
+        if (sys.modules.setdefault("helpers_of_a_test", helpers))
+        else None
+    )
     try:
         run(space)
         run(space)
@@ -355,3 +360,29 @@ def test_the_cache_can_be_turned_off_and_stays_small(traces: list[str], monkeypa
         held.keep(str(number), cache.Prepared(bytes(4 << 20), (), (), None, ()))
     assert held.find("199") is not None and held.find("0") is None
     assert [held.find(str(number)) is None for number in range(200)].count(False) == 64
+
+
+def test_values_of_a_launch_file_are_checked_where_they_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose hash is right and whose values are not is no launch: the kernel is traced again."""
+    monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", str(tmp_path))
+    cache.clear()
+    run(module())
+    (file,) = tmp_path.glob("*.launch")
+    _, _, body = file.read_bytes().partition(b"\n")
+    text, _, neff = body.partition(b"\n")
+    whole = json.loads(text)
+    assert cache._read(str(file)) is not None
+    name, dtype, shape, strides, offset = whole["results"]["tensor"]
+    for change in (
+        {"inputs": 5}, {"inputs": [["a"]]}, {"inputs": [["no such", [1]]]}, {"written": ["x"]}, {"written": [9]},
+        {"looks": [["print", "y", [1], 0, ["f"], ""]]}, {"looks": {}}, {"results": 5}, {"results": {"value": []}},
+        {"results": {"tensor": 3}}, {"results": {"tensor": [name, "float", shape, strides, offset]}},
+        {"results": {"tensor": ["no such", dtype, shape, strides, offset]}},
+        {"results": {"tensor": [name, dtype, shape, strides, 1 << 40]}},
+        {"results": {"tensor": [name, dtype, [1 << 40], [1 << 40], offset]}},
+        {"results": {"tuple": [5]}},
+    ):  # fmt: skip
+        for damaged in (json.dumps({**whole, **change}).encode() + b"\n" + neff, text + b"\n" + neff[:2000]):
+            first = json.dumps({"neurontools_launch": 1, "sha256": hashlib.sha256(damaged).hexdigest()}).encode()
+            file.write_bytes(first + b"\n" + damaged)
+            assert cache._read(str(file)) is None, change

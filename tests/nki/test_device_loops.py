@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from emulator import runtime
-from emulator.session import Session
 from formats.isa import CompareBranch
 from neurontools import nki
+from neurontools.debugger import Session
 from neurontools.nki import isa as nisa
 from neurontools.nki import language as nl
 from neurontools.nki.errors import NkiValidationError
@@ -351,8 +351,11 @@ def test_leaving_a_loop_by_break_is_refused_with_its_line() -> None:
             break
         return output
 
-    line = next(line for line, text in enumerate(_source(), 1) if "in nl.dynamic_range(3):" in text and
-                _source()[line].strip() == "break")
+    line = next(
+        line
+        for line, text in enumerate(_source(), 1)
+        if "in nl.dynamic_range(3):" in text and _source()[line].strip() == "break"
+    )
     with pytest.raises(NkiValidationError, match=f"left by break or return.*test_device_loops.py:{line}"):
         kernel(A)
 

@@ -11,11 +11,14 @@ import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.runtime import run
-from emulator.session import Session
 from formats.debug_stream import is_printed, prefix_of, tensor_name
+from neurontools.debugger import Session
 from neurontools.nki.errors import KernelFaultError
 from neurontools.nki.launch import build_neff
-from neurontools.render import run as render
+from neurontools.program.execution import Execution
+from neurontools.running.results import program_run
+from neurontools.running.rows import printed_row
+from neurontools.running.view import result_lines
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 TARGETS = ("trn1", "trn2", "trn3")
@@ -47,10 +50,11 @@ def test_each_turn_of_a_loop_prints(target: str, capsys: pytest.CaptureFixture[s
         assert (one.values == X + turn).all() and one.core == 0
     times = [one.time_ps for one in result.prints]
     assert times == sorted(times) and times[0] > 0 and times[-1] <= result.time_ps
-    assert list(render.named_outputs(result)) == ["out"]
-    data = render.result(result)["prints"]
-    assert data[2]["values"] == (X + 2).ravel().tolist() and data[2]["shape"] == [2, 3] and data[2]["max"] == 7
-    text = "\n".join(render.result_lines("x", result))
+    made = program_run(Execution("x", result))
+    assert [row.name for row in made.outputs] == ["out"]
+    row = made.prints[2]
+    assert list(row.values) == (X + 2).ravel().tolist() and row.shape == (2, 3) and row.max == 7
+    text = "\n".join(result_lines("x", made, result.prints))
     assert text.count("nc0: turn [[") == 3 and text.index("at first: 100%/é [[0. 1. 2.]") < text.index("done after")
     assert (nki.jit(counting, platform_target=target)(X) == X + 3).all()
     assert capsys.readouterr().out.count("turn [[") == 3
@@ -66,8 +70,8 @@ def test_infinities_are_text_and_long_tensors_are_cut() -> None:
         return out
 
     (one,) = run(build_neff(kernel, (values,), {}, target="trn2"), {"x": values}).prints
-    data = render.printed(one)
-    assert data["values"] == ["inf"] * 64 and data["nonfinite"] == 200 and data["min"] is None
+    row = printed_row(one)
+    assert list(row.values) == ["inf"] * 64 and row.nonfinite == 200 and row.min is None
 
 
 def test_both_cores_print_their_own(capsys: pytest.CaptureFixture[str]) -> None:

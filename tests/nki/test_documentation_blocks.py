@@ -122,7 +122,7 @@ BOUND: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], 
 def test_blocks_run_and_their_assertions_hold(documented: dict[str, str]) -> None:
     asserted = 0
     for name, code in documented.items():
-        if name in NO_PROGRAM or name in BOUND or name in ON_TWO_CORES or name in ("language.ap.0",):
+        if name in NO_PROGRAM or name in BOUND or name in ON_TWO_CORES or name == "language.ap.0":
             continue
         run(name, code, {})
         asserted += "nl.equal" in code
@@ -221,11 +221,14 @@ def _gelu(y: Any) -> Any:
 
 
 def test_the_documented_topk_of_a_snake(documented: dict[str, str]) -> None:
-    code = documented["isa.topk.0"].replace("return val_dst, idx_dst", textwrap.dedent("""\
+    code = documented["isa.topk.0"].replace(
+        "return val_dst, idx_dst",
+        textwrap.dedent("""\
         outs = [nl.ndarray(one.shape, one.dtype, nl.shared_hbm) for one in (val_dst, idx_dst)]
             nisa.dma_copy(outs[0], val_dst)
             nisa.dma_copy(outs[1], idx_dst)
-            return outs"""))  # a kernel cannot return tiles
+            return outs"""),
+    )  # a kernel cannot return tiles
     data = (RNG.permutation(16 * 3).reshape(16, 3) - 20).astype("bfloat16")
     values, places = _kernel(code, "topk_kernel")(data)
     expected, order = _topk(data)

@@ -16,15 +16,15 @@ import neurontools.nki.language as nl
 from emulator.fresh import fill_fresh, fresh_pattern
 from emulator.memory import ChipMemory, DeviceMemory
 from emulator.runtime import run
-from emulator.session import Session
 from formats.dtypes import DTYPES, Dtype
 from formats.errors import FormatError
 from formats.targets import resolve_target
 from neurontools.builder.allocate import Life
 from neurontools.builder.fresh import fresh_map
 from neurontools.builder.tiles import Tiles
+from neurontools.builder.trace import Allocation, LoopEndOp, Space, Trace
+from neurontools.debugger import Session
 from neurontools.nki.launch import build_neff
-from neurontools.trace import Allocation, LoopEndOp, Space, Trace
 
 ENTRY = '[{"dtype": "int32", "space": "SBUF", "partition": %d, "partitions": %d, "offset": 0, "nbytes": %d}]'
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
@@ -44,9 +44,7 @@ def reads_fresh_memory(dtype: Any) -> Any:
 
 @pytest.mark.parametrize("name", [*INTEGERS, *FLOATS])
 def test_outputs_tiles_and_private_tensors(name: str) -> None:
-    never, from_tile, from_hbm = (
-        one.astype(np.float32) for one in nki.simulate(reads_fresh_memory)(getattr(nl, name))
-    )
+    never, from_tile, from_hbm = (one.astype(np.float32) for one in nki.simulate(reads_fresh_memory)(getattr(nl, name)))
     fresh = np.full((4, 6), 4 if name in INTEGERS else np.nan, np.float32)
     np.testing.assert_array_equal(never, fresh)
     np.testing.assert_array_equal(from_hbm, fresh)

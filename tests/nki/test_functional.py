@@ -10,8 +10,8 @@ import pytest
 import neurontools.nki.language as nl
 from formats import isa
 from formats.dtypes import Dtype
+from neurontools.builder.trace import ComputeOp, MatmulOp, Space
 from neurontools.nki.tracer import Tracer
-from neurontools.trace import ComputeOp, MatmulOp, Space
 from tests.nki.support import compute_ops, names, trace_body
 
 P, F = 128, 64

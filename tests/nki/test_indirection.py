@@ -161,15 +161,13 @@ UNARY: dict[str, tuple[Call, Callable[[Array], Array]]] = {
 @pytest.mark.parametrize("name", UNARY)
 @CASES
 @given(rng=seeds(), count=st.integers(1, 32), width=st.integers(32, 40), result=st.booleans())
-def test_instructions_of_one_tile(
-    name: str, rng: np.random.Generator, count: int, width: int, result: bool
-) -> None:
+def test_instructions_of_one_tile(name: str, rng: np.random.Generator, count: int, width: int, result: bool) -> None:
     call, reference = UNARY[name]
     data = rng.integers(-4, 5, (PARTITIONS, width)).astype(np.float32)
     before = np.zeros((PARTITIONS, width), np.float32)
     chosen = rng.integers(0, width, (PARTITIONS, 2)).astype(np.uint16)
     places = np.stack([rng.permutation(width)[:32] for _ in range(2)]).astype(np.uint16)
-    indices = np.concatenate([row.reshape(2, 16).T for row in places])      # no place twice in a group
+    indices = np.concatenate([row.reshape(2, 16).T for row in places])  # no place twice in a group
     made = 1 if name == "tensor_reduce" else count
 
     def body() -> Any:
@@ -280,6 +278,7 @@ def test_matmul_mx_gathers_data_with_their_scales() -> None:
     (found,) = run(lambda: body(True), "trn3")
     whole = np.zeros((8, 8), np.float32)
     for half in (0, 4):
+
         def shifted(half: int = half) -> Any:
             data, scale = tile(32, 8, nl.float8_e4m3fn_x4), tile(32, 8, nl.uint8)
             dst = nl.ndarray((8, 4), nl.float32, nl.psum)

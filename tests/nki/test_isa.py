@@ -10,7 +10,7 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats import isa
 from formats.dtypes import Dtype
-from neurontools.trace import ComputeOp, DmaOp, MatmulOp, Space, Trace
+from neurontools.builder.trace import ComputeOp, DmaOp, MatmulOp, Space, Trace
 from tests.nki.support import compute_ops, names, trace_body
 
 P, F = 128, 64

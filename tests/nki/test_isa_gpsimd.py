@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from emulator.errors import FaultError
+from emulator.faults import FaultError
 from neurontools.nki import NkiValidationError
 from tests.nki.direct import CASES, TARGETS, Layout, dtype_of, layouts, run, seeds, tile, values_of
 from tests.nki.support import trace_body

@@ -10,7 +10,8 @@ import pytest
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from neurontools.run_options import RunOptions, using
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.launches import Launches, using
 
 P, F = 64, 32
 
@@ -48,11 +49,11 @@ def test_schedules_agree(target: str) -> None:
     kernel = nki.jit(platform_target=target)(everything)
     first = kernel(x)
     for seed in range(4):
-        options = RunOptions(seed=seed, timing=True, checks=("race",))
-        with using(options):
+        launches = Launches(RunConfiguration(seed=seed, checks=("race",)))
+        with using(launches):
             again = kernel(x)
-        (launch,) = options.launches
-        assert [finding for finding in launch.result.findings if finding.severity == "error"] == []
+        (launch,) = launches.done
+        assert [finding for finding in launch.made.result.findings if finding.severity == "error"] == []
         for one, two in zip(first, again, strict=True):
             np.testing.assert_array_equal(one, two)
     expected = np.where(np.arange(F) - np.arange(P)[:, None] >= 0, x[:, ::-1], -5)

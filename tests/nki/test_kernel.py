@@ -14,11 +14,12 @@ import pytest
 import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
+from emulator.settings import Settings
+from neurontools.builder.trace import BarrierOp, DmaOp, SendRecvOp, View
 from neurontools.nki.arguments import map_structure
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
 from neurontools.nki.launch import launch, read_view, trace_kernel
 from neurontools.nki.simulator import simulate_kernel
-from neurontools.trace import BarrierOp, DmaOp, SendRecvOp, View
 from tests.nki.support import trace
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -173,11 +174,11 @@ class FakeRun:
             self.traces = traces
             return name.encode()
 
-        def run(neff: bytes, inputs: dict[str, Any], **options: Any) -> Any:
-            self.inputs, self.options = inputs, options
+        def execute(neff: bytes, inputs: dict[str, Any], settings: Settings, **options: Any) -> Any:
+            self.inputs, self.settings, self.options = inputs, settings, options
             return types.SimpleNamespace(outputs=outputs(self, inputs), fault=fault, hang=None, prints=())
 
-        builder.build, runtime.run = build, run  # type: ignore[attr-defined]
+        builder.build, runtime.execute = build, execute  # type: ignore[attr-defined]
         monkeypatch.setenv("NEURONTOOLS_LAUNCH_CACHE", "off")  # what the fake builds is for nobody else
         monkeypatch.setitem(sys.modules, "neurontools.builder", builder)
         monkeypatch.setattr("neurontools.builder", builder, raising=False)
@@ -242,18 +243,20 @@ def test_assertions_in_a_test_module_are_seen_too() -> None:
 
 
 def test_faults_become_errors_and_options_are_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neurontools.run_options import RunOptions, using
+    from neurontools.program.configuration import RunConfiguration
+    from neurontools.program.launches import Launches, using
 
     FakeRun(monkeypatch, lambda fake, inputs: {}, fault="out of bounds")
     with pytest.raises(KernelFaultError, match="double: out of bounds"):
         double(A)
     fake = FakeRun(monkeypatch, lambda fake, inputs: {fake.traces[0].outputs[0].name: inputs["x"]})
-    options = RunOptions(seed=3, timing=False, lnc=2)
-    with using(options):
+    launches = Launches(RunConfiguration(seed=3, timing=False, lnc=2))
+    with using(launches):
         simulate_kernel(double, (A,))
-    expected = {"seed": 3, "timing": False, "checks": (), "hang_timeout_ps": None, "observers": []}
-    assert fake.options == expected and len(fake.traces) == 2
-    assert [one.kernel for one in options.launches] == ["double"]
+    assert fake.settings == Settings(seed=3, timing=False) and len(fake.traces) == 2
+    assert callable(fake.options.pop("guard"))
+    assert fake.options == {"checks": (), "observers": [], "progress": None}
+    assert [one.made.name for one in launches.done] == ["double"]
     launch(double, (A,), {})
     assert len(fake.traces) == 1
 

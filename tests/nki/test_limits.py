@@ -191,7 +191,7 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     # functions
     ("trn2", lambda: nl.load(t(P, 8)), "src is sbuf_0 in sbuf, must be in HBM"),
     ("trn2", lambda: nl.add(t(P, 8), t(P, 4)), "shapes (128, 8) and (128, 4) do not broadcast"),
-    ("trn2", lambda: nl.add(hbm(P, 8), 1.0), "must be a tile in SBUF or PSUM"),
+    ("trn2", lambda: nl.add("tile", 1.0), "x is 'tile', must be a tensor"),
     ("trn2", lambda: nl.sum(t(P, 8), axis=0), "nl.sum: axis is 0"),
     ("trn2", lambda: nl.broadcast_to(t(2, 8), (P, 8)), "cannot become (128, 8)"),
     ("trn2", lambda: nl.program_id(0) or bool(t(1, 1)), "is not known while tracing"),

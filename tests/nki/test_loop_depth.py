@@ -67,7 +67,7 @@ def collatz(start: Any) -> Any:
         nisa.tensor_scalar(odd, value, nl.bitwise_and, 1)
         nisa.tensor_scalar(left, odd, nl.bitwise_xor, 1)
         nisa.register_load(even, left)
-        while even:                 # halve as often as it goes
+        while even:  # halve as often as it goes
             nisa.tensor_scalar(value, value, nl.right_shift, 1)
             nisa.tensor_scalar(steps, steps, nl.add, 1)
             nisa.tensor_scalar(odd, value, nl.bitwise_and, 1)
@@ -78,7 +78,7 @@ def collatz(start: Any) -> Any:
         again = nisa.register_alloc(0)
         nisa.tensor_scalar(odd, left, nl.not_equal, 0)
         nisa.register_load(again, odd)
-        while again:                # at most once: an `if`
+        while again:  # at most once: an `if`
             nisa.tensor_scalar(value, value, nl.multiply, 3, op1=nl.add, operand1=1)
             nisa.tensor_scalar(steps, steps, nl.add, 1)
             nisa.register_move(again, imm=0)

@@ -90,13 +90,11 @@ def test_dma_copy_takes_different_shapes_of_one_size(rng: np.random.Generator, c
             results.append(out)
         return results
 
-    for got, data, (_, a, b, c) in zip(
-        nki.jit(kernel, platform_target=target)(inputs), inputs, cases, strict=True
-    ):
+    for got, data, (_, a, b, c) in zip(nki.jit(kernel, platform_target=target)(inputs), inputs, cases, strict=True):
         same(got, data.reshape(a * b, c))
 
 
-SHAPES = (st.lists(st.integers(1, 20), min_size=2, max_size=2) | st.lists(st.integers(1, 7), min_size=3, max_size=4))
+SHAPES = st.lists(st.integers(1, 20), min_size=2, max_size=2) | st.lists(st.integers(1, 7), min_size=3, max_size=4)
 
 
 @LAUNCHES
@@ -135,9 +133,7 @@ def test_dma_compute_adds_in_fp32(rng: np.random.Generator, cases: list[Any], ta
             results.append(kept(out) if on_chip else out)
         return results
 
-    for got, group, (_, result, _) in zip(
-        nki.jit(kernel, platform_target=target)(inputs), inputs, cases, strict=True
-    ):
+    for got, group, (_, result, _) in zip(nki.jit(kernel, platform_target=target)(inputs), inputs, cases, strict=True):
         same(got, reference.cast(np.add.reduce([one.astype(F32) for one in group]), result))  # exact in any order
 
 
@@ -214,9 +210,7 @@ def test_registers_carry_32_bits_and_start_addresses(rng: np.random.Generator, c
 @LAUNCHES
 @given(rng=seeds(), cases=several(NUMBERS, st.integers(1, 32), st.integers(1, 9), st.sampled_from([0, 32, 64]),
        st.booleans()), target=st.sampled_from(TARGETS[1:]))  # fmt: skip
-def test_two_cores_exchange_tiles_and_meet_at_barriers(
-    rng: np.random.Generator, cases: list[Any], target: str
-) -> None:
+def test_two_cores_exchange_tiles_and_meet_at_barriers(rng: np.random.Generator, cases: list[Any], target: str) -> None:
     inputs = [numbers(rng, (2, p, f), dtype, True) for dtype, p, f, _, _ in cases]
 
     def kernel(xs: Any) -> Any:

@@ -345,4 +345,3 @@ def test_array_transpose_of_gen2_multiplies(rng: np.random.Generator, dtype: str
         return [(x, data)], [out]
 
     same(run(body, "trn1")[0], data.T)
-

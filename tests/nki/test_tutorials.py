@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import neurontools.nki as nki
-from neurontools.trace import ComputeOp, DmaOp, MatmulOp
+from neurontools.builder.trace import ComputeOp, DmaOp, MatmulOp
 from tests.nki.support import trace
 
 MATMUL = "matrix_multiplication/matrix_multiplication_nki_kernels.py"

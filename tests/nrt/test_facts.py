@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ from formats.nrt.lookup import all_facts, fact_of, mentions, status_of
 from formats.nrt.messages import MESSAGES, match_message
 from formats.nrt.status import NrtStatus
 from formats.nrt.status_facts import STATUS_FACTS
-from neurontools.cli import LAZY
+from neurontools.command.exits import ExitStatus
+from neurontools.dump.program import main as neuron_dump
+from tests.cli.conftest import Cli, cli
+
+__all__ = ["cli"]
 
 FACTS = list(all_facts())
 
@@ -50,9 +55,21 @@ def test_a_fact_is_whole(fact) -> None:  # type: ignore[no-untyped-def]
     assert not fact.code or fact.family == "compiler" or int(fact.code) in NrtStatus._value2member_map_
     if fact.family in ("status", "hardware") and fact.fatal:
         assert fact.next_steps and fact.command
-    for text in fact.next_steps:  # commands that are named exist
-        for command in re.findall(r"`neurontools (\w+)", text):
-            assert command in LAZY, text
+
+
+def test_every_command_that_is_recommended_runs(cli: Cli, root: Path, tmp_path: Path) -> None:
+    texts = [text for fact in FACTS for text in (*fact.causes, *fact.next_steps, f"`{fact.command}`")]
+    recommended = {line for text in texts for line in re.findall(r"`(neuron(?:tools|-dump) [^`]+)`", text)}
+    assert len(recommended) > 12
+    neff, core = root / "fixtures" / "neff" / "add_exp.neff", root / "fixtures" / "core" / "hang.core"
+    runnable = root / "examples" / "race.s"  # it has no inputs
+    for line in sorted(recommended):
+        program, *words = shlex.split(line)
+        file = core if program == "neuron-dump" else runnable if words[0] in ("check", "debug", "run") else neff
+        places = {"FILE": file, "NEFF": runnable, "DIR": core.parent, "DIRECTORY": tmp_path}
+        words = [str(places.get(word, word)) for word in words]
+        status = cli(*words).status if program == "neurontools" else neuron_dump(words)
+        assert status not in (ExitStatus.USAGE, ExitStatus.BUG), line
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact.family}-{fact.name}")

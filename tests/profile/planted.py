@@ -9,10 +9,10 @@ import numpy as np
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats.neff import open_neff
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 from neurontools.nki.launch import build_neff
-from neurontools.profile.program import Program
+from neurontools.program.opening import Program
 
 __all__ = ["PLANTED", "program", "waits"]
 

@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from emulator.timeline.measure import measure
 from neurontools.profile import export
 from neurontools.profile.export.scene import scene_of
 from neurontools.profile.export.tables import tables, write_folder
+from neurontools.profile.results import Profile
 from neurontools.profile.rows import Timeline
 from neurontools.profile.summary import summarise
 from tests.profile.trace_processor import query
@@ -23,14 +23,14 @@ NAMES = ("tiles", "pair")
 
 
 @cache
-def profiled(name: str) -> tuple[Timeline, dict[str, Any]]:
+def profiled(name: str) -> tuple[Timeline, Profile]:
     timeline = Timeline(measure(*case(name), memory=True))
     return timeline, summarise(timeline, name)
 
 
-def busy(found: dict[str, Any]) -> dict[tuple[int, str], int]:
+def busy(found: Profile) -> dict[tuple[int, str], int]:
     """Return the picoseconds that each engine was busy, as the summary has them."""
-    return {(one["core"], one["engine"]): round(one["busy_ns"] * 1000) for one in found["engines"]}
+    return {(one.core, one.engine): round(one.busy_ns * 1000) for one in found.engines}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,8 +64,11 @@ def test_perfetto_is_what_perfetto_reads(name: str, tmp_path: Path) -> None:
     export.write("perfetto", timeline, tmp_path / "trace")
     trace = messages.Trace.FromString((tmp_path / "trace").read_bytes())
     tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
-    names = {uuid: (tracks[each.parent_uuid].process.process_name, each.name) for uuid, each in tracks.items()
-             if each.parent_uuid}
+    names = {
+        uuid: (tracks[each.parent_uuid].process.process_name, each.name)
+        for uuid, each in tracks.items()
+        if each.parent_uuid
+    }
     exact: dict[tuple[int, str], int] = defaultdict(int)
     lasted: dict[tuple[str, str], int] = defaultdict(int)
     for packet in trace.packet:
@@ -81,7 +84,7 @@ def test_perfetto_is_what_perfetto_reads(name: str, tmp_path: Path) -> None:
     assert all("(simulated)" in group for group, _ in names.values())
     # The path covers the run; rounding to nanoseconds loses nothing where each link ends where the next begins.
     path = next(ns for (_, lane), ns in lasted.items() if lane == "critical path")
-    assert path == round(found["total_time_ns"])
+    assert path == round(found.total_time_ns)
     counters = {names[uuid][1] for uuid, each in tracks.items() if each.HasField("counter")}
     assert {"SBUF in use", "pending DMA"} <= counters
 
@@ -97,16 +100,17 @@ def test_the_trace_processor_finds_the_same_times(tmp_path: Path) -> None:
         "select sum(dur) as ns, min(ts) as first, max(ts + dur) as last from slice where category = 'critical path'",
         "select count(*) as flows from flow",
         "select distinct t.name as name from counter c join track t on c.track_id = t.id order by name",
-        "select name, value from stats where severity in ('error', 'data_loss') and value > 0")
-    engines = {one["engine"]: one for one in found["engines"] if one["instruction_count"]}
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    engines = {one.engine: one for one in found.engines if one.instruction_count}
     assert {lane: exact for lane, exact, _, _ in got} == {name: ps for (_, name), ps in busy(found).items() if ps}
     for lane, exact, ns, words in got:
-        assert words == engines[lane]["instruction_count"]
-        assert abs(ns * 1000 - exact) <= 1000 * words       # nanoseconds, rounded at both ends
-    assert path == [(round(found["total_time_ns"]), 0, round(found["total_time_ns"]))]
+        assert words == engines[lane].instruction_count
+        assert abs(ns * 1000 - exact) <= 1000 * words  # nanoseconds, rounded at both ends
+    assert path == [(round(found.total_time_ns), 0, round(found.total_time_ns))]
     slices = [each for lane in scene_of(timeline).lanes for each in lane.slices]
     assert flows == [(sum(len(each.flows_in) for each in slices),)]
-    assert [name for name, in counters] == ["PSUM in use", "SBUF in use", "pending DMA"]
+    assert [name for (name,) in counters] == ["PSUM in use", "SBUF in use", "pending DMA"]
     assert lost == []
 
 
@@ -128,14 +132,11 @@ def test_tables_have_the_names_of_the_schema(root: Path) -> None:
     made = tables(timeline, found)
     assert made["Metadata"][0]["is_simulation"] is True
     assert len(made["Instruction"]) == sum(len(track) for track in timeline.engines)
-    assert len(made["DmaPacketAggregated"]) == found["dma"]["transfer_count"]
-    path = root.parent / "shared" / "reference" / "data" / "profile_schema.json"
-    if not path.exists():
-        pytest.skip("the reference's list of schema names is not here")
-    schema = json.loads(path.read_text())
+    assert len(made["DmaPacketAggregated"]) == found.dma.transfer_count
+    # Columns that tools/neuron-explorer/profile-schema-reference.rst of the SDK's documentation names, schema 7.4.0.
+    schema = json.loads((root / "tests" / "profile" / "schema_names.json").read_text())
     for table, rows in made.items():
-        known = {field["name"] for field in schema[table]["fields"]}
-        assert all(set(row) <= known for row in rows), table
+        assert all(set(row) <= set(schema[table]) for row in rows), table
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -144,4 +145,4 @@ def test_parquet(tmp_path: Path) -> None:
     names = write_folder("parquet", timeline, found, tmp_path)
     assert "Instruction.parquet" in names
     table = parquet.read_table(tmp_path / "Instruction.parquet").to_pylist()
-    assert sum(row["raw_flops"] for row in table) == found["roofline"]["model_flops"]
+    assert sum(row["raw_flops"] for row in table) == found.roofline.model_flops

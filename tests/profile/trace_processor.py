@@ -37,8 +37,14 @@ def query(trace: Path, *questions: str) -> list[list[tuple[Any, ...]]]:
     rpc = pool.FindMessageTypeByName("perfetto.protos.TraceProcessorRpc")
     methods = {one.name: one.number for one in rpc.enum_types_by_name["TraceProcessorMethod"].values}
     asked = stream()
-    for number, (name, text) in enumerate([("TPM_APPEND_TRACE_DATA", ""), ("TPM_FINALIZE_TRACE_DATA", ""),
-                                           *(("TPM_QUERY_STREAMING", text) for text in questions)], 1):
+    for number, (name, text) in enumerate(
+        [
+            ("TPM_APPEND_TRACE_DATA", ""),
+            ("TPM_FINALIZE_TRACE_DATA", ""),
+            *(("TPM_QUERY_STREAMING", text) for text in questions),
+        ],
+        1,
+    ):
         message = asked.msg.add(seq=number, request=methods[name])
         if text:
             message.query_args.sql_query = text
@@ -47,8 +53,9 @@ def query(trace: Path, *questions: str) -> list[list[tuple[Any, ...]]]:
     requests, replies = trace.with_suffix(".requests"), trace.with_suffix(".replies")
     requests.write_bytes(asked.SerializeToString())
     script = Path(__file__).with_suffix(".js")
-    subprocess.run(["node", str(script), str(folder), str(requests), str(replies)], check=True, capture_output=True,
-                   timeout=120)
+    subprocess.run(
+        ["node", str(script), str(folder), str(requests), str(replies)], check=True, capture_output=True, timeout=120
+    )
     found = []
     for message in stream.FromString(replies.read_bytes()).msg:
         assert not message.fatal_error, message.fatal_error
@@ -56,6 +63,7 @@ def query(trace: Path, *questions: str) -> list[list[tuple[Any, ...]]]:
             result = message.query_result
             assert not result.error, result.error
             names = list(result.column_names)
-            found.append([tuple(getattr(row, name) for name in names)
-                          for row in QueryResultIterator(names, list(result.batch))])
+            found.append(
+                [tuple(getattr(row, name) for name in names) for row in QueryResultIterator(names, list(result.batch))]
+            )
     return found

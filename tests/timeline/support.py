@@ -65,9 +65,11 @@ def record(neff: Neff, inputs: Mapping[str, Any], reprice: Reprice | None = None
 
 def free(rows: Collection[tuple[Owner, int]]) -> Reprice:
     """Return a hook that takes the cost off the words at these rows."""
+
     def reprice(engine: Any, loaded: Any, interval: int, latency: int) -> tuple[int, int]:
         row = engine.completed + len(engine.in_flight)
         return (0, 0) if (Owner(engine.core.index, engine.name), row) in rows else (interval, latency)
+
     return reprice
 
 
@@ -77,17 +79,31 @@ def order(recorder: Recorder) -> Any:
     These are transfers on DMA engines and how long each has one (the first read of an idle engine takes longer), words
     on memory ports, changes of semaphores.
     """
-    names = {track.transfer[row]: (owner, row) for owner, track in recorder.tracks.items()
-             if isinstance(track, QueueTrack) for row in range(len(track))}
+    names = {
+        track.transfer[row]: (owner, row)
+        for owner, track in recorder.tracks.items()
+        if isinstance(track, QueueTrack)
+        for row in range(len(track))
+    }
     who = {track.number[row]: (owner, row) for owner, track in recorder.tracks.items() for row in range(len(track))}
-    return ({resource: [(names[hold.transfer], hold.end_ps - hold.start_ps) for hold in map(taken.__getitem__,
-                                                                                            range(len(taken)))]
-             for resource, taken in recorder.holds.items()},
-            {port: [(use.owner, use.row) for use in uses] for port, uses in recorder.ports.items()},
-            {counter: [who[number] for number in changes.number] for counter, changes in recorder.changes.items()})
+    return (
+        {
+            resource: [
+                (names[hold.transfer], hold.end_ps - hold.start_ps)
+                for hold in map(taken.__getitem__, range(len(taken)))
+            ]
+            for resource, taken in recorder.holds.items()
+        },
+        {port: [(use.owner, use.row) for use in uses] for port, uses in recorder.ports.items()},
+        {counter: [who[number] for number in changes.number] for counter, changes in recorder.changes.items()},
+    )
 
 
 def words(recorder: Recorder) -> list[tuple[Owner, int]]:
     """Return owner and row of every word that ran."""
-    return [(owner, row) for owner, track in recorder.tracks.items() if isinstance(track, EngineTrack)
-            for row in range(len(track))]
+    return [
+        (owner, row)
+        for owner, track in recorder.tracks.items()
+        if isinstance(track, EngineTrack)
+        for row in range(len(track))
+    ]

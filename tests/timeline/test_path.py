@@ -52,7 +52,7 @@ def test_two_cores_meet_at_a_barrier() -> None:
     path = critical_path(recorder)
     assert {link.owner.core for link in path.links} == {0, 1}
     barrier = [link for link in path.links if link.kind == "barrier"]
-    assert len(barrier) == 1 and barrier[0].owner.core == 0     # core 1 has more to do: core 0 waits for it
+    assert len(barrier) == 1 and barrier[0].owner.core == 0  # core 1 has more to do: core 0 waits for it
     assert barrier[0].duration_ps == recorder.device.propagation_ps
 
 
@@ -63,8 +63,9 @@ def corpus_files() -> list[Path]:
 
 def inputs_of(neff: Neff) -> dict[str, Any]:
     random = np.random.default_rng(0)
-    return {t.name: random.standard_normal(t.shape).astype(numpy_dtype(Dtype.from_numpy_name(t.dtype)))
-            for t in neff.inputs}
+    return {
+        t.name: random.standard_normal(t.shape).astype(numpy_dtype(Dtype.from_numpy_name(t.dtype))) for t in neff.inputs
+    }
 
 
 @pytest.mark.skipif(not corpus_files(), reason="NEURONTOOLS_CORPUS names no folder with NEFFs")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from emulator.events import Event
-from emulator.session import Session
 from emulator.timeline import EngineTrack, Owner, QueueTrack, Recorder
 from emulator.timeline.measure import data_decides, measure
+from neurontools.debugger import Session
 from tests.timeline.support import case, record
 
 
@@ -19,10 +19,12 @@ def rows(recorder: Recorder) -> dict[Any, Any]:
     for owner, track in recorder.tracks.items():
         count = len(track)
         if count:
-            found[owner] = [list(column[:count]) for column in
-                            (track.start, track.completed, track.number, track.pc, track.waited)]
-    changes = {key: (list(one.number), list(one.time), list(one.value)) for key, one in recorder.changes.items()
-               if one.number}
+            found[owner] = [
+                list(column[:count]) for column in (track.start, track.completed, track.number, track.pc, track.waited)
+            ]
+    changes = {
+        key: (list(one.number), list(one.time), list(one.value)) for key, one in recorder.changes.items() if one.number
+    }
     return {"tracks": found, "changes": changes}
 
 
@@ -40,16 +42,25 @@ def test_every_completion_has_a_row() -> None:
     recorder, seen = Recorder(session.device), _Seen()
     session.device.observers += [recorder, seen]
     session.continue_()
-    want = [(event.core, event.engine, event.pc, event.issued_ps, event.time_ps, event.number) for event in seen.events
-            if event.kind in ("instruction", "barrier")]
-    got = [(track.owner.core, track.owner.name, *row) for track in recorder.tracks.values()
-           if isinstance(track, EngineTrack)
-           for row in zip(track.pc, track.start, track.completed, track.number, strict=True)]
+    want = [
+        (event.core, event.engine, event.pc, event.issued_ps, event.time_ps, event.number)
+        for event in seen.events
+        if event.kind in ("instruction", "barrier")
+    ]
+    got = [
+        (track.owner.core, track.owner.name, *row)
+        for track in recorder.tracks.values()
+        if isinstance(track, EngineTrack)
+        for row in zip(track.pc, track.start, track.completed, track.number, strict=True)
+    ]
     assert sorted(got) == sorted(want) and len(want) > 30
     moved = [(event.engine, event.time_ps, event.instruction.nbytes) for event in seen.events if event.kind == "dma"]
-    assert sorted(moved) == sorted((track.owner.name, *row) for track in recorder.tracks.values()
-                                   if isinstance(track, QueueTrack)
-                                   for row in zip(track.completed, track.nbytes, strict=True))
+    assert sorted(moved) == sorted(
+        (track.owner.name, *row)
+        for track in recorder.tracks.values()
+        if isinstance(track, QueueTrack)
+        for row in zip(track.completed, track.nbytes, strict=True)
+    )
     assert recorder.end_ps == session.device.now_ps
 
 

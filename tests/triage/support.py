@@ -32,12 +32,13 @@ def ours(
     status: tuple[int, str] = (1006, "NRT_EXEC_OOB"),
     world: int | None = None,
     rank: int | None = None,
+    created: str = "2025-09-19T18:57:59+00:00",
 ) -> None:
     """Write the files of one rank as the collector does."""
     directory.mkdir(parents=True, exist_ok=True)
     outcome = "fault" if fault is not None else "hang"
     with CoreWriter(directory / str(FileName("core", instance, pid, pid, 0, 0, 0))) as writer:
-        writer.note(DumpNote(created="2025-09-19T18:57:59+00:00", device="emulated", outcome=outcome))
+        writer.note(DumpNote(created=created, device="emulated", outcome=outcome))
         writer.note(StatusNote(*status, "nrt_execute"))
         if fault is not None:
             writer.note(fault)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from neurontools.debugging import Request, open_session
+from neurontools.debugger.opening import open_session
 from neurontools.tui.app import DebuggerApp
 from neurontools.tui.export import screen_text
 from neurontools.tui.pane import Pane
@@ -20,7 +20,7 @@ GOLDENS = Path(__file__).parent / "goldens"
 
 def open_program(path: Path) -> Any:
     """Return a session on a program."""
-    return open_session(Request(path, []))
+    return open_session(path)
 
 
 class Driver:

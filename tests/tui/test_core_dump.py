@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.dump import write_core
-from emulator.session import Session
+from neurontools.debugger import Session
 from tests.tui.driving import LARGE, SMALL, Driver, drive, open_program
 
 
@@ -27,8 +27,8 @@ def test_a_deadlock_is_understood_without_a_key(dump: Any, size: tuple[int, int]
         lines = driver.text.split("\n")
         assert "✗ core dump, hang" in lines[0]
         for engine, wait in (
-            ("ACT", "waits S[6]>=1, is 0  ← DVE pc 2 (blocked)"),
-            ("DVE", "waits S[4]>=1, is 0  ← ACT pc 1 (blocked)"),
+            ("ACT", "waits S[6]>=1, is 0  ← DVE pc 2 (deadlock)"),
+            ("DVE", "waits S[4]>=1, is 0  ← ACT pc 1 (deadlock)"),
         ):
             at = next(number for number, line in enumerate(lines) if line[1:5].strip() == engine)
             assert "⏸ wait" in lines[at] and wait in lines[at + 1]
@@ -46,7 +46,7 @@ def test_a_signal_that_never_comes_is_said(tmp_path: Path) -> None:
     write_core(session.device, tmp_path / "alone.core")
 
     async def script(driver: Driver) -> None:
-        assert "waits S[40]>=1, is 0  ← nobody: nothing in the program signals it" in driver.text
+        assert "waits S[40]>=1, is 0  ← never-signalled: nothing in the program signals S[40]" in driver.text
 
     drive(session, script)
     drive(open_program(tmp_path / "alone.core"), script)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from emulator.session import Session
-from neurontools.debug_commands import look_up
-from neurontools.render.session import plain
+from neurontools.debugger import Session
+from neurontools.debugger.commands.table import look_up
+from neurontools.debugger.json_values import plain
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.layout import LEFT, RIGHT
 from tests.tui.driving import Driver, drive
@@ -68,7 +68,7 @@ def test_a_core_dump_s_help_has_nothing_that_moves(double: Session) -> None:
     async def script(driver: Driver) -> None:
         await driver.press("question_mark")
         text = _help_text(driver)
-        assert not any(f" {action.name} " in text for action in ACTIONS if action.moves)
+        assert not any(f" {action.name} " in text for action in ACTIONS if action.live)
         assert " search " in text
         await driver.press("escape")
         await driver.press("s", "c", "space")

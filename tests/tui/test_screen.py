@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.session import Session
+from neurontools.debugger import Session
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.layout import LEFT, RIGHT, TABS
 from tests.tui.driving import LARGE, SMALL, Driver, check_golden, drive, open_program
@@ -31,7 +31,7 @@ def test_a_deadlock(deadlock: Session, size: tuple[int, int], name: str) -> None
         await driver.press("c")
         check_golden(f"deadlock-{name}", driver.text)
         # The engines that wait, the semaphore, and who does not post it.
-        assert "ACT  ⏸ wait" in driver.text and "waits S[6]>=1, is 0  ← DVE pc 2 (blocked)" in driver.text
+        assert "ACT  ⏸ wait" in driver.text and "waits S[6]>=1, is 0  ← DVE pc 2 (deadlock)" in driver.text
         assert "✗ hang" in driver.status and "1 finding" in driver.status
 
     drive(deadlock, script, size, "deadlock.s")

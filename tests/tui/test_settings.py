@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.session import Session
 from formats.errors import FormatError, UnsupportedError
 from neurontools.cli import main
-from neurontools.commands import debug
+from neurontools.debugger import Session
+from neurontools.debugger import command as debug
 from neurontools.tui import opening, settings
 from tests.tui.driving import Driver, drive
 
@@ -127,38 +127,41 @@ def test_debug_opens_the_screen_unless_told_otherwise(
 
 def test_serve_passes_the_command_line_on(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[object] = []
-    monkeypatch.setattr(opening, "serve", lambda arguments, port: called.append((arguments, port)))
+    monkeypatch.setattr(opening, "serve", lambda arguments, host, port: called.append((arguments, host, port)))
     given = ["debug", "--serve", "--port", "9001", "--seed", "3", "--no-timing", "kernel.py", "--", "a b"]
     assert main(given) == 0
-    assert called == [(["debug", "--seed", "3", "--no-timing", "kernel.py", "--", "a b"], 9001)]
+    ((arguments, host, port),) = called  # type: ignore[misc]
+    assert arguments[0] == "debug" and arguments[-6:] == ["--seed", "3", "--no-timing", "kernel.py", "--", "a b"]
+    assert (host, port) == ("127.0.0.1", 9001)
     assert debug.app
 
 
 def test_serve_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
+    monkeypatch.delitem(sys.modules, "neurontools.tui.serving", raising=False)
     with pytest.raises(UnsupportedError, match=r"pip install 'neurontools\[web\]'"):
-        opening.serve(["debug", "x"], 1)
+        opening.serve(["debug", "x"], "127.0.0.1", 1)
 
 
-def test_serve_listens_on_loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = pytest.importorskip("textual_serve.server")
-    made: dict[str, object] = {}
+def test_serve_hands_the_command_to_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = pytest.importorskip("neurontools.tui.serving")
+    made: list[object] = []
 
     class Server:
-        def __init__(self, command: str, **options: object) -> None:
-            made.update(options, command=command)
+        def __init__(self, command: str, host: str, port: int, title: str) -> None:
+            made.extend((command, host, port, title))
 
         def serve(self) -> None:
-            made["served"] = True
+            made.append("served")
 
-    monkeypatch.setattr(server, "Server", Server)
-    opening.serve(["debug", "a b.neff"], 8765)
-    assert made["host"] == "127.0.0.1" and made["port"] == 8765 and made["served"]
-    assert str(made["command"]).endswith("-m neurontools debug 'a b.neff'")
+    monkeypatch.setattr(serving, "ScreenServer", Server)
+    opening.serve(["debug", "a b.neff"], "127.0.0.1", 8765)
+    assert str(made[0]).endswith("-m neurontools debug 'a b.neff'")
+    assert made[1:] == ["127.0.0.1", 8765, "neurontools debug", "served"]
 
 
 def test_only_the_screen_imports_textual() -> None:
-    code = "import sys, neurontools.commands.debug, neurontools.tui.settings, neurontools.tui.opening\n"
+    code = "import sys, neurontools.debugger.command, neurontools.tui.settings, neurontools.tui.opening\n"
     code += "import neurontools.tui.carry_out; print('textual' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

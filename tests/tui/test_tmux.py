@@ -70,7 +70,7 @@ def test_open_step_travel_back_quit(terminal: Callable[..., Terminal]) -> None:
     screen.until(lambda text: "#2 ·" in text)
     screen.press("c")
     text = screen.until(lambda text: "✗ hang" in text)
-    assert "waits S[4]>=1, is 0  ← ACT pc 1 (blocked)" in text
+    assert "waits S[4]>=1, is 0  ← ACT pc 1 (deadlock)" in text
     screen.press("S")
     screen.until(lambda text: "#8 ·" in text or "#9 ·" in text)
     screen.press(":goto start", "Enter")

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from emulator.session import Session
 from formats.errors import NotFoundError
-from neurontools.assemble_neff import to_neff
-from neurontools.assembler import parse_program
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
+from neurontools.debugger import Session
 from neurontools.tui import worker as worker_module
 from neurontools.tui.questions import Engines, Semaphores
-from neurontools.tui.worker import Answered, Broke, Completed, Finished, Fresh, Worker
+from neurontools.tui.worker import Answered, Completed, Crashed, Finished, Fresh, Worker
 
 LONG = """
 .target trn2
@@ -46,7 +46,7 @@ class Ear:
         end = time.monotonic() + seconds
         while True:
             item = self.heard.get(timeout=max(0.01, end - time.monotonic()))
-            assert not isinstance(item, Broke) or kind is Broke, item
+            assert not isinstance(item, Crashed) or kind is Crashed, item
             if isinstance(item, kind):
                 return item
 
@@ -228,7 +228,7 @@ def test_frames_take_a_small_share_of_a_run(
     clock = Clock(busy)
     monkeypatch.setattr(worker_module, "perf_counter", lambda: clock.wall)
     monkeypatch.setattr(worker_module, "thread_time", lambda: clock.cpu)
-    session: Any = SimpleNamespace(events=0, state=lambda: clock.work(frame / 2))
+    session: Any = SimpleNamespace(events=0, post_mortem=False, state=lambda: clock.work(frame / 2))
     taken: list[float] = []
 
     def tell(item: Any) -> None:
@@ -276,5 +276,5 @@ def test_an_error_of_the_program_itself_is_told(double: Session) -> None:
     made = Ear(double)
     made.worker.start()
     made.worker.ask((Wrong(),))
-    assert isinstance(made.wait(Broke).error, ZeroDivisionError)
+    assert isinstance(made.wait(Crashed).error, ZeroDivisionError)
     made.worker.stop()

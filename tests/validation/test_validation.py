@@ -80,11 +80,11 @@ def test_a_row_without_its_file_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 def test_summary_and_page_tell_what_is_beyond() -> None:
     good, bad = (Measurement(by_id(name), by_id(name).value * off) for name, off in (("A-1", 1.01), ("A-2", 0.9)))
     (entry,) = summary([good, bad])
-    assert (entry["rows"], entry["within"], entry["held_out"]) == (2, 1, False)
-    assert entry["largest_error"] == pytest.approx(0.1)
+    assert (entry.rows, entry.within, entry.held_out) == (2, 1, False)
+    assert entry.largest_error == pytest.approx(0.1)
     page = markdown([good, bad])
     assert "-10.0% **beyond**" in page and "+1.0% |" in page
-    assert [row["within"] for row in rows([good, bad])] == [True, False]
+    assert [row.within for row in rows([good, bad])] == [True, False]
 
 
 # --- the kernels compute what they say -------------------------------------------------------------------------------
@@ -103,11 +103,21 @@ def output(kernel, *args) -> np.ndarray:  # type: ignore[no-untyped-def]
     return next(iter(result.outputs.values()))
 
 
-@pytest.mark.parametrize(("kernel", "options"), [
-    (matmul.tiled, ()), (matmul.hoisted, ()), (matmul.blocked_free, ()), (matmul.blocked, (2, 2, 1)),
-    (matmul.tiled, (1,)), (matmul.hoisted, (1,)), (matmul.streamed, ()), (matmul.streamed, (1,)),
-    (matmul.resident, ()), (matmul.resident, (1,)),
-])
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        (matmul.tiled, ()),
+        (matmul.hoisted, ()),
+        (matmul.blocked_free, ()),
+        (matmul.blocked, (2, 2, 1)),
+        (matmul.tiled, (1,)),
+        (matmul.hoisted, (1,)),
+        (matmul.streamed, ()),
+        (matmul.streamed, (1,)),
+        (matmul.resident, ()),
+        (matmul.resident, (1,)),
+    ],
+)
 def test_products(kernel, options: tuple[int, ...]) -> None:  # type: ignore[no-untyped-def]
     a_t, b = values((256, 256), (256, 1024))
     np.testing.assert_allclose(output(kernel, a_t, b, *options), a_t.T @ b, rtol=2e-4, atol=2e-4)
@@ -116,8 +126,9 @@ def test_products(kernel, options: tuple[int, ...]) -> None:  # type: ignore[no-
 @pytest.mark.parametrize("kernel", [mamba.mamba_v1, mamba.mamba_v2])
 def test_recurrences(kernel) -> None:  # type: ignore[no-untyped-def]
     channels, length, states = 128, 1024, 3
-    delta, u, a, b, c = values((channels, length), (channels, length), (channels, states), (states, length),
-                               (states, length))
+    delta, u, a, b, c = values(
+        (channels, length), (channels, length), (channels, states), (states, length), (states, length)
+    )
     a = -np.abs(a)
     delta = np.abs(delta)
     x, want = np.zeros((channels, states)), np.zeros((channels, length))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from neurontools.nki.errors import UnsupportedError
-from neurontools.nki.tracer import kernel_line
+from neurontools.nki.tracer import kernel_place
 from neurontools.nki.views import complain
 
 __all__ = ["Grid", "Index", "Mask", "arange", "mgrid", "refuse_unknown", "unsupported"]
@@ -17,8 +17,7 @@ __all__ = ["Grid", "Index", "Mask", "arange", "mgrid", "refuse_unknown", "unsupp
 
 def unsupported(what: str) -> UnsupportedError:
     """Return the error for what the first generation allowed and this package does not, with the kernel line."""
-    file, line = kernel_line()
-    return UnsupportedError(f"neuronxcc.nki: {what} is not supported, at {file}:{line}")
+    return UnsupportedError(f"neuronxcc.nki: {what} is not supported, at {kernel_place()}")
 
 
 # Keywords that change neither results nor where they go.
@@ -55,11 +54,13 @@ def _integer(value: Any) -> int | None:
 class Index:
     """An affine expression over the axes of an iteration: `const` plus, for each axis, coefficient times place.
 
-    `axes` maps the number of an axis, of `ndim`, to (coefficient, extent).
+    `axes` maps the number of an axis, of `ndim`, to (coefficient, extent). On an axis of one place nothing moves, so
+    its coefficient is 0: it may meet a longer axis, whose places it must not scale.
     """
 
     def __init__(self, axes: Mapping[int, tuple[int, int]], const: int, ndim: int) -> None:
-        self.axes = dict(axes)
+        self.axes = {axis: (coefficient if extent != 1 else 0, extent)
+                     for axis, (coefficient, extent) in axes.items()}  # fmt: skip
         self.const = const
         self.ndim = ndim
 
@@ -67,6 +68,11 @@ class Index:
     def shape(self) -> tuple[int, ...]:
         """Return the extents, 1 for the axes that the expression does not depend on."""
         return tuple(self.axes.get(axis, (0, 1))[1] for axis in range(self.ndim))
+
+    @property
+    def varies(self) -> bool:
+        """Return whether the value is not the same at every place."""
+        return any(coefficient for coefficient, _ in self.axes.values())
 
     def bounds(self) -> tuple[int, int]:
         """Return the least and the largest value."""
@@ -122,7 +128,8 @@ class Index:
         return (-self)._plus(other, 1)
 
     def __neg__(self) -> Index:
-        return self * -1
+        product: Index = self * -1
+        return product
 
     def __mul__(self, other: Any) -> Any:
         number = _integer(other)
@@ -161,7 +168,7 @@ class Index:
     def __ge__(self, other: Any) -> Mask:
         return Mask([self - other])
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> Any:  # noqa: PYI032  a mask, as the interface says
         return Mask([self - other, other - self])
 
     __hash__ = object.__hash__
@@ -201,9 +208,12 @@ class Mask:
         low, high = [0] * len(shape), list(shape)
         for one in self.conditions:
             # Masks of fewer axes than the tile has speak of its first ones, the partitions and what follows.
-            axes = {axis: c for axis, (c, _) in one.axes.items() if c and axis < len(shape)}
-            if any(c and axis >= len(shape) for axis, (c, _) in one.axes.items()):
+            axes = {axis: c for axis, (c, _) in one.axes.items() if c}
+            if any(axis >= len(shape) for axis in axes):
                 raise unsupported(f"a mask over {one.ndim} axes on a tile of {len(shape)}")
+            for axis in axes:
+                if one.axes[axis][1] < shape[axis]:
+                    raise complain(f"a mask over {one.axes[axis][1]} places of dimension {axis} of a tile of {shape}")
             least = one.const + sum(min(0, c * (shape[axis] - 1)) for axis, c in axes.items())
             if least >= 0:
                 continue

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import sys
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from formats import whole_files
 from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.tile import Tile, unwrap
 from neurontools.nki import language as nl
@@ -14,8 +17,10 @@ from neurontools.nki.kernel import Kernel as PresentKernel
 from neurontools.nki.launch import launch
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import is_tracing
+from neurontools.program import launches
+from neurontools.program.configuration import RunConfiguration
 
-__all__ = ["Kernel", "baremetal", "benchmark", "jit", "profile", "simulate_kernel"]
+__all__ = ["Benchmark", "Kernel", "baremetal", "benchmark", "jit", "profile", "simulate_kernel"]
 
 
 class Kernel(PresentKernel):
@@ -24,7 +29,7 @@ class Kernel(PresentKernel):
     def __getitem__(self, grid: Any) -> Kernel:
         """Return the kernel with a launch grid."""
         checked = super().__getitem__(grid)
-        return Kernel(self.function, checked.grid, **self.options)
+        return type(self)(self.function, checked.grid, **self.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel and return its results."""
@@ -78,9 +83,51 @@ def baremetal(kernel: Any = None, **unused: Any) -> Any:
     return jit(kernel)
 
 
-def benchmark(kernel: Any = None, **unused: Any) -> Any:
-    """Run a kernel once on the emulator; `neurontools profile` tells its time."""
-    return jit(kernel)
+class Latency(NamedTuple):
+    """How long a run took on the emulator, in microseconds; NaN where the run had no clock."""
+
+    microseconds: float
+
+    def get_latency_percentile(self, percentile: float) -> float:
+        """Return the latency, which every run of the emulator has in common."""
+        return self.microseconds
+
+
+class BenchmarkResult(NamedTuple):
+    """What `nki.benchmark` leaves at a kernel."""
+
+    nc_latency: Latency
+
+
+class Benchmark(Kernel):
+    """A kernel that remembers how long its last launch took, as `benchmark_result`."""
+
+    benchmark_result: BenchmarkResult | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernel once and return its results."""
+        if is_tracing():
+            return super().__call__(*args, **kwargs)
+        running = launches.current() or launches.Launches(RunConfiguration())
+        with launches.using(running):
+            results = super().__call__(*args, **kwargs)
+        done = running.done[-1]
+        timed = running.configuration.timing
+        self.benchmark_result = BenchmarkResult(Latency(done.made.result.time_ps / 1e6 if timed else float("nan")))
+        name = self.options.get("save_neff_name")
+        if name:
+            whole_files.write_beside(Path(name), done.neff)
+        if self.options.get("save_trace_name"):
+            print("neurontools: nki.benchmark writes no trace; `neurontools profile` shows the run", file=sys.stderr)
+        return results
+
+
+def benchmark(kernel: Any = None, **options: Any) -> Any:
+    """Run a kernel once on the emulator, whose time `benchmark_result` then tells."""
+    if kernel is None:
+        return lambda function: benchmark(function, **options)
+    inner = jit(kernel)
+    return Benchmark(inner.function, inner.grid, **(inner.options | options))
 
 
 def profile(kernel: Any = None, **unused: Any) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from neurontools.neuronxcc.nki.affine import unsupported
@@ -25,11 +28,41 @@ class Turn(int):
     first = False
 
 
-def turns(function: Callable[..., Any]) -> Callable[..., Iterator[Turn]]:
-    """Return a loop whose indices know which turn is the first."""
+# What a body may count and rename with; tiles are changed in place, and stay what they are.
+_PLAIN = frozenset({int, float, bool, str, tuple, type(None)})
+
+
+def _plain_variables(frame: FrameType) -> dict[str, Any]:
+    return {name: value for name, value in frame.f_locals.items() if type(value) in _PLAIN}
+
+
+def _restore(frame: FrameType, before: dict[str, Any]) -> None:
+    """Give the variables of a kernel their values from before a turn of its loop."""
+    current = frame.f_locals
+    changed = {name: value for name, value in before.items()
+               if name in current and type(current[name]) in _PLAIN and current[name] is not value}  # fmt: skip
+    if changed:
+        current.update(changed)
+        if sys.version_info < (3, 13):  # from then on, the mapping is the frame's own
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def turns(function: Callable[..., Any], once: bool) -> Callable[..., Iterator[Turn]]:
+    """Return a loop whose indices know which turn is the first.
+
+    The compiler of the first generation traced the body of a loop `once`: a number that it changes at its end, for
+    what comes behind the loop, is the old one in the next turn.
+    """
 
     def loop(*bounds: Any, **unused: Any) -> Iterator[Turn]:
+        before: dict[str, Any] = {}
         for number, index in enumerate(function(*bounds)):
+            kernel = sys._getframe(1) if once else None
+            if kernel is not None and number:
+                _restore(kernel, before)
+            elif kernel is not None:
+                before = _plain_variables(kernel)
+            del kernel
             turn = Turn(index)
             turn.first = not number
             yield turn

@@ -34,7 +34,7 @@ def whole_box(shape: tuple[int, ...]) -> Box:
 
 
 def is_empty(box: Box) -> bool:
-    """Tell whether a box has no place."""
+    """Return whether a box has no place."""
     return any(low >= high for low, high in box)
 
 
@@ -45,10 +45,10 @@ def both(one: Box, other: Box) -> Box:
 
 
 def multiplies(mask: Any, what: str) -> bool:
-    """Tell whether a product with a mask is computed at all; a part of one is refused."""
+    """Return whether a product with a mask is computed at all; a part of one is refused."""
     if mask is None or isinstance(mask, (bool, np.bool_)):
         return mask is None or bool(mask)
-    if isinstance(mask, Mask) and not any(one.axes for one in mask.conditions):
+    if isinstance(mask, Mask) and not any(one.varies for one in mask.conditions):
         return masked_box(mask, (1,)) is None
     raise unsupported(f"{what} with a mask over its elements")
 
@@ -66,8 +66,8 @@ def product_boxes(mask: Any, boxes: tuple[Box, Box], left: tuple[int, ...], righ
     of the stationary one, and where the mask leaves out rows, which may be those of an operand or of the result.
     """
     mine, theirs = boxes
-    if isinstance(mask, Mask) and any(one.axes for one in mask.conditions):
-        axes = [one.axes[1] for one in mask.conditions if 1 in one.axes]
+    if isinstance(mask, Mask) and any(one.varies for one in mask.conditions):
+        axes = [one.axes[1] for one in mask.conditions if one.axes.get(1, (0, 1))[0]]
         known = len(left) == len(right) == 2 and all(extent == right[1] != left[1] for _, extent in axes)
         box = mask.box(right) if known else None
         if box is None or box[0] != (0, right[0]):

@@ -76,4 +76,5 @@ def shared(shape: tuple[int, ...], dtype: DType, name: str) -> NkiTensor | None:
     elif programs.next >= len(programs.tensors) or programs.tensors[programs.next].shape != shape:
         raise complain(f"a program allocates shared tensor {shape}, the first one did not")
     programs.next += 1
-    return programs.tensors[programs.next - 1]
+    found: NkiTensor = programs.tensors[programs.next - 1]
+    return found

@@ -8,17 +8,30 @@ from typing import Any
 
 import numpy as np
 
+from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki.affine import Grid, Index, Mask, unsupported
 from neurontools.neuronxcc.nki.masks import Box, both, masked_box
-from neurontools.neuronxcc.nki.walks import sliced, walked
+from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready
+from neurontools.neuronxcc.nki.walks import Reach, sliced, walked
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
+from neurontools.nki.unknown import no_values, of_tensor
 from neurontools.nki.views import complain
-from neurontools.trace import Space
 
-__all__ = ["Cut", "Gathered", "Product", "Tile", "apply", "boxed", "copy_into", "materialize", "unwrap"]
+__all__ = [
+    "Cut",
+    "Gathered",
+    "Product",
+    "Tile",
+    "aligned",
+    "apply",
+    "boxed",
+    "copy_into",
+    "materialize",
+    "unwrap",
+]
 
 
 class Tile:
@@ -62,6 +75,19 @@ class Tile:
         """Return the bytes of an element."""
         return self.tensor.itemsize
 
+    def __repr__(self) -> str:
+        return str(vars(self).get("_tensor", f"<{type(self).__name__} that is not in one place>"))
+
+    __array_ufunc__ = None  # so that NumPy's numbers leave `number * tile` to the tile
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse to be an array: while the kernel is traced there are no values."""
+        raise complain(no_values(getattr(vars(self).get("_tensor"), "name", "tile")))
+
+    def __getattr__(self, name: str) -> Any:
+        """Say which attribute may be meant."""
+        raise of_tensor(getattr(vars(self).get("_tensor"), "name", "tile"), name, dir(Tile), {})
+
     def _keys(self, key: Any) -> list[Any]:
         """Return one key for each dimension, and those for new ones."""
         keys = list(key) if isinstance(key, (tuple, Grid)) else [key]
@@ -102,9 +128,7 @@ class Tile:
             raise complain(f"broadcast_to: {tensor.shape} does not become {shape}")
         if tensor.on_chip and tensor.shape[0] != shape[0]:
             return Tile(nl.broadcast_to(tensor, shape))
-        strides = tuple(
-            0 if a == 1 else stride for a, stride in zip(tensor.shape, tensor.strides, strict=True)
-        )
+        strides = tuple(0 if a == 1 else stride for a, stride in zip(tensor.shape, tensor.strides, strict=True))
         return Tile(tensor._make(shape, (tensor.strides[0], *strides[1:]), tensor.offset))
 
     def expand_dims(self, axis: int) -> Tile:
@@ -139,7 +163,7 @@ class Tile:
 
 def _binary(name: str, swapped: bool) -> Callable[[Tile, Any], Tile]:
     def method(self: Tile, other: Any) -> Tile:
-        operands = (other, self) if swapped else (self, other)
+        operands: tuple[Any, ...] = (other, self) if swapped else (self, other)
         if name == "divide" and all(one.dtype.is_int for one in operands if isinstance(one, Tile)):
             # True division, as NumPy has it; `nl.divide` rounds to the operands' type.
             operands = tuple(one.astype(nl.float32) if isinstance(one, Tile) else one for one in operands)
@@ -158,7 +182,7 @@ for _operation, _function in {
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"
 }.items():  # fmt: skip
     setattr(Tile, f"__{_operation}__", _binary(_function, False))
-Tile.__neg__ = lambda self: apply(nl.negative, None, self)  # type: ignore[attr-defined]
+setattr(Tile, "__neg__", lambda self: apply(nl.negative, None, self))  # noqa: B010  set like its sisters above
 
 
 class Product(Tile):
@@ -232,7 +256,7 @@ def _gathered(tensor: NkiTensor, keys: list[Any]) -> Tile:
     if len(tiles) > 1 or tensor.on_chip:
         raise unsupported("more than one index tile, or one into a tile")
     base, keys = tensor, keys.copy()
-    if place:       # numbers in front of the tile choose a part of the tensor
+    if place:  # numbers in front of the tile choose a part of the tensor
         if any(isinstance(one, (Index, slice, DynamicSlice)) for one in keys[:place]):
             raise unsupported("an index tile behind an index expression or a slice")
         tensor = sliced(tensor, [*keys[:place], *[slice(None)] * (len(tensor.shape) - place)])
@@ -265,30 +289,50 @@ def boxed(value: Any, box: tuple[tuple[int, int], ...] | None, shape: tuple[int,
             offset += low * tensor.strides[axis]
             extents[axis] = high - low
     made = tensor._make(tuple(extents), tensor.strides, offset)
-    made._unchecked = True
+    reach = tensor._unchecked
+    if isinstance(reach, Reach) and reach.shape == shape:
+        reach = reach.within(box)
+    made._unchecked = reach or True
     return made
 
 
-def nominal(values: Iterable[Any]) -> tuple[int, ...]:
-    """Return the shape that operands have together."""
-    shapes = [unwrap(one).shape for one in values if isinstance(one, Tile)]
-    ndim = max(map(len, shapes))
-    wide = [(*one, *[1] * (ndim - len(one))) for one in shapes]
-    return tuple(max(extents) for extents in zip(*wide, strict=True))
+def aligned(operands: Iterable[Any]) -> tuple[list[Any], tuple[int, ...]]:
+    """Return operands with as many dimensions each, and the shape that they broadcast to.
+
+    The partitions stay in front: where a tile has fewer dimensions, ones come behind its first.
+    """
+    given = list(operands)
+    ndim = max(len(one.shape) for one in given if isinstance(one, Tile))
+    wide = [_widened(one, ndim) if isinstance(one, Tile) and len(one.shape) < ndim else one for one in given]
+    shapes = [one.shape for one in wide if isinstance(one, Tile)]
+    common = tuple(max(extents) for extents in zip(*shapes, strict=True))
+    if any(one not in (1, extent) for shape in shapes for one, extent in zip(shape, common, strict=True)):
+        was = " and ".join(str(one.shape) for one in given if isinstance(one, Tile))
+        raise complain(f"tiles of {was} do not broadcast (equal sizes or 1, behind the partitions)")
+    return wide, common
+
+
+def _widened(tile: Tile, ndim: int) -> Tile:
+    tensor = tile.tensor
+    ones = [1] * (ndim - len(tensor.shape))
+    front = 1 if tensor.on_chip else 0
+    shape = (*tensor.shape[:front], *ones, *tensor.shape[front:])
+    return Tile(tensor._make(shape, (*tensor.strides[:front], *(0 for _ in ones), *tensor.strides[front:]),
+                             tensor.offset))  # fmt: skip
 
 
 def apply(function: Callable[..., NkiTensor], mask: Any, *operands: Any, **keywords: Any) -> Tile:
     """Return the result of a functional operation; outside the mask it is undefined."""
-    shape = nominal(operands)
+    wide, shape = aligned(operands)
     box = masked_box(mask, shape)
     if box is None:
-        return Tile(function(*[_ready(unwrap(one)) for one in operands], **keywords))
+        return Tile(function(*[ready(unwrap(one)) for one in wide], **keywords))
     full: NkiTensor | None = None
     if prod(high - low for low, high in box):
-        part = function(*[_ready(boxed(one, box, shape)) for one in operands], **keywords)
+        part = function(*[ready(boxed(one, box, shape)) for one in wide], **keywords)
         full = nl.ndarray(shape, part.dtype, nl.sbuf)
-        isa.tensor_copy(boxed(full, box, shape), part)
-    return _partly(full if full is not None else nl.ndarray(shape, unwrap(operands[0]).dtype, nl.sbuf), box)
+        put(boxed(full, box, shape), part)
+    return _partly(full if full is not None else nl.ndarray(shape, unwrap(wide[0]).dtype, nl.sbuf), box)
 
 
 def _partly(tensor: NkiTensor, box: tuple[tuple[int, int], ...] | None) -> Tile:
@@ -297,41 +341,15 @@ def _partly(tensor: NkiTensor, box: tuple[tuple[int, int], ...] | None) -> Tile:
     return tile
 
 
-def _ready(value: Any) -> Any:
-    """Return an operand where engines reach it."""
-    if not isinstance(value, NkiTensor) or _reached(value):
-        return value
-    return nl.load(value) if value.space is Space.HBM else _moved(value)
-
-
-def _reached(tensor: NkiTensor) -> bool:
-    """Tell whether engines reach a tensor: they begin at a few partitions only (hardware.md 2.4)."""
-    if not tensor.on_chip:
-        return False
-    start, count = tensor.offset // tensor._row, tensor.shape[0]
-    return not start or not (start % 32 or (count > 32 and (start % 64 or count > 64)))
-
-
-def _moved(tensor: NkiTensor) -> NkiTensor:
-    """Return a copy that begins at partition 0; DMA reaches every partition."""
-    copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
-    isa.dma_copy(copy, tensor)
-    return copy
-
-
-def _operand(value: Any) -> Any:
-    return _moved(value) if isinstance(value, NkiTensor) and value.on_chip and not _reached(value) else value
-
-
 def materialize(shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any) -> Tile:
     """Return a new SBUF tile that `emit(dst, *operands)` fills, inside the mask only."""
     shape = tuple(int(one) for one in shape)
     full = nl.ndarray(shape, dtype, nl.sbuf)
     box = masked_box(mask, shape)
-    if box is None or prod(high - low for low, high in box):
+    if box is None or all(high != low for low, high in box):
         part = boxed(full, box, shape)
-        dst = part if _reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
-        emit(dst, *[_operand(boxed(one, box, shape)) for one in operands])
+        dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
+        emit(dst, *[operand(boxed(one, box, shape)) for one in operands])
         if dst is not part:
             isa.dma_copy(part, dst)
     return _partly(full, box)
@@ -346,9 +364,7 @@ def _flat(box: tuple[tuple[int, int], ...], value: Any, shape: tuple[int, ...]) 
     return (box[0], *((0, extent) for extent in shape[1:]))
 
 
-def copy_into(
-    target: Tile, value: Any, mask: Any = None, valid: tuple[tuple[int, int], ...] | None = None
-) -> None:
+def copy_into(target: Tile, value: Any, mask: Any = None, valid: tuple[tuple[int, int], ...] | None = None) -> None:
     """Write a tile or a number into a part of a tensor, inside the mask, or of a box, only."""
     dst = target.tensor
     if isinstance(value, Product) and not value.made and dst.buffer is MemoryRegion.psum and mask is None:
@@ -361,7 +377,7 @@ def copy_into(
         return
     part = boxed(dst, box, dst.shape)
     if not isinstance(value, Tile):
-        if _reached(part):
+        if reached(part):
             isa.memset(part, value)
         else:
             isa.dma_copy(part, nl.full(part.shape, value, part.dtype))
@@ -377,9 +393,9 @@ def copy_into(
     src = boxed(src, box, dst.shape)
     if part.space is Space.HBM:
         nl.store(part, src)
-    elif src.space is Space.HBM or (src.space is part.space is Space.SBUF and not (_reached(part) and _reached(src))):
+    elif src.space is Space.HBM or (src.space is part.space is Space.SBUF and not (reached(part) and reached(src))):
         isa.dma_copy(part, src)
-    elif _reached(part):
-        isa.tensor_copy(part, _operand(src))
+    elif reached(part):
+        isa.tensor_copy(part, operand(src))
     else:
         isa.dma_copy(part, nl.copy(src))

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurontools.neuronxcc.nki.affine import Index
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
 from neurontools.nki.views import complain
 
-__all__ = ["sliced", "walked"]
+__all__ = ["Reach", "sliced", "walked"]
+
+
+class Reach(NamedTuple):
+    """What a walk of some shape names in each dimension of a tensor, which only a mask may let it leave."""
+
+    shape: tuple[int, ...]
+    indices: tuple[Index, ...]
+    extents: tuple[int, ...]
+
+    def within(self, box: tuple[tuple[int, int], ...]) -> Reach:
+        """Return the reach of the part of the walk in a box."""
+        cut = []
+        for one in self.indices:
+            const = one.const + sum(step * box[axis][0] for axis, (step, _) in one.axes.items() if step)
+            axes = {axis: (step, box[axis][1] - box[axis][0] if step else 1) for axis, (step, _) in one.axes.items()}
+            cut.append(Index(axes, const, one.ndim))
+        return Reach(tuple(high - low for low, high in box), tuple(cut), self.extents)
+
+    def problem(self, shape: tuple[int, ...]) -> str | None:
+        """Return how the walk leaves the tensor; None for a view of another shape, of which this says nothing."""
+        if shape[: len(self.shape)] != self.shape or any(one != 1 for one in shape[len(self.shape) :]):
+            return None
+        for dimension, (index, extent) in enumerate(zip(self.indices, self.extents, strict=True)):
+            low, high = index.bounds()
+            if low < 0 or high >= extent:
+                return f"indices {low} to {high} leave dimension {dimension} of size {extent}"
+        return None
 
 
 def sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
@@ -41,7 +68,7 @@ def sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
     if not partition_left and (not shape or strides[0] != row):
         shape.insert(0, 1)
         strides.insert(0, row)
-    if tensor.on_chip and len(shape) == 1:      # a tile keeps a free dimension
+    if tensor.on_chip and len(shape) == 1:  # a tile keeps a free dimension
         shape.append(1)
         strides.append(1)
     return tensor._make(tuple(shape), tuple(strides), offset)
@@ -53,25 +80,32 @@ def walked(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
         raise complain(f"{tensor.name}: {len(keys)} indices for {len(tensor.shape)} dimensions")
     ndim = max(one.ndim for one in keys if isinstance(one, Index))
     extents, strides, offset = [1] * ndim, [0] * ndim, tensor.offset
+    numbers = [_number(tensor, place, one) for place, one in enumerate(keys)]
     free = [place for place, one in enumerate(keys) if isinstance(one, (slice, DynamicSlice))]
     if free:
         return _mixed(tensor, keys, free)
-    for one, stride in zip(keys, tensor.strides, strict=True):
-        if not isinstance(one, Index):
-            offset += stride * operator.index(one)
-            continue
-        wide = one.over(ndim)
+    wides = [one.over(ndim) if isinstance(one, Index) else Index({}, one, ndim) for one in numbers]
+    for wide, stride in zip(wides, tensor.strides, strict=True):
         offset += stride * wide.const
         for axis, (coefficient, extent) in wide.axes.items():
-            if extents[axis] not in (1, extent) and extent != 1:
+            if extent != 1 and extents[axis] not in (1, extent):
                 raise complain(f"{tensor.name}: index expressions of {extents[axis]} and {extent} places meet")
             extents[axis] = max(extents[axis], extent)
             strides[axis] += stride * coefficient
     if tensor.on_chip and extents[0] == 1:
         strides[0] = tensor._row
     made = tensor._make(tuple(extents), tuple(strides), offset)
-    made._unchecked = True
+    reach = Reach(tuple(extents), tuple(wides), tensor.shape)
+    made._unchecked = tensor._unchecked or (reach if reach.problem(made.shape) else False)
     return made
+
+
+def _number(tensor: NkiTensor, place: int, key: Any) -> Any:
+    """Return a number of one element from the front; slices and index expressions as they are."""
+    if isinstance(key, (Index, slice, DynamicSlice)):
+        return key
+    number = operator.index(key)
+    return number + tensor.shape[place] if -tensor.shape[place] <= number < 0 else number
 
 
 def _mixed(tensor: NkiTensor, keys: list[Any], free: list[int]) -> NkiTensor:

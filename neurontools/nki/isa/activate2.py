@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import alu, reject, same_free, same_partitions, scalar_or_column, since, tile
+from neurontools.builder.trace import View
+from neurontools.nki.isa.checks import alu, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.operators import operator_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import View
 
 __all__ = ["activate2"]
 

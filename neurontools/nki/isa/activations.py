@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import reject, same_free, same_partitions, scalar_or_column, tile
+from neurontools.builder.trace import Space, View
+from neurontools.nki.isa.checks import same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.operators import operator_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["activation", "activation_reduce"]
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from neurontools.nki.errors import NkiValidationError, UnsupportedError
-from neurontools.nki.indirection import operand
+from neurontools.builder.trace import Space, View
+from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa.constants import engine
+from neurontools.nki.isa.indirection import operand
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.operators import Operator, operator_of
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, kernel_line
-from neurontools.trace import Space, View
+from neurontools.nki.tracer import Tracer
 
 __all__ = [
     "ENGINE_NAMES",
@@ -21,14 +22,11 @@ __all__ = [
     "free_one",
     "number",
     "pick_engine",
-    "reject",
     "same_free",
     "same_partitions",
     "scalar_or_column",
-    "since",
     "tensor",
     "tile",
-    "unsupported",
 ]
 
 ENGINE_NAMES = {
@@ -43,29 +41,19 @@ _PSUM = Space.PSUM
 _HBM = Space.HBM
 
 
-def reject(tracer: Tracer, instruction: str, argument: str, value: object, limit: str) -> NkiValidationError:
-    """Return the error for an argument that breaks a limit."""
-    prefix = "" if "." in instruction else "nisa."
-    return tracer.error(f"{prefix}{instruction}: {argument} is {value}, {limit}")
-
-
-def unsupported(instruction: str, feature: str) -> UnsupportedError:
-    """Return the error for something that is understood but not modelled yet."""
-    file, line = kernel_line()
-    return UnsupportedError(f"nisa.{instruction}: {feature} is not supported yet, at {file}:{line}")
-
-
-def since(tracer: Tracer, instruction: str, generation: int) -> None:
-    """Refuse an instruction that the target's generation does not have."""
-    if tracer.generation < generation:
-        raise tracer.error(f"nisa.{instruction}: needs gen{generation}")
-
-
 def tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> NkiTensor:
     """Return `value` if it is a tensor of this kernel."""
     if value.__class__ is not NkiTensor:
-        raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
+        raise no_tensor(tracer, instruction, argument, value)
     return value
+
+
+def no_tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> NkiValidationError:
+    """Return the error for an operand that is no tensor; operators and shapes tell of the old order."""
+    limit = "must be an NKI tensor"
+    if operator_of(value) is not None or isinstance(value, (tuple, list)):
+        limit += "; calls of the first generation (neuronxcc.nki) return a tile, here dst comes first"
+    return reject(tracer, instruction, argument, repr(value), limit)
 
 
 def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool = True) -> View:
@@ -74,7 +62,7 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
     Checks the space and the start partition.  Source: hardware.md 2.3, 2.4.
     """
     if value.__class__ is not NkiTensor:
-        raise reject(tracer, instruction, argument, repr(value), "must be an NKI tensor")
+        raise no_tensor(tracer, instruction, argument, value)
     view: View | None = value._view
     if view is None:
         indirect = value.indirection is not None
@@ -90,13 +78,8 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
         count = view.partitions
         if start % 32 or (count > 32 and (start % 64 or count > 64)):
             legal = "0" if count > 64 else "0 or 64" if count > 32 else "0, 32, 64 or 96"
-            raise reject(
-                tracer,
-                instruction,
-                argument,
-                f"{value.name} from partition {start}",
-                f"{count} partitions must start at {legal}",
-            )
+            tracer.limit(reject(tracer, instruction, argument, f"{value.name} from partition {start}",
+                                f"{count} partitions must start at {legal}"))  # fmt: skip
     return view
 
 
@@ -138,7 +121,7 @@ def free_one(view: View) -> View:
 
 
 def number(value: Any) -> bool:
-    """Tell whether `value` is a Python or NumPy number."""
+    """Return whether `value` is a Python or NumPy number."""
     return isinstance(value, (int, float, np.number, np.bool_))
 
 
@@ -163,7 +146,8 @@ def scalar_or_column(
         raise reject(
             tracer, instruction, argument, repr(value), f"must be a number or a tile of shape ({partitions}, 1)"
         )
-    return value.item() if isinstance(value, np.generic) else value
+    found: float = value.item() if isinstance(value, np.generic) else value
+    return found
 
 
 def alu(tracer: Tracer, instruction: str, argument: str, value: Any) -> Operator:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from neurontools.nki.isa.checks import ENGINE_NAMES, reject, tensor, unsupported
+from neurontools.builder.trace import Space
+from neurontools.nki.isa.checks import ENGINE_NAMES, tensor
 from neurontools.nki.isa.constants import dge_mode as dge_modes
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import oob_mode as oob_modes
-from neurontools.nki.isa.dma_indirect import indirect_copy
+from neurontools.nki.isa.indirect_copy import indirect_copy
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject, unsupported
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space
 
 __all__ = ["check_priority", "dma_copy", "dma_transpose"]
 
@@ -66,6 +67,7 @@ def _space(t: Tracer, instruction: str, argument: str, value: Any) -> None:
 
 
 def check_priority(t: Tracer, instruction: str, priority: Any) -> None:
+    """Refuse a priority that is none of 0 to 3, or any before gen4."""
     if priority is None:
         return
     if t.generation < 4:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import alu, number, reject, same_free, same_partitions, since, tile
+from neurontools.nki.isa.checks import alu, number, same_free, same_partitions, tile
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.operators import OPERATORS, operator_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer

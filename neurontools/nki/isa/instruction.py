@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from neurontools.builder.trace import LoopOp
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.nki.views import complain
-from neurontools.trace import LoopOp
 
 __all__ = ["NkiInstruction"]
 
 
 class NkiInstruction(NKIObject):
-    """Handle of a traced operation (`op`, a value of `neurontools.trace`)."""
+    """Handle of a traced operation (`op`, a value of `neurontools.builder.trace`)."""
 
     __slots__ = ("op",)
 
     def __init__(self, handle: Any) -> None:
         self.op = handle
+
+    def __repr__(self) -> str:
+        what = getattr(self.op, "instruction", type(self.op)).__name__
+        return f"<instruction {what}, which is no tile: its result is in dst>"
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Let this instruction begin when the producers, which stand before it, are complete; return it.

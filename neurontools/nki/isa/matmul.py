@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from formats import isa as words
 from formats.dtypes import Dtype
+from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import float32
-from neurontools.nki.indirection import check_product
-from neurontools.nki.isa.checks import pick_engine, reject, tensor, tile, unsupported
+from neurontools.nki.isa.checks import pick_engine, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import matmul_perf_mode
+from neurontools.nki.isa.indirection import check_product
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import tensor_copy
+from neurontools.nki.isa.refusals import reject, unsupported
 from neurontools.nki.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import identity_tile, new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["nc_matmul", "nc_transpose"]
 
@@ -34,13 +36,8 @@ def psum_span(t: Tracer, instruction: str, view: View) -> None:
     reach = sum(step * (count - 1) for step, count in view.dims) + 1
     last = start + reach * view.dtype.size - 1
     if start // PSUM_BANK_BYTES != last // PSUM_BANK_BYTES:
-        raise reject(
-            t,
-            instruction,
-            "dst",
-            f"bytes {start} to {last} of a PSUM partition",
-            f"must not cross a bank of {PSUM_BANK_BYTES} bytes",
-        )
+        t.limit(reject(t, instruction, "dst", f"bytes {start} to {last} of a PSUM partition",
+                       f"must not cross a bank of {PSUM_BANK_BYTES} bytes"))  # fmt: skip
 
 
 def nc_matmul(
@@ -84,10 +81,10 @@ def nc_matmul(
             "must be equal (the contraction dimension)",
         )
     if columns > limits.stationary_free:
-        raise reject(t, "nc_matmul", "stationary free size", columns, f"at most {limits.stationary_free}")
+        t.limit(reject(t, "nc_matmul", "stationary free size", columns, f"at most {limits.stationary_free}"))
     most = limits.moving_free.get(dst.dtype, limits.moving_free["float32"])
     if width > most:
-        raise reject(t, "nc_matmul", "moving free size", width, f"at most {most}")
+        t.limit(reject(t, "nc_matmul", "moving free size", width, f"at most {most}"))
     if out.partitions != columns:
         raise reject(
             t, "nc_matmul", "partition count of dst", out.partitions, f"must be the {columns} columns of stationary"
@@ -102,6 +99,12 @@ def nc_matmul(
         if halves and tuple(tile_size)[1] != TILE_COLUMNS:
             raise reject(t, "nc_matmul", "tile_size", tile_size, "double_row cannot be combined with column tiling")
     psum_span(t, "nc_matmul", out)
+    pieces = _bank_pieces(t, dst, moving) if t.lenient and not (halves or t.indirect) else []
+    if len(pieces) > 1:  # warned of already: the array writes one bank at a time, so it takes as many products
+        for into, part in pieces[:-1]:
+            nc_matmul(into, stationary, part, is_transpose=is_transpose, accumulate=accumulate, name=name)
+        dst, moving = pieces[-1]
+        out, right = dst.view_of_storage, moving.view_of_storage
     keep = None if accumulate is None else bool(accumulate)
     if halves:
         # The array takes both halves of the contraction at once; two products into one sum give the same result.
@@ -109,6 +112,18 @@ def nc_matmul(
         left, right = stationary[:, 1].view_of_storage, moving[:, 1].view_of_storage
         return NkiInstruction(t.matmul(out, left, right, keep if keep is None else True, False, name))
     return NkiInstruction(t.matmul(out, left, right, keep, bool(is_transpose) and out.dtype is left.dtype, name))
+
+
+def _bank_pieces(t: Tracer, dst: NkiTensor, moving: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
+    """Return the parts of a result that lie in one PSUM bank each, with what is multiplied for them."""
+    if t.limits.psum_crosses_banks or not (dst.is_contiguous() and moving.is_contiguous()):
+        return []
+    flat, source = dst.reshape((dst.shape[0], -1)), moving.reshape((moving.shape[0], -1))
+    bank = PSUM_BANK_BYTES // dst.itemsize
+    row = dst.allocation.partition_bytes // dst.itemsize
+    base = (dst.allocation.address[1] // dst.itemsize if dst.allocation.address else 0) + dst.offset % row
+    edges = [0, *range(bank - base % bank, dst.free_size, bank), dst.free_size]
+    return [(flat[:, low:high], source[:, low:high]) for low, high in pairwise(edges)]
 
 
 _DOUBLE_ROW = ("float8_e4m3", "float8_e5m2", "float8_e4m3fn")

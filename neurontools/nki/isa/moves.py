@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from formats import isa as words
+from formats.dtypes import Dtype
+from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import dtype_of
-from neurontools.nki.isa.checks import number, pick_engine, reject, same_free, same_partitions, tensor, tile
+from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject
+from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["memset", "nc_stream_shuffle", "tensor_copy"]
 
@@ -67,7 +70,7 @@ def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str 
     return NkiInstruction(t.compute(words.Memset, chosen, {"dst": view}, {"value": fill}, name))
 
 
-def _integer(t: Tracer, dst: NkiTensor, value: int | float) -> int:
+def _integer(t: Tracer, dst: NkiTensor, value: float) -> int:
     if value != value or value in (float("inf"), float("-inf")):
         raise reject(t, "memset", "value", value, f"is no {dst.dtype}")
     result = int(value)
@@ -76,6 +79,18 @@ def _integer(t: Tracer, dst: NkiTensor, value: int | float) -> int:
         if not bounds.min <= result <= bounds.max:
             raise reject(t, "memset", "value", value, f"must be {bounds.min} to {bounds.max} for {dst.dtype}")
     return result
+
+
+def ones_tile(t: Tracer, code: Dtype) -> NkiTensor:
+    """Return 128 x 128 ones in SBUF, one per element type and trace; stationary operand of partition broadcasts."""
+    key = ("ones", code)
+    found: NkiTensor | None = t.cache.get(key)
+    if found is None:
+        dtype = dtype_of(code)
+        found = new_tensor(t, (128, 128), dtype, name=f"ones_{dtype}")
+        memset(found, 1.0)
+        t.cache[key] = found
+    return found
 
 
 def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: str | None = None) -> NkiInstruction:

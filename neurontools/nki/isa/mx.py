@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.indirection import check_product, operand
-from neurontools.nki.isa.checks import reject, since, tensor, tile
+from neurontools.builder.trace import Space, View
+from neurontools.nki.isa.checks import tensor, tile
+from neurontools.nki.isa.indirection import check_product, operand
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.matmul import _array_tile, psum_span
+from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["nc_matmul_mx", "quantize_mx"]
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import (
-    pick_engine,
-    reject,
-    same_free,
-    same_partitions,
-    scalar_or_column,
-    since,
-    tile,
-)
+from neurontools.builder.trace import View
+from neurontools.nki.isa.checks import pick_engine, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import no_psum
+from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import View
 
 __all__ = ["dropout", "rand2", "rand_get_state", "rand_set_state", "rng", "set_rng_seed"]
 

@@ -8,8 +8,9 @@ from math import prod
 from typing import Any
 
 from formats.isa import ReduceDims, TensorReduce
-from neurontools.nki.isa.checks import alu, bitvec_dtypes, reject, same_partitions, tile
+from neurontools.nki.isa.checks import alu, bitvec_dtypes, same_partitions, tile
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 

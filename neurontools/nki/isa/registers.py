@@ -11,10 +11,11 @@ from typing import Any
 
 from neurontools.nki.device_loops import begin, end, while_test
 from neurontools.nki.dtype import int32, uint8, uint16
-from neurontools.nki.isa.checks import reject, tensor
+from neurontools.nki.isa.checks import tensor
 from neurontools.nki.isa.dma import dma_copy
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import memset, tensor_copy
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
-from neurontools.nki.isa.checks import number, reject, same_free, same_partitions, tile
+from neurontools.nki.isa.checks import number, same_free, same_partitions, tile
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 

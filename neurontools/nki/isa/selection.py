@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from formats import isa as words
-from neurontools.nki.isa.checks import alu, number, reject, same_free, same_partitions, scalar_or_column, since, tile
+from neurontools.builder.trace import Space, View
+from neurontools.nki.isa.checks import alu, number, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.operators import OPERATORS, Operator, UnaryOperator
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = [
     "exponential",

@@ -6,11 +6,11 @@ from typing import Any
 
 from formats import isa as words
 from formats.dtypes import Dtype
+from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import (
     alu,
     bitvec_dtypes,
     pick_engine,
-    reject,
     same_free,
     same_partitions,
     scalar_or_column,
@@ -19,10 +19,10 @@ from neurontools.nki.isa.checks import (
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import no_psum
+from neurontools.nki.isa.refusals import reject
 from neurontools.nki.operators import Operator, UnaryOperator
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["reciprocal", "scalar_tensor_tensor", "tensor_scalar", "tensor_tensor", "tensor_tensor_scan"]
 

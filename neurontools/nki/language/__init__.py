@@ -3,6 +3,8 @@
 Operators (`nl.add`, `nl.exp`, ...) are objects: tokens for `op=` of ISA calls, and functions when called.
 """
 
+import typing as _typing
+
 from neurontools.nki.dtype import (
     DType,
     bfloat16,
@@ -59,6 +61,7 @@ from neurontools.nki.objects import NKIObject
 from neurontools.nki.operators import OPERATORS
 from neurontools.nki.regions import MemoryRegion, is_hbm, is_on_chip, is_psum, is_sbuf
 from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.unknown import of_module as _of_module
 
 sbuf = MemoryRegion.sbuf
 psum = MemoryRegion.psum
@@ -68,6 +71,16 @@ shared_hbm = MemoryRegion.shared_hbm
 bool = bool_
 
 globals().update(OPERATORS)
+if _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any: ...  # one that the line above adds
+
+else:
+
+    def __getattr__(name):
+        """Say which name may be meant."""
+        raise _of_module("nki.language", name, globals())
+
 
 __all__ = [  # noqa: PLE0604  the keys of OPERATORS are strings
     "DType",

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of, uint8
 from neurontools.nki.isa.dma import dma_copy
 from neurontools.nki.isa.moves import memset
+from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.storage import constant_tensor, load_constant, new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import tracer
 from neurontools.nki.views import complain
-from neurontools.trace import Space
 
 __all__ = [
     "empty_like",
@@ -149,3 +150,6 @@ def shared_identity_matrix(n: int, dtype: Any = uint8, dst: NkiTensor | None = N
     result: NkiTensor = load_constant(t, values, f"identity_{kind}", kind)
     t.cache[key] = result
     return result
+
+
+OPERATIONS["ndarray"] = ndarray

@@ -11,9 +11,10 @@ from formats.debug_stream import tensor_name
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa.dma import dma_copy
 from neurontools.nki.language.movement import in_sbuf
+from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, is_hbm
 from neurontools.nki.storage import new_tensor
-from neurontools.nki.tensor import OPERATIONS, NkiTensor
+from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, current, kernel_frame, kernel_line, tracer
 
 __all__ = ["device_print"]
@@ -24,7 +25,7 @@ _ASSERT_LINE = re.compile(r"\s*assert\b(?!.*\b(?:not|and|or|if)\b)")
 
 
 def is_assertion(frame: FrameType) -> bool:
-    """Tell whether the frame is in the middle of `assert x`, which raises when x is false.
+    """Return whether the frame is in the middle of `assert x`, which raises when x is false.
 
     The bytecode says so: a jump over the assertion when x is true.  pytest rewrites `assert` in test modules, so the
     source line answers where the bytecode does not.
@@ -46,7 +47,7 @@ def is_assertion(frame: FrameType) -> bool:
 
 
 def is_field(frame: FrameType) -> bool:
-    """Tell whether what the frame tests is an attribute, as in `if params.bias:`; the bytecode says so."""
+    """Return whether what the frame tests is an attribute, as in `if params.bias:`; the bytecode says so."""
     before = None
     for one in dis.get_instructions(frame.f_code):
         if one.offset >= frame.f_lasti:

@@ -14,7 +14,7 @@ from neurontools.nki.isa.vector import tensor_tensor
 from neurontools.nki.operators import OPERATORS
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import Tracer, tracer
+from neurontools.nki.tracer import OpenLoop, Tracer, tracer
 from neurontools.nki.views import complain
 
 __all__ = ["dynamic_range", "fori_loop", "while_loop"]
@@ -50,7 +50,7 @@ class _Turns:
 
     def __init__(self, start: int | VirtualRegister, stop: int | VirtualRegister, step: int) -> None:
         self.step = step
-        self.loop: device_loops.OpenLoop | None = None
+        self.loop: OpenLoop | None = None
         self.counter, self.limit, self.left, self.amount = (_tile(name) for name in ("counter", "stop", "left", "step"))
         _put(self.counter, start)
         _put(self.limit, stop)

@@ -7,17 +7,18 @@ from math import pi
 from typing import Any
 
 from formats import isa as words
+from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import DType, bool_, dtype_of, float32, promote, scalar_dtype
 from neurontools.nki.isa.activations import activation
 from neurontools.nki.isa.checks import number, tile
 from neurontools.nki.isa.moves import memset, tensor_copy
 from neurontools.nki.isa.vector import reciprocal, tensor_scalar, tensor_tensor
-from neurontools.nki.language.movement import cast, in_sbuf, partition_broadcast, stretch
+from neurontools.nki.language.movement import cast, in_sbuf, load, partition_broadcast, store, stretch
+from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.operators import OPERATORS, Operator
 from neurontools.nki.storage import new_tensor
-from neurontools.nki.tensor import OPERATIONS, NkiTensor
+from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space, View
 
 __all__ = ["binary", "combine", "unary", "where"]
 
@@ -25,15 +26,16 @@ _WIDE = ("int32", "uint32")
 
 
 def _on_chip(t: Tracer, op: Operator, argument: str, x: Any) -> NkiTensor:
-    if not isinstance(x, NkiTensor) or not x.on_chip:
-        raise t.error(f"nl.{op.name}: {argument} is {x!r}, must be a tile in SBUF or PSUM")
-    return x
+    """Return an operand where engines reach it: one in HBM is loaded first, as AWS's simulator computes on it."""
+    if not isinstance(x, NkiTensor):
+        raise t.error(f"nl.{op.name}: {argument} is {x!r}, must be a tensor")
+    return x if x.on_chip else load(x)
 
 
 def unary(op: Operator, x: Any, dtype: Any = None) -> NkiTensor:
     """Return a new SBUF tile of op(x), of the type of `x` unless given."""
     t = tracer()
-    _on_chip(t, op, "x", x)
+    x = _on_chip(t, op, "x", x)
     kind = x.dtype if dtype is None else dtype_of(dtype)
     wide = x.dtype in _WIDE
     if wide and op.name in _WIDE_UNARY:
@@ -120,13 +122,17 @@ def combine(
     t: Tracer, op: Operator, x: Any, y: Any, dst: NkiTensor | None = None, dtype: DType | None = None
 ) -> NkiTensor:
     """Append x op y into `dst`, or into a new SBUF tile, and return it."""
-    if isinstance(x, NkiTensor) and isinstance(y, NkiTensor):
-        shape = _common_shape(t, op.name, _on_chip(t, op, "x", x).shape, _on_chip(t, op, "y", y).shape)
-    else:
-        one, value = (x, y) if isinstance(x, NkiTensor) else (y, x)
-        shape = _on_chip(t, op, "x" if one is x else "y", one).shape
-        if not number(value):
-            raise t.error(f"nl.{op.name}: {'y' if one is x else 'x'} is {value!r}, must be a tile or a number")
+    if dst is not None and not dst.on_chip:
+        store(dst, combine(t, op, x, y, dtype=dst.dtype))
+        return dst
+    if not isinstance(x, NkiTensor) and not isinstance(y, NkiTensor):
+        raise t.error(f"nl.{op.name}: x is {x!r}, must be a tensor")
+    for argument, one in (("x", x), ("y", y)):
+        if not isinstance(one, NkiTensor) and not number(one):
+            raise t.error(f"nl.{op.name}: {argument} is {one!r}, must be a tile or a number")
+    x, y = (_on_chip(t, op, "x", one) if isinstance(one, NkiTensor) else one for one in (x, y))
+    shapes = [one.shape for one in (x, y) if isinstance(one, NkiTensor)]
+    shape = _common_shape(t, op.name, *shapes) if len(shapes) == 2 else shapes[0]
     if dst is None:
         kind = dtype or _result_dtype(x, y)
     elif dst.shape == shape:
@@ -183,11 +189,12 @@ def _emit(t: Tracer, op: Operator, x: Any, y: Any, shape: tuple[int, ...], dst: 
 def where(condition: NkiTensor, x: Any, y: Any, dtype: Any = None) -> NkiTensor:
     """Return a new SBUF tile of `x` where the condition is not zero, else `y`; x and y are tiles or numbers."""
     t = tracer()
+    condition, x, y = (
+        load(one) if isinstance(one, NkiTensor) and not one.on_chip else one for one in (condition, x, y)
+    )
     shape = condition.shape if isinstance(condition, NkiTensor) else ()
     for argument, one in (("condition", condition), ("x", x), ("y", y)):
         if isinstance(one, NkiTensor):
-            if not one.on_chip:
-                raise t.error(f"nl.where: {argument} is {one!r}, must be a tile in SBUF or PSUM")
             shape = _common_shape(t, "where", shape, one.shape)
         elif argument == "condition" or not number(one):
             raise t.error(

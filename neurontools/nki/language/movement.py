@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of
 from neurontools.nki.isa.constants import engine
 from neurontools.nki.isa.dma import dma_copy, dma_transpose
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
-from neurontools.nki.isa.moves import nc_stream_shuffle, tensor_copy
+from neurontools.nki.isa.moves import nc_stream_shuffle, ones_tile, tensor_copy
 from neurontools.nki.language.creation import fill
 from neurontools.nki.limits import PSUM_BANK_BYTES
+from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion
-from neurontools.nki.storage import new_tensor, ones_tile
-from neurontools.nki.tensor import OPERATIONS, NkiTensor
+from neurontools.nki.storage import new_tensor
+from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.trace import Space
 
 __all__ = [
     "assign",
@@ -209,7 +210,7 @@ def _stretch_any(value: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
 
 
 def _engine_start(x: NkiTensor) -> bool:
-    """Tell whether engines can address the partitions of `x` (hardware.md 2.3)."""
+    """Return whether engines can address the partitions of `x` (hardware.md 2.3)."""
     if x.steps_partitions:
         return False
     start = x.view_of_storage.partition + (x.allocation.address[0] if x.allocation.address else 0)

@@ -11,7 +11,7 @@ from neurontools.nki.isa.matmul import nc_matmul
 from neurontools.nki.isa.reduce import tensor_reduce, trailing_axes
 from neurontools.nki.isa.vector import reciprocal, tensor_scalar
 from neurontools.nki.language.elementwise import combine, unary
-from neurontools.nki.language.movement import cast, in_sbuf, transpose
+from neurontools.nki.language.movement import cast, in_sbuf, load, transpose
 from neurontools.nki.operators import OPERATORS
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
@@ -22,15 +22,15 @@ __all__ = ["all", "matmul", "max", "mean", "min", "prod", "rms_norm", "softmax",
 
 
 def _tile(t: Tracer, function: str, argument: str, x: Any) -> NkiTensor:
-    if not isinstance(x, NkiTensor) or not x.on_chip:
-        raise t.error(f"nl.{function}: {argument} is {x!r}, must be a tile in SBUF or PSUM")
-    return x
+    if not isinstance(x, NkiTensor):
+        raise t.error(f"nl.{function}: {argument} is {x!r}, must be a tensor")
+    return x if x.on_chip else load(x)
 
 
 def _reduce(function: str, op: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> NkiTensor:
     """Return x folded by one TENSOR_REDUCE; a tile keeps two dimensions at least."""
     t = tracer()
-    _tile(t, function, "x", x)
+    x = _tile(t, function, "x", x)
     first = trailing_axes(t, f"nl.{function}", x.shape, axis)
     folded = x.ndim - first
     if keepdims:
@@ -74,7 +74,7 @@ def _extent(t: Tracer, function: str, x: NkiTensor, axis: Any) -> int:
 def mean(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> NkiTensor:
     """Return the mean along the last axes: an fp32 sum times 1/n."""
     t = tracer()
-    _tile(t, "mean", "x", x)
+    x = _tile(t, "mean", "x", x)
     total = _reduce("mean", "add", x, axis, float32, keepdims)
     result = new_tensor(t, total.shape, x.dtype if dtype is None else dtype_of(dtype))
     tensor_scalar(result, total, OPERATORS["multiply"], 1.0 / _extent(t, "mean", x, axis))
@@ -84,7 +84,7 @@ def mean(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> 
 def var(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> NkiTensor:
     """Return the variance (divided by n) along the last axes, which stay with size 1 whatever `keepdims` says."""
     t = tracer()
-    _tile(t, "var", "x", x)
+    x = _tile(t, "var", "x", x)
     centred = combine(t, OPERATORS["subtract"], x, mean(x, axis, float32, True), dtype=float32)
     square = combine(t, OPERATORS["multiply"], centred, centred, dtype=float32)
     return mean(square, axis, x.dtype if dtype is None else dtype, True)
@@ -93,7 +93,7 @@ def var(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> N
 def softmax(x: NkiTensor, axis: Any = -1, dtype: Any = None) -> NkiTensor:
     """Return exp(x - max) / sum(exp(x - max)) along the last axes, in fp32 inside."""
     t = tracer()
-    _tile(t, "softmax", "x", x)
+    x = _tile(t, "softmax", "x", x)
     kind = x.dtype if dtype is None else dtype_of(dtype)
     shifted = combine(t, OPERATORS["subtract"], x, max(x, axis, float32, True), dtype=float32)
     weights = unary(OPERATORS["exp"], shifted)
@@ -107,8 +107,8 @@ def rms_norm(
 ) -> NkiTensor:
     """Return x / sqrt(sum(x * x) / n + epsilon) * w along the last axes; the middle is of `compute_dtype` (fp32)."""
     t = tracer()
-    _tile(t, "rms_norm", "x", x)
-    _tile(t, "rms_norm", "w", w)
+    x = _tile(t, "rms_norm", "x", x)
+    w = _tile(t, "rms_norm", "w", w)
     middle: DType = float32 if compute_dtype is None else dtype_of(compute_dtype)
     square = combine(t, OPERATORS["multiply"], x, x, dtype=middle)
     scale = sum(square, axis, float32, True)
@@ -121,8 +121,9 @@ def rms_norm(
 def matmul(x: NkiTensor, y: NkiTensor, transpose_x: bool = False) -> NkiTensor:
     """Return x @ y (x.T @ y with `transpose_x`, else x is transposed first) as an fp32 tile in PSUM."""
     t = tracer()
+    x, y = _tile(t, "matmul", "x", x), _tile(t, "matmul", "y", y)
     for argument, one in (("x", x), ("y", y)):
-        if _tile(t, "matmul", argument, one).ndim != 2:
+        if one.ndim != 2:
             raise t.error(f"nl.matmul: {argument} is of shape {one.shape}, must have two dimensions")
     x, y = in_sbuf(t, x), in_sbuf(t, y)
     if not transpose_x:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of, float32, uint32
 from neurontools.nki.isa.gpsimd import nc_n_gather
 from neurontools.nki.isa.random_numbers import dropout as isa_dropout
@@ -17,7 +18,6 @@ from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.nki.views import unsupported
-from neurontools.trace import Space
 
 __all__ = ["dropout", "gather_flattened", "rand", "random_seed"]
 

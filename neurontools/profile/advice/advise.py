@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neurontools.profile.advice.context import Candidate, Context
 from neurontools.profile.advice.transfers import small_descriptors, small_transfers
 from neurontools.profile.advice.waits import missing_overlap, psum_banks, serialising_waits
 from neurontools.profile.advice.words import engine_imbalance, fp32_matmuls, partitions, table_loads
+from neurontools.profile.results import Advice
 from neurontools.profile.summary import line_text, ns, percent
 
 if TYPE_CHECKING:
-    from neurontools.profile.program import Program
     from neurontools.profile.rows import Timeline
+    from neurontools.program.opening import Program
 
 __all__ = ["RULES", "advise"]
 
@@ -28,12 +29,12 @@ RULES: dict[str, Callable[[Context], Iterable[Candidate]]] = {
     "partitions": partitions,
     "table-loads": table_loads,
 }
-_TRIED = 3          # lines tried per rule
-_LEAST = 0.005      # of the run: what saves less is not worth a line
+_TRIED = 3  # lines tried per rule
+_LEAST = 0.005  # of the run: what saves less is not worth a line
 
 
-def advise(program: Program, timeline: Timeline) -> list[dict[str, Any]]:
-    """Return advice as plain data, what saves most first."""
+def advise(program: Program, timeline: Timeline) -> tuple[Advice, ...]:
+    """Return advice, what saves most first."""
     context = Context(program, timeline)
     found = []
     for name, rule in RULES.items():
@@ -43,8 +44,16 @@ def advise(program: Program, timeline: Timeline) -> list[dict[str, Any]]:
             saves = context.end_ps - after.end_ps
             if after.device.outcome == "finished" and saves >= _LEAST * context.end_ps:
                 line = candidate.line
-                found.append({"rule": name, "line": line_text(line), "file": line[0] if line and line[1] else None,
-                              "message": candidate.message,
-                              "saves_ns": ns(saves), "saves_percent": percent(saves, context.end_ps),
-                              "proof": candidate.proof, "source": candidate.source})
-    return sorted(found, key=lambda one: -float(one["saves_ns"]))
+                found.append(
+                    Advice(
+                        name,
+                        line_text(line),
+                        line[0] if line and line[1] else None,
+                        candidate.message,
+                        ns(saves),
+                        percent(saves, context.end_ps),
+                        candidate.proof,
+                        candidate.source,
+                    )
+                )
+    return tuple(sorted(found, key=lambda one: -one.saves_ns))

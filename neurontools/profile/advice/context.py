@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.timeline import Owner
-from emulator.timeline.change import Change
+from emulator.timeline.change import Change, WordCost
 from emulator.timeline.measure import Measured, data_decides, measure
 from neurontools.profile.rows import Line, Timeline
 from neurontools.profile.summary import line_text
 
 if TYPE_CHECKING:
+    from emulator.loaded import LoadedWord
+    from emulator.sequencer import Sequencer
     from formats import isa
-    from neurontools.profile.program import Program
+    from neurontools.program.opening import Program
 
 __all__ = ["Candidate", "Context", "Row", "pricing"]
 
 Row = tuple[Owner, int]
-WordKey = tuple[int, str, int]      # core, engine, position in the stream
+WordKey = tuple[int, str, int]  # core, engine, position in the stream
 
 
 class Candidate(NamedTuple):
@@ -55,24 +57,34 @@ class Context:
         """Return the run under a change, without data where that decides nothing."""
         self.reruns += 1
         data = self.decides or bool(asked)
-        return measure(self.program.neff, self.program.inputs, change, data=data, **asked)
+        return measure(
+            self.program.neff,
+            self.program.inputs,
+            change,
+            data=data,
+            settings=self.program.configuration.settings(),
+            **asked,
+        )
 
     @cached_property
     def rows(self) -> list[tuple[Row, isa.Instruction]]:
         """Return every word that ran with its row."""
-        return [((track.owner, row), self.timeline.causes.word(track.owner, row))
-                for track in self.timeline.engines for row in range(len(track))]
+        return [
+            ((track.owner, row), self.timeline.causes.word(track.owner, row))
+            for track in self.timeline.engines
+            for row in range(len(track))
+        ]
 
     def key(self, row: Row) -> WordKey:
         """Return where the word of a row stands."""
         owner, index = row
-        return owner.core, owner.name, self.timeline.recorder.tracks[owner].position[index]  # type: ignore[attr-defined]
+        return owner.core, owner.name, self.timeline.engine(owner).position[index]
 
     def busy_ps(self, row: Row) -> int:
         """Return how long a word kept its engine."""
         owner, index = row
-        track: Any = self.timeline.recorder.tracks[owner]
-        return int(track.free[index] - track.start[index])
+        track = self.timeline.engine(owner)
+        return track.free[index] - track.start[index]
 
     def by_line(self, rows: Iterable[Row]) -> dict[Line | None, list[Row]]:
         """Return rows by source line."""
@@ -86,8 +98,7 @@ class Context:
         return line_text(self.timeline.line(*row))
 
 
-def pricing(prices: dict[WordKey, tuple[float, int]], moved: dict[WordKey, int] | None = None,
-            ) -> Callable[[Any, Any, int, int], tuple[int, int]]:
+def pricing(prices: dict[WordKey, tuple[float, int]], moved: dict[WordKey, int] | None = None) -> WordCost:
     """Return the hook that multiplies the intervals of words by a factor, down to a least one in picoseconds.
 
     What the interval loses the latency loses too: the work gets shorter, the pipeline does not. Words that are `moved`
@@ -95,7 +106,7 @@ def pricing(prices: dict[WordKey, tuple[float, int]], moved: dict[WordKey, int] 
     """
     elsewhere = moved or {}
 
-    def price(engine: Any, loaded: Any, interval: int, latency: int) -> tuple[int, int]:
+    def price(engine: Sequencer, loaded: LoadedWord, interval: int, latency: int) -> tuple[int, int]:
         key = engine.core.index, engine.name, engine.position
         if key in elsewhere:
             return 0, elsewhere[key]

@@ -5,51 +5,55 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from emulator.checks.clocks import WaitPlace
 from emulator.timeline.change import Change
 from formats import isa
+from formats.isa.signals import SECOND_SLOT
 from neurontools.profile.advice.context import Candidate, Context, Row
 from neurontools.profile.rows import Line, Waited
 from neurontools.profile.summary import line_text
 
 __all__ = ["missing_overlap", "psum_banks", "serialising_waits"]
 
-_JUDGED = 8             # waits that are proved, the longest first
-_MOST_WORDS = 20_000    # a race check of more takes longer than people wait for advice
-_FIRST_OF_GROUP = 1
+_JUDGED = 8  # waits that are proved, the longest first
+_MOST_WORDS = 20_000  # a race check of more takes longer than people wait for advice
 _BANK = 2048
 
 
 def serialising_waits(context: Context) -> Iterator[Candidate]:
-    """Waits without which every access is still ordered: racecheck's clocks find no race in a run that ignores one."""
-    from emulator.checks.clocks import WaitPlace
-
+    """Find waits that order nothing: racecheck's clocks find no race in a run that ignores one."""
     if len(context.rows) > _MOST_WORDS:
         return
     longest: dict[WaitPlace, list[Waited]] = defaultdict(list)
     for wait in context.timeline.waits:
-        if wait.kind == "semaphore" and len(context.timeline.causes.waits(wait.owner, wait.row)) == 1:
-            pc = context.timeline.recorder.tracks[wait.owner].pc[wait.row]
-            word = context.timeline.causes.word(wait.owner, wait.row)
-            longest[WaitPlace(wait.owner.core, wait.owner.name, pc, 0 if word.raw[4] else 1)].append(wait)
+        awaited = context.timeline.causes.waits(wait.owner, wait.row)
+        if wait.kind == "semaphore" and len(awaited) == 1:
+            pc, slot = context.timeline.recorder.tracks[wait.owner].pc[wait.row], int(awaited[0].by == SECOND_SLOT)
+            longest[WaitPlace(wait.owner.core, wait.owner.name, pc, slot)].append(wait)
     ranked = sorted(longest.items(), key=lambda item: -sum(wait.ps for wait in item[1]))
     plain: bool | None = None
     for place, waits in ranked[:_JUDGED]:
         rows = [(wait.owner, wait.row) for wait in waits]
         change = Change(unwaited=frozenset(map(context.key, rows)))
         if not context.decides and context.again(change).end_ps >= context.end_ps:
-            continue    # nothing would come of it, so that it needs no proof
+            continue  # nothing would come of it, so that it needs no proof
         if plain is None:
             plain = _races(context, ()) == 0
         if not plain or _races(context, (place,)):
             continue
-        wait = max(waits, key=lambda each: each.ps)     # the one to tell of
+        wait = max(waits, key=lambda each: each.ps)  # the one to tell of
         source = "" if wait.source is None else f" for {line_text(context.timeline.line(*wait.source))}"
         word = context.timeline.causes.word(wait.owner, wait.row)
-        yield Candidate("serialising-wait", context.timeline.line(wait.owner, wait.row),
-                        f"nothing needs the wait for {wait.detail}{source} of {word.name} (nc{place.core} "
-                        f"{place.engine} pc {place.pc})", change,
-                        "racecheck: without it the clocks still order every two accesses of which one is a write",
-                        "isa.md 2, 11", sum(each.ps for each in waits))
+        yield Candidate(
+            "serialising-wait",
+            context.timeline.line(wait.owner, wait.row),
+            f"nothing needs the wait for {wait.detail}{source} of {word.name} (nc{place.core} "
+            f"{place.engine} pc {place.pc})",
+            change,
+            "racecheck: without it the clocks still order every two accesses of which one is a write",
+            "isa.md 2, 11",
+            sum(each.ps for each in waits),
+        )
 
 
 def _races(context: Context, ignored: tuple[object, ...]) -> int:
@@ -58,23 +62,40 @@ def _races(context: Context, ignored: tuple[object, ...]) -> int:
 
 
 def missing_overlap(context: Context) -> Iterator[Candidate]:
-    """Loads that wait until an engine is done with the buffer they fill: with another buffer they need not."""
+    """Find loads that wait until an engine is done with the buffer they fill: with another one they need not."""
     if context.decides:
-        return      # without these waits the values are others, and they decide the course
-    loads = {context.timeline.causes.trigger(track.owner, row) for track in context.timeline.queues
-             for row in range(len(track)) if not track.flags[row] & 1}
-    chosen = [wait for wait in context.timeline.waits if wait.kind == "semaphore" and wait.source is not None
-              and wait.source[0].kind == "engine" and wait.source[0] != wait.owner and _loads(context, wait, loads)]
+        return  # without these waits the values are others, and they decide the course
+    loads = {
+        context.timeline.causes.trigger(track.owner, row)
+        for track in context.timeline.queues
+        for row in range(len(track))
+        if not track.flags[row] & 1
+    }
+    chosen = [
+        wait
+        for wait in context.timeline.waits
+        if wait.kind == "semaphore"
+        and wait.source is not None
+        and wait.source[0].kind == "engine"
+        and wait.source[0] != wait.owner
+        and _loads(context, wait, loads)
+    ]
     for line, waits in _by_line(context, chosen).items():
         sources = sorted({line_text(context.timeline.line(*w.source)) for w in waits if w.source is not None})
-        yield Candidate("missing-overlap", line, f"{len(waits)} loads wait until {', '.join(sources[:3])} is done with "
-                        "the buffer: another buffer lets them run ahead", _unwaited(context, waits),
-                        "the schedule was run again with loads that wait for no engine", "hardware.md 4.3",
-                        sum(wait.ps for wait in waits))
+        yield Candidate(
+            "missing-overlap",
+            line,
+            f"{len(waits)} loads wait until {', '.join(sources[:3])} is done with "
+            "the buffer: another buffer lets them run ahead",
+            _unwaited(context, waits),
+            "the schedule was run again with loads that wait for no engine",
+            "hardware.md 4.3",
+            sum(wait.ps for wait in waits),
+        )
 
 
 def _loads(context: Context, wait: Waited, loads: Iterable[Row]) -> bool:
-    """Tell whether a word that waits starts a load, itself or as the last of the waits in front of one."""
+    """Return whether a word that waits starts a load, itself or as the last of the waits in front of one."""
     row: Row = wait.owner, wait.row
     track = context.timeline.recorder.tracks[wait.owner]
     while row not in loads:
@@ -96,16 +117,22 @@ def psum_banks(context: Context) -> Iterator[Candidate]:
         if wait.owner.name != "PE" or wait.kind != "semaphore" or wait.source is None:
             continue
         word = _product(context, (wait.owner, wait.row))
-        if wait.source[0].name in ("DVE", "Activation") and word is not None and word.acc_flags & _FIRST_OF_GROUP:
+        if wait.source[0].name in ("DVE", "Activation") and word is not None and not word.adds:
             source = context.timeline.causes.word(*wait.source)
             if _reads_bank(source, word.dst.address % (8 * _BANK) // _BANK):
                 chosen.append(wait)
     for line, waits in _by_line(context, chosen).items():
         sources = sorted({line_text(context.timeline.line(*w.source)) for w in waits if w.source is not None})
-        yield Candidate("psum-banks", line, f"{len(waits)} matmuls wait until {', '.join(sources[:3])} has emptied "
-                        f"their PSUM bank; {len(banks)} of 8 banks are used: take turns", _unwaited(context, waits),
-                        "the schedule was run again with matmuls that wait for no bank", "hardware.md 2.1, 2.4, 3.2",
-                        sum(wait.ps for wait in waits))
+        yield Candidate(
+            "psum-banks",
+            line,
+            f"{len(waits)} matmuls wait until {', '.join(sources[:3])} has emptied "
+            f"their PSUM bank; {len(banks)} of 8 banks are used: take turns",
+            _unwaited(context, waits),
+            "the schedule was run again with matmuls that wait for no bank",
+            "hardware.md 2.1, 2.4, 3.2",
+            sum(wait.ps for wait in waits),
+        )
 
 
 def _product(context: Context, row: Row) -> isa.MatMul | None:
@@ -119,8 +146,11 @@ def _product(context: Context, row: Row) -> isa.MatMul | None:
 
 
 def _reads_bank(word: isa.Instruction, bank: int) -> bool:
-    return any(access.pattern.address >= isa.PSUM_BASE and access.pattern.address % (8 * _BANK) // _BANK == bank
-               for access in word.reads if isinstance(access, isa.Access))
+    return any(
+        access.pattern.address >= isa.PSUM_BASE and access.pattern.address % (8 * _BANK) // _BANK == bank
+        for access in word.reads
+        if isinstance(access, isa.Access)
+    )
 
 
 def _by_line(context: Context, waits: Iterable[Waited]) -> dict[Line | None, list[Waited]]:

@@ -33,13 +33,25 @@ def _events(scene: Scene) -> Iterator[dict[str, Any]]:
         yield {**base, "ph": "M", "name": "thread_sort_index", "args": {"sort_index": number}}
         for each in lane.slices:
             at = each.start_ps / 1e6
-            yield {**base, "ph": "X", "ts": at, "dur": (each.end_ps - each.start_ps) / 1e6, "name": each.name,
-                   "cat": each.category, "args": each.args}
+            yield {
+                **base,
+                "ph": "X",
+                "ts": at,
+                "dur": (each.end_ps - each.start_ps) / 1e6,
+                "name": each.name,
+                "cat": each.category,
+                "args": each.args,
+            }
             for flow in each.flows_out:
                 yield {**base, "ph": "s", "id": flow, "ts": at, "name": "signal", "cat": "flow"}
             for flow in each.flows_in:
                 yield {**base, "ph": "f", "bp": "e", "id": flow, "ts": at, "name": "signal", "cat": "flow"}
     for counter in scene.counters:
         for time, value in zip(counter.times_ps, counter.values, strict=True):
-            yield {"ph": "C", "pid": groups[counter.group], "ts": time / 1e6, "name": counter.name,
-                   "args": {counter.unit: value}}
+            yield {
+                "ph": "C",
+                "pid": groups[counter.group],
+                "ts": time / 1e6,
+                "name": counter.name,
+                "args": {counter.unit: value},
+            }

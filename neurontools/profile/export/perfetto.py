@@ -5,108 +5,95 @@ Perfetto counts whole nanoseconds; exact picoseconds are in the annotations `sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from neurontools.profile.export.scene import Scene, Slice
+from formats.messages import message_types
+from neurontools.profile.export.scene import Scene
 
 __all__ = ["encode"]
 
-_PACKET = 1                                                 # Trace
-_TIMESTAMP, _SEQUENCE, _EVENT, _FLAGS, _TRACK = 8, 10, 11, 13, 60          # TracePacket
-_UUID, _NAME, _PROCESS, _PARENT, _COUNTER, _ORDERING, _RANK = 1, 2, 3, 5, 8, 11, 12     # TrackDescriptor
-_PID, _PROCESS_NAME = 1, 6                                  # ProcessDescriptor
-_UNIT_NAME = 6                                              # CounterDescriptor
-_ANNOTATION, _TYPE, _TRACK_UUID, _CATEGORY, _EVENT_NAME = 4, 9, 11, 22, 23      # TrackEvent
-_DOUBLE_VALUE, _FLOW, _FLOW_END = 44, 47, 48
-_BEGIN, _END, _COUNT = 1, 2, 4                              # TrackEvent.Type
-_BOOL, _INT, _STRING, _LABEL = 2, 4, 6, 10                  # DebugAnnotation
-_EXPLICIT = 3                                               # TrackDescriptor.ChildTracksOrdering
-_CLEARED = 1                                                # TracePacket.SequenceFlags: incremental state cleared
-
-
-def varint(value: int) -> bytes:
-    """Return an unsigned or, in two's complement of 64 bits, negative number as protobuf writes it."""
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def number(field: int, value: int) -> bytes:
-    """Return a varint field."""
-    return varint(field << 3) + varint(value)
-
-
-def data(field: int, value: bytes) -> bytes:
-    """Return a field of bytes, a string, or a message."""
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
-def text(field: int, value: str) -> bytes:
-    """Return a string field."""
-    return data(field, value.encode())
-
-
-def fixed(field: int, value: int) -> bytes:
-    """Return a fixed64 field."""
-    return varint(field << 3 | 1) + value.to_bytes(8, "little")
-
-
-def double(field: int, value: float) -> bytes:
-    """Return a double field."""
-    import struct
-
-    return varint(field << 3 | 1) + struct.pack("<d", value)
+_TRACE = """
+message Trace { repeated TracePacket packet = 1; }
+message TracePacket {
+  uint64 timestamp = 8; uint32 trusted_packet_sequence_id = 10; uint32 sequence_flags = 13;
+  TrackEvent track_event = 11; TrackDescriptor track_descriptor = 60;
+}
+message TrackDescriptor {
+  uint64 uuid = 1; string name = 2; ProcessDescriptor process = 3; uint64 parent_uuid = 5;
+  CounterDescriptor counter = 8; int32 child_ordering = 11; int32 sibling_order_rank = 12;
+}
+message ProcessDescriptor { int32 pid = 1; string process_name = 6; }
+message CounterDescriptor { string unit_name = 6; }
+message TrackEvent {
+  repeated DebugAnnotation debug_annotations = 4; int32 type = 9; uint64 track_uuid = 11;
+  repeated string categories = 22; string name = 23; double double_counter_value = 44;
+  repeated fixed64 flow_ids = 47; repeated fixed64 terminating_flow_ids = 48;
+}
+message DebugAnnotation { bool bool_value = 2; int64 int_value = 4; string string_value = 6; string name = 10; }
+"""
+_BEGIN, _END, _COUNT = 1, 2, 4  # TrackEvent.Type
+_EXPLICIT = 3  # TrackDescriptor.ChildTracksOrdering
+_CLEARED = 1  # TracePacket.SequenceFlags: incremental state cleared
 
 
 def encode(scene: Scene) -> bytes:
     """Return a trace that Perfetto opens."""
-    return b"".join(data(_PACKET, packet) for packet in _packets(scene))
+    trace = message_types("neurontools.perfetto", _TRACE)["Trace"]()
 
+    def packet(time_ps: int, **content: Any) -> None:
+        trace.packet.add(timestamp=round(time_ps / 1000), trusted_packet_sequence_id=1, **content)
 
-def _packets(scene: Scene) -> Iterator[bytes]:
     groups = {name: pid for pid, name in enumerate(scene.groups, 1)}
     for name, pid in groups.items():
-        process = number(_PID, pid) + text(_PROCESS_NAME, f"{scene.target} {name}")
-        yield _packet(0, number(_FLAGS, _CLEARED) + data(_TRACK, number(_UUID, pid) + data(_PROCESS, process)
-                                                         + number(_ORDERING, _EXPLICIT)))
+        process = {"pid": pid, "process_name": f"{scene.target} {name}"}
+        packet(
+            0, sequence_flags=_CLEARED, track_descriptor={"uuid": pid, "process": process, "child_ordering": _EXPLICIT}
+        )
     uuid = 1000
     for rank, lane in enumerate(scene.lanes):
         uuid += 1
-        yield _packet(0, data(_TRACK, number(_UUID, uuid) + text(_NAME, lane.name)
-                              + number(_PARENT, groups[lane.group]) + number(_RANK, rank)))
+        packet(
+            0,
+            track_descriptor={
+                "uuid": uuid,
+                "name": lane.name,
+                "parent_uuid": groups[lane.group],
+                "sibling_order_rank": rank,
+            },
+        )
         for each in lane.slices:
-            yield from _slice(uuid, each)
+            notes = [_annotation(name, value) for name, value in each.args.items()]
+            packet(
+                each.start_ps,
+                track_event={
+                    "type": _BEGIN,
+                    "track_uuid": uuid,
+                    "categories": [each.category],
+                    "name": each.name,
+                    "flow_ids": each.flows_out,
+                    "terminating_flow_ids": each.flows_in,
+                    "debug_annotations": notes,
+                },
+            )
+            packet(each.end_ps, track_event={"type": _END, "track_uuid": uuid})
     for counter in scene.counters:
         uuid += 1
-        yield _packet(0, data(_TRACK, number(_UUID, uuid) + text(_NAME, counter.name)
-                              + number(_PARENT, groups[counter.group])
-                              + data(_COUNTER, text(_UNIT_NAME, counter.unit))))
+        packet(
+            0,
+            track_descriptor={
+                "uuid": uuid,
+                "name": counter.name,
+                "parent_uuid": groups[counter.group],
+                "counter": {"unit_name": counter.unit},
+            },
+        )
         for time, value in zip(counter.times_ps, counter.values, strict=True):
-            yield _packet(time, data(_EVENT, number(_TYPE, _COUNT) + number(_TRACK_UUID, uuid)
-                                     + double(_DOUBLE_VALUE, value)))
+            packet(time, track_event={"type": _COUNT, "track_uuid": uuid, "double_counter_value": value})
+    return bytes(trace.SerializeToString())
 
 
-def _slice(uuid: int, each: Slice) -> Iterator[bytes]:
-    track = number(_TRACK_UUID, uuid)
-    flows = b"".join(fixed(_FLOW, flow) for flow in each.flows_out)
-    flows += b"".join(fixed(_FLOW_END, flow) for flow in each.flows_in)
-    notes = b"".join(data(_ANNOTATION, _annotation(name, value)) for name, value in each.args.items())
-    yield _packet(each.start_ps, data(_EVENT, number(_TYPE, _BEGIN) + track + text(_CATEGORY, each.category)
-                                      + text(_EVENT_NAME, each.name) + flows + notes))
-    yield _packet(each.end_ps, data(_EVENT, number(_TYPE, _END) + track))
-
-
-def _annotation(name: str, value: Any) -> bytes:
-    label = text(_LABEL, name)
-    if isinstance(value, bool):
-        return label + number(_BOOL, value)
-    return label + (number(_INT, value) if isinstance(value, int) else text(_STRING, str(value)))
-
-
-def _packet(time_ps: int, content: bytes) -> bytes:
-    return number(_TIMESTAMP, round(time_ps / 1000)) + number(_SEQUENCE, 1) + content
+def _annotation(name: str, value: Any) -> dict[str, Any]:
+    # An integer that a damaged capture makes up may have more than 64 bits.
+    fits = isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+    kind = "bool" if isinstance(value, bool) else "int" if fits else "string"
+    return {"name": name, f"{kind}_value": str(value) if kind == "string" else value}

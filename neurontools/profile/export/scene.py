@@ -11,7 +11,10 @@ from neurontools.profile.rows import SHOWN
 from neurontools.profile.summary import line_text
 
 if TYPE_CHECKING:
+    from emulator.timeline import EngineTrack, Owner, QueueTrack
     from neurontools.profile.rows import Timeline
+
+    Row = tuple[Owner, int]
 
 __all__ = ["Counter", "Lane", "Scene", "Slice", "scene_of"]
 
@@ -67,24 +70,28 @@ class Scene:
 
 def scene_of(timeline: Timeline, name: str = "profile") -> Scene:
     """Return the tracks of a run: engines, their waits and lines, queues, DMA engines, critical path, memory."""
-    words: dict[tuple[Any, int], Slice] = {}
+    words: dict[Row, Slice] = {}
     lanes: list[Lane] = []
     for track in timeline.engines:
         lanes += _engine(timeline, track, words)
-    for track in timeline.queues:
-        lanes += _queue(timeline, track, words)
+    for queue in timeline.queues:
+        lanes += _queue(timeline, queue, words)
     lanes += _resources(timeline)
     lanes.append(_critical(timeline))
     _arrows(timeline, words)
-    return Scene(name, timeline.device.target.name, [lane for lane in lanes if lane.slices],
-                 [*_memory(timeline), *_pending(timeline)])
+    return Scene(
+        name,
+        timeline.device.target.name,
+        [lane for lane in lanes if lane.slices],
+        [*_memory(timeline), *_pending(timeline)],
+    )
 
 
 def _group(core: int) -> str:
     return f"nc{core} (simulated)"
 
 
-def _engine(timeline: Timeline, track: Any, words: dict[tuple[Any, int], Slice]) -> tuple[Lane, ...]:
+def _engine(timeline: Timeline, track: EngineTrack, words: dict[Row, Slice]) -> tuple[Lane, ...]:
     owner, end = track.owner, timeline.end_ps
     name = SHOWN.get(owner.name, owner.name)
     lane = Lane(_group(owner.core), name)
@@ -93,9 +100,21 @@ def _engine(timeline: Timeline, track: Any, words: dict[tuple[Any, int], Slice])
     for row in range(len(track)):
         word, line = timeline.causes.word(owner, row), timeline.line(owner, row)
         start, free = track.start[row], min(track.free[row], end)
-        made = Slice(start, free, word.name, "instruction", {
-            "operands": word.operands, "pc": track.pc[row], "line": line_text(line), "start_ps": start,
-            "busy_ps": free - start, "completed_ps": track.completed[row], "waited_ps": track.waited[row]})
+        made = Slice(
+            start,
+            free,
+            word.name,
+            "instruction",
+            {
+                "operands": word.operands,
+                "pc": track.pc[row],
+                "line": line_text(line),
+                "start_ps": start,
+                "busy_ps": free - start,
+                "completed_ps": track.completed[row],
+                "waited_ps": track.waited[row],
+            },
+        )
         words[owner, row] = made
         lane.slices.append(made)
         if line is None:
@@ -110,21 +129,39 @@ def _engine(timeline: Timeline, track: Any, words: dict[tuple[Any, int], Slice])
         if wait.owner == owner:
             start = track.start[wait.row]
             source = "" if wait.source is None else wait.source[0].text
-            waits.slices.append(Slice(start - wait.ps, start, f"{wait.detail or wait.kind} {source}".strip(), "wait",
-                                      {"pc": track.pc[wait.row], "line": line_text(timeline.line(owner, wait.row))}))
+            waits.slices.append(
+                Slice(
+                    start - wait.ps,
+                    start,
+                    f"{wait.detail or wait.kind} {source}".strip(),
+                    "wait",
+                    {"pc": track.pc[wait.row], "line": line_text(timeline.line(owner, wait.row))},
+                )
+            )
     return lane, waits, by_line
 
 
-def _queue(timeline: Timeline, track: Any, words: dict[tuple[Any, int], Slice]) -> list[Lane]:
+def _queue(timeline: Timeline, track: QueueTrack, words: dict[Row, Slice]) -> list[Lane]:
     """Return lanes of one name: transfers of a queue overlap, those of a lane do not."""
     owner = track.owner
     lanes: list[Lane] = []
     for row in sorted(range(len(track)), key=lambda row: track.start[row]):
         start, end = track.start[row], track.completed[row]
-        made = Slice(start, end, f"{'write' if track.flags[row] & 1 else 'read'} {track.nbytes[row]:,} bytes", "dma", {
-            "bytes": track.nbytes[row], "descriptors": track.pieces[row], "pc": track.pc[row],
-            "line": line_text(timeline.line(owner, row)), "triggered_ps": track.triggered[row], "start_ps": start,
-            "duration_ps": end - start})
+        made = Slice(
+            start,
+            end,
+            f"{'write' if track.flags[row] & 1 else 'read'} {track.nbytes[row]:,} bytes",
+            "dma",
+            {
+                "bytes": track.nbytes[row],
+                "descriptors": track.pieces[row],
+                "pc": track.pc[row],
+                "line": line_text(timeline.line(owner, row)),
+                "triggered_ps": track.triggered[row],
+                "start_ps": start,
+                "duration_ps": end - start,
+            },
+        )
         words[owner, row] = made
         lane = next((lane for lane in lanes if lane.slices[-1].end_ps <= start), None)
         if lane is None:
@@ -156,13 +193,24 @@ def _critical(timeline: Timeline) -> Lane:
     lane = Lane(_group(0), "critical path")
     for link in timeline.path.links:
         line = line_text(timeline.link_line(link))
-        lane.slices.append(Slice(link.start_ps, link.end_ps, f"{link.kind} {link.owner.text}", "critical path", {
-            "opcode": timeline.opcode(link.owner, link.row), "line": line, "detail": link.detail,
-            "duration_ps": link.duration_ps}))
+        lane.slices.append(
+            Slice(
+                link.start_ps,
+                link.end_ps,
+                f"{link.kind} {link.owner.text}",
+                "critical path",
+                {
+                    "opcode": timeline.opcode(link.owner, link.row),
+                    "line": line,
+                    "detail": link.detail,
+                    "duration_ps": link.duration_ps,
+                },
+            )
+        )
     return lane
 
 
-def _arrows(timeline: Timeline, words: dict[tuple[Any, int], Slice]) -> None:
+def _arrows(timeline: Timeline, words: dict[Row, Slice]) -> None:
     """Draw what signalled to what waited, and what triggered to what moved."""
     numbers = count(1)
     for wait in timeline.waits:
@@ -181,7 +229,7 @@ def _arrows(timeline: Timeline, words: dict[tuple[Any, int], Slice]) -> None:
 
 
 def _memory(timeline: Timeline) -> Iterator[Counter]:
-    from emulator.timeline.memory_use import BLOCK, QUADRANT
+    from emulator.timeline.memory_use import BLOCK, QUADRANT  # deferred: start-up
 
     for use in timeline.measured.usage:
         total = use.blocks.sum(axis=0) * BLOCK * QUADRANT

@@ -11,79 +11,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from formats.errors import UnsupportedError
+from neurontools.profile.results import Profile
 from neurontools.profile.rows import SHOWN, flops_of
 from neurontools.profile.summary import line_text
 
 if TYPE_CHECKING:
     from neurontools.profile.rows import Timeline
 
-__all__ = ["csv_lines", "instructions", "metadata", "summary", "tables", "write_folder"]
+__all__ = ["csv_lines", "instructions", "tables", "write_folder"]
 
 Row = dict[str, Any]
-_ENGINE_KEYS = ("tensor", "vector", "scalar", "sync", "gpsimd")
 
 
-def tables(timeline: Timeline, result: Row) -> dict[str, list[Row]]:
+def tables(timeline: Timeline, result: Profile) -> dict[str, list[Row]]:
     """Return every table by its name in the schema."""
     return {
-        "Metadata": [metadata(timeline)],
-        "Summary": [summary(timeline, result)],
+        "Metadata": [result.metadata._asdict()],
+        "Summary": [result.summary._asdict()],
         "Instruction": instructions(timeline),
         "DmaPacketAggregated": transfers(timeline),
         "SemaphoreUpdate": semaphores(timeline),
         "Flow": flows(timeline),
-        "OpcodeSummary": [dict(row) for row in result["opcodes"]],
+        "OpcodeSummary": [row._asdict() for row in result.opcodes],
         "SbufUsage": usage(timeline, "SBUF", [f"partition_{first}" for first in (0, 32, 64, 96)]),
         "PsumUsage": usage(timeline, "PSUM", [f"bank_{bank}" for bank in range(8)]),
     }
-
-
-def metadata(timeline: Timeline) -> Row:
-    """Return what was profiled, on what."""
-    from neurontools import __version__
-    from neurontools.profile.peaks import dma_peak, hbm_peak
-
-    device = timeline.device
-    arch, name = device.arch, device.target.name
-    lanes = arch.partitions.whole
-    return {
-        "profile_schema_version": "1.0.0", "num_physical_cores": len(device.cores),
-        "vnc_enabled": len(device.cores) > 1,
-        "first_hw_timestamp": 0, "last_hw_timestamp": _ns(timeline.end_ps),
-        "dma_ddr_bandwidth": dma_peak(name, 1) * 1e9, "num_dma_engines_per_neuroncore": arch.dma_engines.whole,
-        "hbm_ddr_bandwidth": hbm_peak(name) * 1e9, "tensor_engine_num_rows": lanes, "tensor_engine_num_cols": lanes,
-        "tensor_engine_clock_freq": arch.clock_pe.value, "vector_engine_clock_freq": arch.clock_vector.value,
-        "vector_engine_num_channels": lanes, "scalar_engine_clock_freq": arch.clock_scalar.value,
-        "scalar_engine_num_channels": lanes, "gpsimd_engine_clock_freq": arch.clock_gpsimd.value,
-        "gpsimd_engine_num_channels": lanes, "instance_type": name, "explorer_version": f"neurontools {__version__}",
-        "is_simulation": True,
-    }
-
-
-def summary(timeline: Timeline, result: Row) -> Row:
-    """Return the schema's Summary; times in seconds."""
-    total, dma, roof = result["total_time_ns"] / 1e9, result["dma"], result["roofline"]
-    found: Row = {
-        "total_time": total, "model_flops": roof["model_flops"],
-        "hardware_flops": roof["model_flops"] + roof["transpose_flops"], "transpose_flops": roof["transpose_flops"],
-        "adjusted_hardware_flops": roof["hardware_flops"], "mm_arithmetic_intensity": roof["arithmetic_intensity"],
-        "peak_flops_bandwidth_ratio": roof["ridge"], "dma_active_time": dma["active_ns"] / 1e9,
-        "dma_active_time_percent": dma["active_percent"], "dma_transfer_average_bytes": dma["average_transfer_bytes"],
-        "dma_transfer_count": dma["transfer_count"], "dma_transfer_total_bytes": dma["bytes"],
-        "dma_queue_count": len(dma["queues"]), "mbu_estimated_percent": roof["mbu_percent"],
-        "hbm_read_bytes": dma["hbm_read_bytes"], "hbm_write_bytes": dma["hbm_write_bytes"],
-        "matmul_instruction_count": roof["matmul_count"], "mfu_estimated_percent": roof["mfu_percent"],
-        "hfu_estimated_percent": roof["hfu_percent"],
-    }
-    for key in _ENGINE_KEYS:
-        mine = [one for one in result["engines"] if one["engine"] == key]
-        times = [one["instruction_time_ns"] for one in result["opcodes"] if one["engine"] == key]
-        found[f"{key}_engine_instruction_time"] = sum(times) / 1e9
-        found[f"{key}_engine_active_time"] = sum(one["active_ns"] for one in mine) / 1e9
-        found[f"{key}_engine_active_time_percent"] = (
-            round(sum(one["active_percent"] for one in mine) / len(mine), 2) if mine else 0.0)
-        found[f"{key}_engine_instruction_count"] = sum(one["instruction_count"] for one in mine)
-    return found
 
 
 def instructions(timeline: Timeline) -> list[Row]:
@@ -96,16 +49,25 @@ def instructions(timeline: Timeline) -> list[Row]:
             start, end = track.start[row], track.completed[row]
             flops = flops_of(word)
             line = timeline.line(owner, row)
-            found.append({
-                "start_ts": _ns(start), "end_ts": _ns(end), "duration_ns": _ns(end) - _ns(start),
-                "engine": SHOWN.get(owner.name, owner.name), "pcore_idx": owner.core, "opcode": word.name,
-                "operands": word.operands, "id": track.number[row], "pc": track.pc[row], "compiler_pc": track.pc[row],
-                "evt_wait_time_ns": _ns(track.waited[row]),
-                "nki_source_location": "" if line is None else line_text(line),
-                "raw_flops": 0 if flops is None else flops.model,
-                "flops_transpose": 0 if flops is None else flops.transpose,
-                "adjusted_flops": 0 if flops is None else flops.weighted,
-            })
+            found.append(
+                {
+                    "start_ts": _ns(start),
+                    "end_ts": _ns(end),
+                    "duration_ns": _ns(end) - _ns(start),
+                    "engine": SHOWN.get(owner.name, owner.name),
+                    "pcore_idx": owner.core,
+                    "opcode": word.name,
+                    "operands": word.operands,
+                    "id": track.number[row],
+                    "pc": track.pc[row],
+                    "compiler_pc": track.pc[row],
+                    "evt_wait_time_ns": _ns(track.waited[row]),
+                    "nki_source_location": "" if line is None else line_text(line),
+                    "raw_flops": 0 if flops is None else flops.model,
+                    "flops_transpose": 0 if flops is None else flops.transpose,
+                    "adjusted_flops": 0 if flops is None else flops.weighted,
+                }
+            )
     return sorted(found, key=lambda one: (one["start_ts"], one["id"]))
 
 
@@ -116,20 +78,33 @@ def transfers(timeline: Timeline) -> list[Row]:
     for track in timeline.queues:
         owner = track.owner
         queue = kinds[owner.core, owner.name]
-        kind = "data" if queue.kind != "dynamic" else (
-            "software_dynamic" if queue.engine == "Pool" else "hardware_dynamic")
+        kind = (
+            "data"
+            if queue.kind != "dynamic"
+            else ("software_dynamic" if queue.engine == "Pool" else "hardware_dynamic")
+        )
         for row in range(len(track)):
             start, end, nbytes = track.start[row], track.completed[row], track.nbytes[row]
             writes = bool(track.flags[row] & 1)
-            found.append({
-                "start_ts": _ns(start), "end_ts": _ns(end), "duration_ns": _ns(end) - _ns(start),
-                "id": track.number[row], "pcore_idx": owner.core, "block_id": track.transfer[row],
-                "queue_idx": queue.ring, "queue_name": owner.name, "queue_type": kind,
-                "op": "write" if writes else "read",
-                "read_bytes": nbytes, "write_bytes": nbytes, "transfer_bytes": nbytes,
-                "throughput": nbytes * 1e12 / (end - start) if end > start else 0.0,
-                "dest": "HBM" if writes else "SB",
-            })
+            found.append(
+                {
+                    "start_ts": _ns(start),
+                    "end_ts": _ns(end),
+                    "duration_ns": _ns(end) - _ns(start),
+                    "id": track.number[row],
+                    "pcore_idx": owner.core,
+                    "block_id": track.transfer[row],
+                    "queue_idx": queue.ring,
+                    "queue_name": owner.name,
+                    "queue_type": kind,
+                    "op": "write" if writes else "read",
+                    "read_bytes": nbytes,
+                    "write_bytes": nbytes,
+                    "transfer_bytes": nbytes,
+                    "throughput": nbytes * 1e12 / (end - start) if end > start else 0.0,
+                    "dest": "HBM" if writes else "SB",
+                }
+            )
     return sorted(found, key=lambda one: (one["start_ts"], one["id"]))
 
 
@@ -139,9 +114,16 @@ def semaphores(timeline: Timeline) -> list[Row]:
     for (core, kind, index), changes in timeline.recorder.changes.items():
         for number, time, value in zip(changes.number, changes.time, changes.value, strict=True):
             source = timeline.causes.completion(number)
-            found.append({"timestamp": _ns(time), "id": f"{'E' if kind == 'event' else 'S'}[{index}]", "value": value,
-                          "update_source": "" if source is None else SHOWN.get(source[0].name, source[0].name),
-                          "update_trigger_timing": "complete", "pcore_idx": core})
+            found.append(
+                {
+                    "timestamp": _ns(time),
+                    "id": f"{'E' if kind == 'event' else 'S'}[{index}]",
+                    "value": value,
+                    "update_source": "" if source is None else SHOWN.get(source[0].name, source[0].name),
+                    "update_trigger_timing": "complete",
+                    "pcore_idx": core,
+                }
+            )
     return sorted(found, key=lambda one: (one["timestamp"], one["id"]))
 
 
@@ -152,11 +134,18 @@ def flows(timeline: Timeline) -> list[Row]:
     def table(owner: Any) -> str:
         return "instruction" if owner.kind == "engine" else "dma_block"
 
-    return [{"in_id": tracks[wait.source[0]].number[wait.source[1]], "out_id": tracks[wait.owner].number[wait.row],
-             "in_table": table(wait.source[0]), "out_table": "instruction", "dependency_type": "FLOW_DEPENDENCE",
-             "gap_time": _ns(tracks[wait.owner].start[wait.row] - tracks[wait.source[0]].completed[wait.source[1]])}
-            for wait in timeline.waits
-            if wait.source is not None and wait.source[1] < len(tracks[wait.source[0]])]
+    return [
+        {
+            "in_id": tracks[wait.source[0]].number[wait.source[1]],
+            "out_id": tracks[wait.owner].number[wait.row],
+            "in_table": table(wait.source[0]),
+            "out_table": "instruction",
+            "dependency_type": "FLOW_DEPENDENCE",
+            "gap_time": _ns(tracks[wait.owner].start[wait.row] - tracks[wait.source[0]].completed[wait.source[1]]),
+        }
+        for wait in timeline.waits
+        if wait.source is not None and wait.source[1] < len(tracks[wait.source[0]])
+    ]
 
 
 def usage(timeline: Timeline, space: str, parts: list[str]) -> list[Row]:
@@ -190,7 +179,7 @@ def csv_lines(rows: list[Row]) -> Iterator[str]:
         buffer.truncate()
 
 
-def write_folder(form: str, timeline: Timeline, result: Row, folder: Path) -> list[str]:
+def write_folder(form: str, timeline: Timeline, result: Profile, folder: Path) -> list[str]:
     """Write each table that has rows as a file of a folder, csv or parquet; return the names of the files.
 
     Raises UnsupportedError for parquet where pyarrow is not installed.
@@ -209,9 +198,7 @@ def write_folder(form: str, timeline: Timeline, result: Row, folder: Path) -> li
 
 
 def _parquet(rows: list[Row], path: Path) -> None:
-    from importlib import import_module
-
-    from formats.errors import UnsupportedError
+    from importlib import import_module  # deferred: start-up
 
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")

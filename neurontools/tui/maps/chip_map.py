@@ -11,10 +11,10 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region as Area
 from textual.strip import Strip
 
-from emulator.session.byte_facts import ByteFacts
-from emulator.session.maps import MODES, MapCells, cells_of_regions
 from formats.dtypes import Dtype
-from neurontools.render.looks import BOTH, READ, WRITTEN, Look, looks_of
+from neurontools.debugger.byte_facts import ByteFacts
+from neurontools.debugger.maps import MODES, MapCells, cells_of_regions
+from neurontools.text.looks import BOTH, READ, WRITTEN, Look, looks_of
 from neurontools.tui.maps.map_lines import GUTTER, MapLines
 from neurontools.tui.maps.questions import Cells, Extent, ExtentAnswer, Facts
 from neurontools.tui.maps.view import View, fitting
@@ -42,15 +42,15 @@ class ChipMap(MapLines):
         Binding("shift+right", "page(0, 1)", "a page to the right", show=False),
         Binding("home", "move(0, -1000000)", "first byte", show=False),
         Binding("end", "move(0, 1000000)", "last byte", show=False),
-        Binding("plus,equals_sign", "zoom(1)", "fewer bytes a cell", show=False),
-        Binding("minus", "zoom(-1)", "more bytes a cell", show=False),
-        Binding("x", "stretch(1)", "fewer partitions a cell", show=False),
-        Binding("X", "stretch(-1)", "more partitions a cell", show=False),
+        Binding("plus,equals_sign", "zoom(1)", "fewer bytes per cell", show=False),
+        Binding("minus", "zoom(-1)", "more bytes per cell", show=False),
+        Binding("x", "stretch(1)", "fewer partitions per cell", show=False),
+        Binding("X", "stretch(-1)", "more partitions per cell", show=False),
         Binding("0", "fit", "show what the tiles take, or everything", show=False),
         Binding("v", "mode(1)", "colour by the next: tensor, age, value, unwritten", show=False),
-        Binding("V", "mode(-1)", "colour by the one before", show=False),
+        Binding("V", "mode(-1)", "colour by the previous", show=False),
         Binding("d", "dtype(1)", "values as the next element type", show=False),
-        Binding("D", "dtype(-1)", "values as the one before", show=False),
+        Binding("D", "dtype(-1)", "values as the previous element type", show=False),
         Binding("a", "figure", "values by largest magnitude or by mean", show=False),
         Binding("enter", "choose", "choose the bytes of the cell", show=False),
         Binding("o", "open", "choose the tensor under the cursor", show=False),
@@ -72,7 +72,7 @@ class ChipMap(MapLines):
 
     # --- questions and answers ---------------------------------------------------------------------------------------
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for the window and the cell under the cursor."""
         if self.view is None:
             return (Extent(self.SPACE, self.core),)
@@ -261,7 +261,7 @@ class ChipMap(MapLines):
         self._changed()
 
     def action_figure(self) -> None:
-        """Go over from the largest magnitude to the mean, or back."""
+        """Switch from the largest magnitude to the mean, or back."""
         if self.mode == "value":
             self.figure = "mean" if self.figure == "absmax" else "absmax"
         self.mode = "value"

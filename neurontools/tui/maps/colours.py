@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from rich.style import Style
 
-from neurontools.render.looks import LETTERS
+from neurontools.text.looks import LETTERS
 
 __all__ = ["ramp_of", "styles_of"]
 
-_RAMP = 6   # colours between two stops of a picture
+_RAMP = 6  # colours between two stops of a picture
 _TILE_COLOURS = ("#5fafff", "#87d75f", "#ffaf5f", "#d787ff", "#5fd7d7", "#ffd75f", "#ff8787", "#afafff", "#87d7af",
                  "#ff87d7", "#d7af87", "#afd700")  # fmt: skip
 _TILE_COLOURS_LIGHT = ("#005faf", "#3f7f00", "#af5f00", "#8700af", "#007f7f", "#876f00", "#af0000", "#5f5faf",

@@ -10,12 +10,12 @@ import numpy as np
 from rich.style import Style
 from textual.strip import Strip
 
-from emulator.events import Region
-from emulator.session.byte_facts import ByteFacts
-from emulator.session.maps import MapCells, cells_of_regions
 from formats.dtypes import Dtype
-from neurontools.render.looks import BOTH, GLYPHS, READ, WRITTEN, Look
-from neurontools.render.table import bytes_text, duration
+from formats.regions import Region
+from neurontools.debugger.byte_facts import ByteFacts
+from neurontools.debugger.maps import MapCells, cells_of_regions
+from neurontools.text.looks import BOTH, GLYPHS, READ, WRITTEN, Look
+from neurontools.text.table import bytes_text, duration
 from neurontools.tui.maps.colours import styles_of
 from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
 from neurontools.tui.maps.view import View
@@ -23,7 +23,7 @@ from neurontools.tui.pane import Pane, Selection
 
 __all__ = ["GUTTER", "MapLines"]
 
-GUTTER = 4     # columns of partition numbers
+GUTTER = 4  # columns of partition numbers
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
 
 
@@ -31,7 +31,7 @@ class MapLines(Pane):
     """The half of a map that paints what the other half has been told."""
 
     SPACE: ClassVar[str] = "SBUF"
-    RULED: ClassVar[bool] = False   # what a pane with one line above its cells shows there
+    RULED: ClassVar[bool] = False  # what a pane with one line above its cells shows there
 
     mode: str
     dtype: Dtype
@@ -135,7 +135,7 @@ class MapLines(Pane):
         region, facts = self.under, self.facts
         if region is None:
             return (("", base),)
-        rows = f"p{region.first}" + (f"-{region.first + region.partitions - 1}" if region.partitions > 1 else "")
+        rows = f"p{region.first}" + (f"-{region.behind - 1}" if region.partitions > 1 else "")
         parts = [(f"{rows} {region.byte:#x}", base + _BOLD)]
         if facts is None or facts.region != region:
             return tuple(parts)

@@ -13,7 +13,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from neurontools.render.looks import GLYPHS
+from neurontools.text.looks import GLYPHS
+from neurontools.text.visible import visible_line
 from neurontools.tui.maps.colours import styles_of
 
 __all__ = ["on", "paint_row", "palette_of", "text_strip"]
@@ -33,6 +34,7 @@ def paint_row(before: Parts, numbers: Numbers, styles: Sequence[Style], base: St
     """
     text = np.ascontiguousarray(GLYPHS[numbers]).tobytes().decode("utf-32-le")
     for at, words in labels:
+        words = visible_line(words)
         text = text[:at] + words + text[at + len(words) :]
     keys = numbers.astype(np.int16)
     if marked is not None:
@@ -40,6 +42,7 @@ def paint_row(before: Parts, numbers: Numbers, styles: Sequence[Style], base: St
     if 0 <= cursor < keys.size:
         keys[cursor] += 512
     edges = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keys.size]
+    before = [(visible_line(words), style) for words, style in before]
     segments = [Segment(words, style) for words, style in before]
     listed = keys.tolist()
     for start, end in pairwise(edges if listed else ()):
@@ -63,6 +66,7 @@ def text_strip(parts: Parts, width: int, base: Style) -> Strip:
     for words, style in parts:
         if left <= 0:
             break
+        words = visible_line(words)
         segments.append(Segment(words[:left], style))
         left -= len(words)
     return _padded(segments, width - max(left, 0), width, base)

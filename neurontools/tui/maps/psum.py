@@ -10,7 +10,7 @@ from neurontools.tui.maps.chip_map import GUTTER, ChipMap
 
 __all__ = ["PsumMap"]
 
-_BANK = 2048    # bytes of a partition in one bank
+_BANK = 2048  # bytes of a partition in one bank
 _DIM = Style(dim=True)
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from formats.dtypes import Dtype
 
 if TYPE_CHECKING:
-    from emulator.events import Region
-    from emulator.session import Session
-    from emulator.session.byte_facts import ByteFacts, Variable
-    from emulator.session.maps import MapCells, Window
-    from emulator.session.tile_view import TileView
+    from formats.regions import Region
+    from neurontools.debugger import Session
+    from neurontools.debugger.byte_facts import ByteFacts, Variable
+    from neurontools.debugger.maps import MapCells
+    from neurontools.debugger.tile_view import TileView
+    from neurontools.debugger.window import Window
 
 __all__ = ["Cells", "Extent", "ExtentAnswer", "Facts", "TensorTable", "Variables"]
 
@@ -36,15 +37,13 @@ class Extent:
 
     def answer(self, session: Session) -> ExtentAnswer:
         """Return it; it does not change while the program runs."""
-        from emulator.session.maps import maps_of
-
-        rows, width = maps_of(session).size(self.space, self.core)
-        return ExtentAnswer(rows, width, *maps_of(session).used(self.space, self.core))
+        rows, width = session.inspector.maps.size(self.space, self.core)
+        return ExtentAnswer(rows, width, *session.inspector.maps.used(self.space, self.core))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A window of a memory; see `emulator.session.maps`."""
+    """A window of a memory; see `neurontools.debugger.maps`."""
 
     window: Window
     mode: str
@@ -53,9 +52,7 @@ class Cells:
 
     def answer(self, session: Session) -> MapCells:
         """Return the map."""
-        from emulator.session.maps import maps_of
-
-        return maps_of(session).cells(self.window, self.mode, self.dtype, self.figure)
+        return session.inspector.maps.cells(self.window, self.mode, self.dtype, self.figure)
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,7 @@ class Facts:
 
     def answer(self, session: Session) -> ByteFacts:
         """Return it."""
-        from emulator.session.byte_facts import facts_of
-
-        return facts_of(session, self.region)
+        return session.inspector.facts(self.region)
 
 
 @dataclass(frozen=True)
@@ -79,14 +74,12 @@ class Variables:
 
     def answer(self, session: Session) -> tuple[Variable, ...]:
         """Return it by address."""
-        from emulator.session.byte_facts import variables_of
-
-        return variables_of(session, self.parts)
+        return session.inspector.variables(self.parts)
 
 
 @dataclass(frozen=True)
 class TensorTable:
-    """A tensor or slice; see `emulator.session.tile_view`."""
+    """A tensor or slice; see `neurontools.debugger.tile_view`."""
 
     text: str
     dtype: Dtype | None
@@ -95,6 +88,4 @@ class TensorTable:
 
     def answer(self, session: Session) -> TileView:
         """Return it as it is now."""
-        from emulator.session.tile_view import view_tile
-
-        return view_tile(session, self.text, self.dtype, self.window, self.heat)
+        return session.inspector.view_tensor(self.text, self.dtype, self.window, self.heat)

@@ -12,11 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.events import MouseScrollDown, MouseScrollUp, Resize
 from textual.strip import Strip
 
-from emulator.events import Region
-from emulator.session.tile_view import BINS, TileView
 from formats.dtypes import Dtype
-from neurontools.render.looks import SHADE, magnitude_levels
-from neurontools.render.maps import bar_rows, figure_lines, hex_cells, number_cells
+from formats.regions import Region
+from neurontools.debugger.tile_view import BINS, TileView
+from neurontools.debugger.view_maps import bar_rows, figure_lines, hex_cells, number_cells
+from neurontools.text.looks import SHADE, magnitude_levels
 from neurontools.tui.maps.colours import ramp_of, styles_of
 from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
 from neurontools.tui.maps.questions import Facts, TensorTable
@@ -27,9 +27,9 @@ __all__ = ["TileInspector"]
 MODES = ("table", "hex", "figures", "histogram", "picture")
 _DTYPES = (None, Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT8E4, Dtype.FLOAT8E5, Dtype.INT32, Dtype.INT16,
            Dtype.INT8, Dtype.UINT8)  # fmt: skip
-_GUTTER = 6     # columns of row numbers
-_CELL = 10      # of one number
-_HOLE = 255     # key of a cell with a NaN in it
+_GUTTER = 6  # columns of row numbers
+_CELL = 10  # of one number
+_HOLE = 255  # key of a cell with a NaN in it
 _BOLD, _DIM = Style(bold=True), Style(dim=True)
 
 
@@ -59,7 +59,8 @@ class TileInspector(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.text = ""
-        self.mode, self.dtype = MODES[0], None
+        self.mode = MODES[0]
+        self.dtype: Dtype | None = None
         self.row = self.column = 0
         self.view: TileView | None = None
         self.error = ""
@@ -79,7 +80,7 @@ class TileInspector(Pane):
         heat = (2 * rows, max(self.size.width - _GUTTER, 1)) if self.mode == "picture" else (0, 0)
         return TensorTable(self.text, self.dtype, (self.row, self.column, rows, columns), heat)
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for the part that is seen; and where bytes are chosen, for their tensor first."""
         return (self._question(), *((Facts(self._bytes),) if self._bytes is not None else ()))
 
@@ -124,7 +125,7 @@ class TileInspector(Pane):
             self.refresh()
 
     def notify_style_update(self) -> None:
-        """Paint anew when colours change."""
+        """Repaint when colours change."""
         super().notify_style_update()
         self._lines = []
         if self.is_mounted:

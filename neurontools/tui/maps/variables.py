@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from emulator.session.byte_facts import Variable
-from neurontools.render.maps import shade
-from neurontools.render.table import bytes_text
+from neurontools.debugger.byte_facts import Variable
+from neurontools.debugger.view_maps import shade
+from neurontools.text.table import bytes_text
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.maps.questions import Variables
 from neurontools.tui.pane import Command, Question, Selected, Selection, Snapshot
@@ -33,7 +33,7 @@ class HbmVariables(LinesPane):
         self.variables: tuple[Variable, ...] = ()
         self._chosen = ""
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for all variables."""
         return (Variables(_PARTS),)
 

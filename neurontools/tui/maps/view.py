@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from emulator.session.maps import Window
+from neurontools.debugger.window import Window
 
 __all__ = ["View", "fitting"]
 
-_STEPS = tuple(sorted({2**k for k in range(19)} | {3 * 2**k for k in range(6, 17)}))   # bytes a column
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128)    # partitions a row
+_STEPS = tuple(sorted({2**k for k in range(19)} | {3 * 2**k for k in range(6, 17)}))  # bytes a column
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # partitions a row
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class View:
         return replace(self, row_step=row_step, byte_step=byte_step, partition=partition, byte=byte).settled()
 
     def settled(self) -> View:
-        """Return the view scrolled so that the cursor is in it and as little as possible outside of the memory."""
+        """Return the view scrolled so that the cursor is in it and as little as possible outside the memory."""
         partition = _scrolled(self.partition, self.cursor_partition, self.row_step, self.rows, self.partitions)
         byte = _scrolled(self.byte, self.cursor_byte, self.byte_step, self.columns, self.nbytes)
         return replace(self, partition=partition, byte=byte)
@@ -95,7 +95,7 @@ def fitting(view: View, first: int, behind: int) -> View:
 
 
 def _next(steps: tuple[int, ...], step: int, by: int, cells: int, size: int) -> int:
-    """Return the step before or behind one; none larger than what shows everything already."""
+    """Return the previous or next step; none larger than what shows everything already."""
     index = steps.index(step) + by
     if by > 0 and step * cells >= size:
         return step

@@ -6,15 +6,17 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.markup import escape
 
-from emulator.session.names import short_engine
+from neurontools.debugger.names import short_engine
+from neurontools.text.visible import visible_line
 from neurontools.tui.labels import label
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Selected, Snapshot
-from neurontools.tui.questions import Source, SourceAnswer, Words
+from neurontools.tui.questions import Source, Words
 
 if TYPE_CHECKING:
-    from emulator.session.results import Disassembly, DisassemblyRow, SourceRow
+    from neurontools.debugger.results import DisassemblyRow, SourceRow
 
 __all__ = ["DisassemblyPane", "SourcePane"]
 
@@ -35,13 +37,13 @@ class SourcePane(LinesPane):
         self._stops: dict[int, tuple[int, ...]] = {}
         self._line = 0
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for the file."""
         return (Source(),)
 
     def show(self, snapshot: Snapshot) -> None:
         """Show the file, and move the cursor where the focus engine stands when that changes."""
-        answer: SourceAnswer | None = snapshot.get(Source())
+        answer = snapshot.get(Source())
         if answer is None:
             why = snapshot.error(Source())
             if why:
@@ -51,7 +53,7 @@ class SourcePane(LinesPane):
         listing = answer.listing
         if listing.file != self.file:
             self.file, self._line = listing.file, 0
-            self.border_title = f"SOURCE {PurePath(listing.file).name}"
+            self.border_title = escape(visible_line(f"SOURCE {PurePath(listing.file).name}"))
         self.texts = [row.text for row in listing.rows]
         self._stops = {row.number: row.breakpoints for row in listing.rows if row.breakpoints}
         self.set_lines([_source_line(row, row.number == answer.line) for row in listing.rows])
@@ -76,7 +78,7 @@ class SourcePane(LinesPane):
     def find(self, text: str) -> bool:
         """Move the cursor to the next line with a text; return whether there is one."""
         wanted, size = text.casefold(), len(self.texts)
-        for index in (*range(self.cursor + 1, size), *range(0, self.cursor + 1)):
+        for index in (*range(self.cursor + 1, size), *range(self.cursor + 1)):
             if index < size and wanted in self.texts[index].casefold():
                 self.move_cursor(index)
                 return True
@@ -116,9 +118,13 @@ class DisassemblyPane(LinesPane):
         self._events = -1
         self._wanted = -1  # pc to put the cursor on when it is there
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for as many words as there are lines."""
-        return (Words(self._around, max(self.size.height, 1)),)
+        return (self._question,)
+
+    @property
+    def _question(self) -> Words:
+        return Words(self._around, max(self.size.height, 1))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show them; where the engine has moved, follow it again."""
@@ -129,7 +135,7 @@ class DisassemblyPane(LinesPane):
                 self._around = -1
                 self.ask()
                 return
-        answer: Disassembly | None = snapshot.get(self.questions()[0])
+        answer = snapshot.get(self._question)
         if answer is None:
             return
         self._rows, self._words = answer.rows, answer.words

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from emulator.session.names import short_engine
-from neurontools.render.table import duration
+from neurontools.debugger.names import short_engine
+from neurontools.text.table import duration
 from neurontools.tui.labels import label
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Command, Question, Selected, Snapshot
-from neurontools.tui.questions import Engines, EnginesAnswer
+from neurontools.tui.questions import Engines
 
 if TYPE_CHECKING:
-    from emulator.session.blockers import Blocker
-    from emulator.session.results import DisassemblyRow, EngineRow
+    from neurontools.debugger.blockers import Blocker
+    from neurontools.debugger.results import DisassemblyRow, EngineRow
 
 __all__ = ["EnginesPane"]
 
 _ENGINES = 5
 _ICONS = {
-    "running": ("▶ run ", "good"),
-    "waiting": ("⏸ wait", "warm"),
-    "idle": ("· idle", "dim"),
+    "run": ("▶ run ", "good"),
+    "wait": ("⏸ wait", "warm"),
+    "fault": ("✗ flt ", "bad"),
     "done": ("✓ done", "dim"),
-    "stuck": ("✗ stop", "bad"),
+    "stopped": ("■ stop", "bad"),
 }
 
 
 class EnginesPane(LinesPane):
-    """Two lines an engine or more: state, pc and oldest word; then its wait, or the words behind."""
+    """Two lines an engine or more: state, pc and oldest word; then its wait, or the words after it."""
 
     TITLE = "ENGINES"
     TWIN = "info engines"
@@ -42,20 +42,19 @@ class EnginesPane(LinesPane):
     def _each(self) -> int:
         return max(2, self.size.height // _ENGINES)
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for every engine."""
         return (Engines(self._each),)
 
     def show(self, snapshot: Snapshot) -> None:
         """Show engines in fixed lines, so that nothing moves while stepping."""
-        answer: EnginesAnswer | None = snapshot.get(Engines(self._each))
+        answer = snapshot.get(Engines(self._each))
         if answer is None:
             return
         lines: list[Parts] = []
         self._rows = []
-        over = snapshot.state.outcome in ("fault", "hang")
         for row, words, blocker in zip(*answer, strict=True):
-            block = [_head(row, words, over), *_below(row, words, blocker, self._each - 1)]
+            block = [_head(row, words), *_below(row, words, blocker, self._each - 1)]
             lines += block
             self._rows += [(row, index) for index in range(len(block))]
         self.set_lines(lines)
@@ -68,8 +67,8 @@ class EnginesPane(LinesPane):
             self.post_message(Selected("instruction", (row.core, row.engine, row.pc)))
 
 
-def _head(row: EngineRow, words: tuple[DisassemblyRow, ...], over: bool) -> Parts:
-    icon, role = _ICONS.get("stuck" if over and row.state == "running" else row.state, ("?     ", "warm"))
+def _head(row: EngineRow, words: tuple[DisassemblyRow, ...]) -> Parts:
+    icon, role = _ICONS[row.state]
     name = label(row.engine)
     parts = [
         ("›" if row.focus else " ", "mark"),
@@ -90,7 +89,7 @@ def _word(word: DisassemblyRow | None, text: str) -> Parts:
 
 def _below(row: EngineRow, words: tuple[DisassemblyRow, ...], blocker: Blocker | None, count: int) -> list[Parts]:
     lines: list[Parts] = []
-    if row.state == "waiting" and row.waits_for:
+    if row.state == "wait" and row.waits_for:
         since = f"  since {duration(row.since_ps)}" if row.since_ps is not None else ""
         at = f"pc {blocker.at}" if blocker is not None else ""
         who = _who(blocker, row.core)
@@ -105,13 +104,11 @@ def _who(blocker: Blocker | None, core: int) -> Parts:
     """Return who could end a wait, as the end of a line."""
     if blocker is None:
         return ()
-    if blocker.overshoot:
-        return (("  ← went past: only what lowers it can help", "bad"),)
-    if not blocker.pending:
-        if not blocker.done:
-            return (("  ← nobody: nothing in the program signals it", "bad"),)
-        return ((f"  ← nobody: {blocker.done} signalled, nothing more will", "bad"),)
-    state = f"behind pc {blocker.behind}" if blocker.state == "queued" else blocker.state
+    if blocker.overshoot or not blocker.pending:
+        return ((f"  ← {blocker.cause}: {blocker.verdict}", "bad"),)
+    queued = f"behind pc {blocker.behind}" if blocker.state == "queued" else blocker.state
+    state = blocker.cause.value if blocker.cause.root else queued
     more = f" and {blocker.pending - 1} more" if blocker.pending > 1 else ""
     other = f"nc{blocker.core} " if blocker.core != core else ""
-    return ((f"  ← {other}{label(blocker.engine)} pc {blocker.pc} ({state}){more}", "value"),)
+    role = "bad" if blocker.cause.root else "value"
+    return ((f"  ← {other}{label(blocker.engine)} pc {blocker.pc} ({state}){more}", role),)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from neurontools.render.table import bytes_text
+from neurontools.text.table import bytes_text
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Selected, Selection, Snapshot
 from neurontools.tui.questions import Queues, Transfers
 
 if TYPE_CHECKING:
-    from emulator.session.results import QueueRow
+    from neurontools.debugger.results import QueueRow
 
 __all__ = ["QueuesPane"]
 
@@ -29,13 +29,13 @@ class QueuesPane(LinesPane):
         self._open: tuple[int, str] | None = None
         self._rows: list[tuple[int, str] | None] = []
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for the queues, and for the transfers of the chosen one."""
         return (Queues(), *((Transfers(*self._open),) if self._open is not None else ()))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show them."""
-        rows: tuple[QueueRow, ...] | None = snapshot.get(Queues())
+        rows = snapshot.get(Queues())
         if rows is None:
             return
         lines: list[Parts] = []

@@ -25,7 +25,7 @@ class FindingsPane(LinesPane):
     TWIN = "info findings"
     HELP: ClassVar[str] = "faults and hangs first, then findings of the checks, then warnings"
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for them."""
         return (Findings(),)
 
@@ -78,7 +78,7 @@ class LogPane(LinesPane):
     def find(self, text: str) -> bool:
         """Move the cursor to the next line with a text; return whether there is one."""
         wanted, size = text.casefold(), len(self.lines)
-        for index in (*range(self.cursor + 1, size), *range(0, min(self.cursor + 1, size))):
+        for index in (*range(self.cursor + 1, size), *range(min(self.cursor + 1, size))):
             if wanted in "".join(part for part, _ in self.lines[index]).casefold():
                 self.move_cursor(index)
                 return True

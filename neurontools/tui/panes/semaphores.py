@@ -12,7 +12,7 @@ from neurontools.tui.pane import Question, Selected, Selection, Snapshot
 from neurontools.tui.questions import Posters, Semaphores
 
 if TYPE_CHECKING:
-    from emulator.session.results import SemaphoreRow
+    from neurontools.debugger.results import SemaphoreRow
 
 __all__ = ["SemaphoresPane"]
 
@@ -27,8 +27,8 @@ class SemaphoresPane(LinesPane):
     TWIN = "info semaphores"
     HELP: ClassVar[str] = "left, right: choose a semaphore; its waiters and posters stand below"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "along(-1)", "semaphore before", show=False),
-        Binding("right", "along(1)", "semaphore behind", show=False),
+        Binding("left", "along(-1)", "previous semaphore", show=False),
+        Binding("right", "along(1)", "next semaphore", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -45,13 +45,13 @@ class SemaphoresPane(LinesPane):
     def _columns(self) -> int:
         return max(1, self.size.width // _CELL)
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Question[object], ...]:
         """Ask for values, and for the posters of the chosen one."""
         return (Semaphores(), *((Posters(*self._chosen),) if self._chosen is not None else ()))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show cells; ↑ and ↓ mark what changed since the device stood elsewhere."""
-        rows: tuple[SemaphoreRow, ...] | None = snapshot.get(Semaphores())
+        rows = snapshot.get(Semaphores())
         if rows is None:
             return
         self._snapshot = snapshot
@@ -114,7 +114,7 @@ class SemaphoresPane(LinesPane):
         return found
 
     def action_along(self, by: int) -> None:
-        """Choose the semaphore before or behind."""
+        """Choose the previous or next semaphore."""
         if self._keys:
             at = self._keys.index(self._chosen) + by if self._chosen in self._keys else 0
             self._take(self._keys[max(0, min(at, len(self._keys) - 1))])

@@ -8,9 +8,9 @@ import pytest
 from emulator.arch import arch_of
 from emulator.cost import Contention, Cost, figure
 from emulator.device import Device
-from emulator.session import Session
 from formats.errors import UnsupportedError
 from neurontools.api import build
+from neurontools.debugger import Session
 from neurontools.validation.kernels import matmul, small
 
 WORK = Cost(1000, 1500, 800)
@@ -23,17 +23,20 @@ def contention(target: str = "trn2", without: tuple[str, ...] = ()) -> Contentio
     return Contention(arch_of(target), without)
 
 
-@pytest.mark.parametrize(("target", "first", "second", "wait"), [
-    # hardware.md 2.4: one port of SBUF for Vector and GpSimd on v2; on v3 only Vector's fast modes take from it.
-    ("trn1", ("DVE", WORK, (), True), ("Pool", WORK, (), True), 800),
-    ("trn2", ("DVE", WORK, (), True), ("Pool", WORK, (), True), 0),
-    ("trn2", ("DVE", FAST, (), True), ("Pool", WORK, (), True), 800),
-    ("trn2", ("DVE", FAST, (), True), ("Activation", WORK, (), True), 0),
-    # PSUM: one port for Vector and Scalar on v2, one per bank on v3.
-    ("trn1", ("DVE", WORK, (0,), False), ("Activation", WORK, (5,), False), 800),
-    ("trn2", ("DVE", WORK, (0,), False), ("Activation", WORK, (5,), False), 0),
-    ("trn2", ("DVE", WORK, (5,), False), ("Activation", WORK, (5,), False), 800),
-])
+@pytest.mark.parametrize(
+    ("target", "first", "second", "wait"),
+    [
+        # hardware.md 2.4: one port of SBUF for Vector and GpSimd on v2; on v3 only Vector's fast modes take from it.
+        ("trn1", ("DVE", WORK, (), True), ("Pool", WORK, (), True), 800),
+        ("trn2", ("DVE", WORK, (), True), ("Pool", WORK, (), True), 0),
+        ("trn2", ("DVE", FAST, (), True), ("Pool", WORK, (), True), 800),
+        ("trn2", ("DVE", FAST, (), True), ("Activation", WORK, (), True), 0),
+        # PSUM: one port for Vector and Scalar on v2, one per bank on v3.
+        ("trn1", ("DVE", WORK, (0,), False), ("Activation", WORK, (5,), False), 800),
+        ("trn2", ("DVE", WORK, (0,), False), ("Activation", WORK, (5,), False), 0),
+        ("trn2", ("DVE", WORK, (5,), False), ("Activation", WORK, (5,), False), 800),
+    ],
+)
 def test_engines_take_turns_on_a_port(target: str, first: tuple, second: tuple, wait: int) -> None:
     held = contention(target)
     one, other = held.claim(*first), held.claim(*second)
@@ -48,7 +51,7 @@ def test_engines_take_turns_on_a_port(target: str, first: tuple, second: tuple, 
 
 def test_parts_can_be_left_out() -> None:
     assert contention(without=("ports",)).claim("DVE", FAST, (1,), True) is None
-    for held in (contention(without=("throttle",)), contention("trn1")):     # documented for trn2 and trn3
+    for held in (contention(without=("throttle",)), contention("trn1")):  # documented for trn2 and trn3
         claim = held.claim("PE", WORK, (), False)
         assert claim is not None and held.take(claim, 0, 1000, 1500) == (1000, 1500)
     with pytest.raises(UnsupportedError, match="'noise'; there are ports, throttle"):
@@ -73,18 +76,23 @@ def test_the_tensor_engine_slows_down_after_an_idle_window() -> None:
     claim = held.claim("PE", Cost(0, 0, WINDOW), (), False)
     assert claim is not None
     held.take(claim, 0, 1, 1)
-    assert held.take(claim, HALF, 1, 1) == (1, 1)                              # the window before was used
+    assert held.take(claim, HALF, 1, 1) == (1, 1)  # the window before was used
     assert held.take(claim, HALF + 3 * WINDOW, 1, 1) == (1 + WINDOW, 1 + WINDOW + 40_000)
 
 
-@pytest.mark.parametrize(("dtype", "width", "after_pause", "behind"), [
-    # Profiles of formats.md 1.1, full clock: MATMUL whose load followed a pause, and one with the load behind another.
-    ("float32", 128, 376, 275),
-    ("bfloat16", 512, 389, 379),
-])
+@pytest.mark.parametrize(
+    ("dtype", "width", "after_pause", "behind"),
+    [
+        # Profiles of formats.md 1.1, full clock: MATMUL with a load behind a pause, or behind another.
+        ("float32", 128, 376, 275),
+        ("bfloat16", 512, 389, 379),
+    ],
+)
 def test_a_matmul_waits_for_weights_that_were_not_loaded_behind_another(
-        dtype: str, width: int, after_pause: int, behind: int) -> None:
+    dtype: str, width: int, after_pause: int, behind: int
+) -> None:
     import neurontools.nki.language as nl
+
     neff = build(small.product, np.zeros((1, 1), np.float32), width, 128, getattr(nl, dtype), 3, target="trn2")
     device = Device("trn2", without=("throttle",))
     device.load(neff)
@@ -102,10 +110,10 @@ def test_a_load_that_waited_is_not_behind_the_matmul_before() -> None:
     assert load is not None and multiply is not None
     head = round(figure("matmul_head", "trn1") * 1000)
     assert held.take(load, 0, 3, head + 100) == (3, head + 100)
-    assert held.take(multiply, 3, 1000, 1500) == (1097, 1597)           # begins at 100
-    assert held.take(load, 1100, 3, head + 100) == (3, head + 100)      # could issue at 100, is there at head + 200
+    assert held.take(multiply, 3, 1000, 1500) == (1097, 1597)  # begins at 100
+    assert held.take(load, 1100, 3, head + 100) == (3, head + 100)  # could issue at 100, is there at head + 200
     assert held.take(multiply, 1103, 1000, 1500) == (1000, 1500)
-    assert held.take(load, 5000, 3, head + 100) == (3, head + 100)      # the engine stood still: nothing to hide behind
+    assert held.take(load, 5000, 3, head + 100) == (3, head + 100)  # the engine stood still: nothing to hide behind
     assert held.take(multiply, 5003, 1000, 1500) == (1097, 1597)
 
 
@@ -143,6 +151,7 @@ def test_a_session_that_goes_back_ends_at_the_same_time() -> None:
 def test_a_cold_tensor_engine_takes_twice_as_long() -> None:
     x = np.zeros((1, 1), np.float32)
     import neurontools.nki.language as nl
+
     neff = build(small.product, x, 512, 128, nl.bfloat16, 4, target="trn2")
     ends = []
     for without in ((), ("throttle",)):

@@ -30,13 +30,31 @@ def cost(word: isa.Instruction, target: str = "trn2", engine: str | None = None)
 
 
 def two(n: int, dtype: Dtype = F32, op: AluOp = AluOp.ADD, src1: int = B, **fields: object) -> isa.TensorTensor:
-    return isa.TensorTensor(**{"src0": flat(A, n), "src1": flat(src1, n), "dst": flat(C, n), "src0_dtype": dtype,
-                               "src1_dtype": dtype, "dst_dtype": dtype, "op": op, **fields})
+    return isa.TensorTensor(
+        **{
+            "src0": flat(A, n),
+            "src1": flat(src1, n),
+            "dst": flat(C, n),
+            "src0_dtype": dtype,
+            "src1_dtype": dtype,
+            "dst_dtype": dtype,
+            "op": op,
+            **fields,
+        }
+    )
 
 
 def scalar(n: int, src_dtype: Dtype = BF16, dst_dtype: Dtype = BF16, **fields: object) -> isa.TensorScalar:
-    return isa.TensorScalar(**{"src": flat(A, n), "dst": flat(C, n), "src_dtype": src_dtype, "dst_dtype": dst_dtype,
-                               "op0": AluOp.MULTIPLY, **fields})
+    return isa.TensorScalar(
+        **{
+            "src": flat(A, n),
+            "dst": flat(C, n),
+            "src_dtype": src_dtype,
+            "dst_dtype": dst_dtype,
+            "op0": AluOp.MULTIPLY,
+            **fields,
+        }
+    )
 
 
 def act(n: int, dtype: Dtype = BF16) -> isa.Activate:
@@ -47,8 +65,16 @@ def mm(n: int, dtype: Dtype = BF16, **fields: object) -> isa.MatMul:
     return isa.MatMul(src=flat(A, n), dst=flat(PSUM, n), dtype=dtype, **fields)
 
 
-STT = isa.ScalarTensorTensor(src=flat(A, 512, 5), src1=flat(PSUM, 512, 5), dst=flat(C, 512, 5), src_dtype=BF16,
-                             src1_dtype=F32, dst_dtype=F32, op0=AluOp.MULTIPLY, op1=AluOp.MULTIPLY)
+STT = isa.ScalarTensorTensor(
+    src=flat(A, 512, 5),
+    src1=flat(PSUM, 512, 5),
+    dst=flat(C, 512, 5),
+    src_dtype=BF16,
+    src1_dtype=F32,
+    dst_dtype=F32,
+    op0=AluOp.MULTIPLY,
+    op1=AluOp.MULTIPLY,
+)
 FP32_MM = mm(512, F32, fp32_mode=Fp32Pass.LOW_HIGH)
 
 # The rows of hardware.md 8.1: (id, target, word, latency or interval, predicted ns).
@@ -68,8 +94,13 @@ ROWS = [
     ("A-13", "trn2", act(128), "latency", 400),
     ("A-14", "trn2", act(16384, F32), "latency", 13940),
     ("A-15", "trn2", scalar(16384, BF16, FP8), "latency", 8803),
-    ("A-16", "trn2", isa.TensorReduce(src=flat(A, 16384, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=BF16,
-                                      op=AluOp.ABS_MAX), "latency", 17227),
+    (
+        "A-16",
+        "trn2",
+        isa.TensorReduce(src=flat(A, 16384, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=BF16, op=AluOp.ABS_MAX),
+        "latency",
+        17227,
+    ),
     ("A-17", "trn2", STT, "latency", 723),
     ("A-18", "trn2", FP32_MM, "interval", 427),
     ("A-18", "trn2", FP32_MM, "latency", 592),
@@ -83,8 +114,9 @@ def _ns(word: isa.Instruction, target: str, what: str) -> float:
 
 
 @pytest.mark.parametrize(("name", "target", "word", "what", "predicted"), ROWS, ids=IDS)
-def test_formulas_give_the_predicted_durations(name: str, target: str, word: isa.Instruction, what: str,
-                                               predicted: float) -> None:
+def test_formulas_give_the_predicted_durations(
+    name: str, target: str, word: isa.Instruction, what: str, predicted: float
+) -> None:
     assert _ns(word, target, what) == pytest.approx(predicted, rel=0.03)
 
 
@@ -121,9 +153,12 @@ def test_an_fp32_matmul_takes_what_the_tutorial_measured() -> None:
 def test_every_class_has_a_cost_on_every_chip(cls: type[isa.Instruction], target: str) -> None:
     assert costs_of(cls) is not None
     if arch_of(target).generation not in cls.GENERATIONS:
-        return      # the decoder knows no such word there
-    used = {name: AccessPattern(0, (1,) * field.dims, (4,) + (1,) * (field.dims - 1))
-            for name, field in cls.OPERANDS.items() if isinstance(field, isa.Pattern)}
+        return  # the decoder knows no such word there
+    used = {
+        name: AccessPattern(0, (1,) * field.dims, (4,) + (1,) * (field.dims - 1))
+        for name, field in cls.OPERANDS.items()
+        if isinstance(field, isa.Pattern)
+    }
     for engine in cls.ENGINES:
         found = cost(cls(**used), target, engine)
         assert isinstance(found, Cost) and all(isinstance(ps, int) and ps > 0 for ps in found[:2])
@@ -145,43 +180,50 @@ def gap(word: isa.Instruction, target: str = "trn2", engine: str | None = None) 
 N = 4096
 
 
-@pytest.mark.parametrize(("word", "gen2", "gen3", "gen4"), [
-    # Copies and scalars: 4x for contiguous 16-bit floats in SBUF, 2x strided or with one side in PSUM.
-    (scalar(N), N, N / 4, N / 4),
-    (scalar(N, BF16, Dtype.FLOAT16), N, N / 4, N / 4),
-    (scalar(N, src=flat(A, N, step=2)), N, N / 2, N / 2),
-    (scalar(N, src=flat(PSUM, N)), N, N / 2, N / 2),
-    (scalar(N, src=flat(PSUM, N, step=2)), N, N, N),
-    (scalar(N, F32), N, N, N),
-    (scalar(N, F32, F32), N, N / 2, N / 2),
-    (scalar(N, BF16, FP8), N, N / 2, N / 4),
-    (isa.Copy(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=BF16, dst_dtype=BF16), N, N / 4, N / 4),
-    (isa.Cast(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=BF16), N, N, N),
-    # Steps of 16 bytes and more halve the rate.
-    (scalar(N, F32, F32, src=flat(A, N, step=3)), N, N, N),
-    (scalar(N, F32, F32, src=flat(A, N, step=4)), 2 * N, 2 * N, 2 * N),
-    # Two inputs take two passes unless one is in PSUM or all are 16-bit.
-    (two(N), 2 * N, 2 * N, 2 * N),
-    (two(N, src1=PSUM), N, N, N),
-    (two(N, BF16), N, N, N),
-    (two(N, BF16, AluOp.MAX), 2 * N, N, N),
-    (two(N, Dtype.FLOAT16), 2 * N, N, N),
-    (two(N, FP8), 2 * N, 2 * N, N),
-    # Folds and fills.
-    (isa.TensorReduce(src=flat(A, N, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=BF16, op=AluOp.ADD), N / 2,
-     N / 2, N / 2),
-    (isa.TensorReduce(src=flat(A, N, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=F32, op=AluOp.ADD), N, N, N),
-    (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N), N / 2, N / 2, N / 2),
-    (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N, value=1.0), N, N, N),
-    (isa.Memset(dst=flat(C, N, 4), dtype=Dtype.INT32, count=N, value=Bits(0)), N, N, N),
-    (isa.Reciprocal(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=F32), 8 * N, 6 * N, 6 * N),
-    (act(N), N, N, N / 2),
-    # Passes of the Tensor engine.
-    (mm(512), 512, 512, 512),
-    (mm(512, F32), 2048, 2048, 2048),
-    (mm(512, F32, fp32_mode=Fp32Pass.HIGH), 512, 512, 512),
-    (mm(512, Dtype.TFLOAT32), 512, 512, 512),
-])
+@pytest.mark.parametrize(
+    ("word", "gen2", "gen3", "gen4"),
+    [
+        # Copies and scalars: 4x for contiguous 16-bit floats in SBUF, 2x strided or with one side in PSUM.
+        (scalar(N), N, N / 4, N / 4),
+        (scalar(N, BF16, Dtype.FLOAT16), N, N / 4, N / 4),
+        (scalar(N, src=flat(A, N, step=2)), N, N / 2, N / 2),
+        (scalar(N, src=flat(PSUM, N)), N, N / 2, N / 2),
+        (scalar(N, src=flat(PSUM, N, step=2)), N, N, N),
+        (scalar(N, F32), N, N, N),
+        (scalar(N, F32, F32), N, N / 2, N / 2),
+        (scalar(N, BF16, FP8), N, N / 2, N / 4),
+        (isa.Copy(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=BF16, dst_dtype=BF16), N, N / 4, N / 4),
+        (isa.Cast(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=BF16), N, N, N),
+        # Steps of 16 bytes and more halve the rate.
+        (scalar(N, F32, F32, src=flat(A, N, step=3)), N, N, N),
+        (scalar(N, F32, F32, src=flat(A, N, step=4)), 2 * N, 2 * N, 2 * N),
+        # Two inputs take two passes unless one is in PSUM or all are 16-bit.
+        (two(N), 2 * N, 2 * N, 2 * N),
+        (two(N, src1=PSUM), N, N, N),
+        (two(N, BF16), N, N, N),
+        (two(N, BF16, AluOp.MAX), 2 * N, N, N),
+        (two(N, Dtype.FLOAT16), 2 * N, N, N),
+        (two(N, FP8), 2 * N, 2 * N, N),
+        # Folds and fills.
+        (
+            isa.TensorReduce(src=flat(A, N, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=BF16, op=AluOp.ADD),
+            N / 2,
+            N / 2,
+            N / 2,
+        ),
+        (isa.TensorReduce(src=flat(A, N, 4), dst=flat(C, 1, 4), src_dtype=BF16, dst_dtype=F32, op=AluOp.ADD), N, N, N),
+        (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N), N / 2, N / 2, N / 2),
+        (isa.Memset(dst=flat(C, N, 4), dtype=BF16, count=N, value=1.0), N, N, N),
+        (isa.Memset(dst=flat(C, N, 4), dtype=Dtype.INT32, count=N, value=Bits(0)), N, N, N),
+        (isa.Reciprocal(src=flat(A, N, 4), dst=flat(C, N, 4), src_dtype=F32, dst_dtype=F32), 8 * N, 6 * N, 6 * N),
+        (act(N), N, N, N / 2),
+        # Passes of the Tensor engine.
+        (mm(512), 512, 512, 512),
+        (mm(512, F32), 2048, 2048, 2048),
+        (mm(512, F32, fp32_mode=Fp32Pass.HIGH), 512, 512, 512),
+        (mm(512, Dtype.TFLOAT32), 512, 512, 512),
+    ],
+)
 def test_documented_modes(word: isa.Instruction, gen2: float, gen3: float, gen4: float) -> None:
     for target, expected in (("trn1", gen2), ("trn2", gen3), ("trn3", gen4)):
         assert cycles(word, target) == pytest.approx(expected, abs=0.2), target
@@ -194,16 +236,23 @@ def test_short_work_is_paced_by_the_shortest_interval() -> None:
 
 
 # What the profiles of formats.md 1.1 show between the starts of neighbouring words, less the cycles of the work.
-@pytest.mark.parametrize(("word", "engine", "ns", "published"), [
-    (isa.TensorReduce(src=flat(PSUM, 512, 4), dst=flat(C, 1, 4), src_dtype=F32, dst_dtype=F32, op=AluOp.MAX), "DVE",
-     680, 597),
-    (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "DVE", 690, 608),
-    (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "Activation", 585, 483),
-    (isa.Cast(src=flat(PSUM, 128, 4), dst=flat(C, 128, 4), src_dtype=BF16, dst_dtype=F32), "Activation", 265, 157),
-    (act(512, F32), "Activation", 707, 612),
-    (isa.Activate(src=flat(PSUM, 512), dst=flat(C, 512), src_dtype=F32, dst_dtype=F32), "Activation", 686, 570),
-    (isa.Reciprocal(src=flat(A, 4, 4), dst=flat(C, 4, 4), src_dtype=F32, dst_dtype=F32), "DVE", 178, 85),
-])
+@pytest.mark.parametrize(
+    ("word", "engine", "ns", "published"),
+    [
+        (
+            isa.TensorReduce(src=flat(PSUM, 512, 4), dst=flat(C, 1, 4), src_dtype=F32, dst_dtype=F32, op=AluOp.MAX),
+            "DVE",
+            680,
+            597,
+        ),
+        (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "DVE", 690, 608),
+        (isa.Copy(src=flat(PSUM, 512, 4), dst=flat(C, 512, 4), src_dtype=F32, dst_dtype=F32), "Activation", 585, 483),
+        (isa.Cast(src=flat(PSUM, 128, 4), dst=flat(C, 128, 4), src_dtype=BF16, dst_dtype=F32), "Activation", 265, 157),
+        (act(512, F32), "Activation", 707, 612),
+        (isa.Activate(src=flat(PSUM, 512), dst=flat(C, 512), src_dtype=F32, dst_dtype=F32), "Activation", 686, 570),
+        (isa.Reciprocal(src=flat(A, 4, 4), dst=flat(C, 4, 4), src_dtype=F32, dst_dtype=F32), "DVE", 178, 85),
+    ],
+)
 def test_words_of_public_profiles(word: isa.Instruction, engine: str, ns: float, published: float) -> None:
     found = cost(word, "trn2", engine)
     assert found.latency_ps / 1000 == pytest.approx(ns, rel=0.04)
@@ -211,16 +260,28 @@ def test_words_of_public_profiles(word: isa.Instruction, engine: str, ns: float,
 
 
 def test_two_inputs_of_extension_words() -> None:
-    scan = isa.TensorTensorScan(src=flat(A, N, 5), src1=flat(B, N, 5), dst=flat(C, N, 5), src_dtype=F32, src1_dtype=F32,
-                                dst_dtype=F32)
+    scan = isa.TensorTensorScan(
+        src=flat(A, N, 5), src1=flat(B, N, 5), dst=flat(C, N, 5), src_dtype=F32, src1_dtype=F32, dst_dtype=F32
+    )
     assert cycles(scan) == 2 * N
     for predicate, passes in ((B, 2), (PSUM, 1)):
-        select = isa.Select(src=flat(A, N, 5), predicate=flat(predicate, N, 5), dst=flat(C, N, 5), src_dtype=F32,
-                            dst_dtype=F32,
-                            predicate_dtype=Dtype.UINT8)
+        select = isa.Select(
+            src=flat(A, N, 5),
+            predicate=flat(predicate, N, 5),
+            dst=flat(C, N, 5),
+            src_dtype=F32,
+            dst_dtype=F32,
+            predicate_dtype=Dtype.UINT8,
+        )
         assert cycles(select) == passes * N
-    fused = {"src": flat(A, N, 5), "src1": flat(B, N, 5), "dst": flat(C, N, 5), "dst_dtype": F32, "op0": AluOp.SUBTRACT,
-             "op1": AluOp.MULTIPLY}
+    fused = {
+        "src": flat(A, N, 5),
+        "src1": flat(B, N, 5),
+        "dst": flat(C, N, 5),
+        "dst_dtype": F32,
+        "op0": AluOp.SUBTRACT,
+        "op1": AluOp.MULTIPLY,
+    }
     assert cycles(isa.ScalarTensorTensor(**fused, src_dtype=BF16, src1_dtype=BF16)) == N
     assert cycles(isa.ScalarTensorTensor(**fused, src_dtype=F32, src1_dtype=F32)) == 2 * N
 
@@ -248,14 +309,16 @@ def test_unit_costs_give_order_without_time() -> None:
 
 def test_every_figure_says_how_it_is_known() -> None:
     for row in FIGURES:
-        assert row.provenance in ("documented", "observed", "inferred",
-                                  "ours") and row.cite and row.unit and row.targets
+        assert (
+            row.provenance in ("documented", "observed", "inferred", "ours") and row.cite and row.unit and row.targets
+        )
     keys = [(row.name, target) for row in FIGURES for target in row.targets]
     assert len(keys) == len(set(keys))
 
 
 def test_every_figure_is_used(root: Path) -> None:
-    files = [path for path in (root / "emulator" / "cost").glob("*.py") if path.name != "figures.py"]
+    folders = root / "emulator" / "cost", root / "formats" / "isa"
+    files = [path for folder in folders for path in folder.glob("*.py") if path.name != "figures.py"]
     sources = "".join(path.read_text() for path in (*files, root / "neurontools" / "validation" / "measure.py"))
     assert [row.name for row in FIGURES if f'"{row.name}"' not in sources] == []
 

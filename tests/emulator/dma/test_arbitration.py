@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emulator.device import Device
-from emulator.dma.arbitration import Run, serve
+from emulator.dma import arbitration
 from emulator.dma.rings import DmaEngine
-from emulator.session import Session
 from emulator.timeline import Recorder
 from formats import isa
+from neurontools.debugger import Session
+from tests.emulator.dma.reference import Run, serve
 from tests.emulator.dma_programs import PARTITION, POOL_QUEUE, POOL_SEMAPHORES, SP_QUEUE, direct, gen3, wait
 
-PACKET = 155_300        # 4 KiB, in the public profiles (formats.md 1.1)
+PACKET = 155_300  # 4 KiB, in the public profiles (formats.md 1.1)
 
 
 def slowly(time: int, last: int, runs: list[Run]) -> list[tuple[int, int, int]]:
@@ -47,10 +49,19 @@ def slowly(time: int, last: int, runs: list[Run]) -> list[tuple[int, int, int]]:
     return found
 
 
-RUNS = st.lists(st.builds(
-    lambda ring, ready, packets, packet, more, fill: (ring, ready, packets, packet, packet + more, fill),
-    st.integers(0, 3), st.integers(0, 400), st.integers(1, 20), st.integers(1, 30), st.integers(0, 9),
-    st.integers(0, 12)), min_size=1, max_size=7)
+RUNS = st.lists(
+    st.builds(
+        lambda ring, ready, packets, packet, more, fill: (ring, ready, packets, packet, packet + more, fill),
+        st.integers(0, 3),
+        st.integers(0, 400),
+        st.integers(1, 20),
+        st.integers(1, 30),
+        st.integers(0, 9),
+        st.integers(0, 12),
+    ),
+    min_size=1,
+    max_size=7,
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -66,37 +77,100 @@ def test_jumps_are_as_good_as_steps(parts: list[tuple[int, ...]], time: int, las
     assert rest.left == ()
 
 
-GIVEN = st.lists(st.builds(
-    lambda ring, wait, start, packets, packet, more, fill: (ring, wait, start, packets, packet, packet + more, fill),
-    st.integers(0, 3), st.integers(0, 60), st.integers(0, 90), st.integers(1, 20), st.integers(1, 30),
-    st.integers(0, 9), st.integers(0, 12)), min_size=2, max_size=60)
+GIVEN = st.lists(
+    st.builds(
+        lambda ring, wait, start, packets, packet, more, fill: (
+            ring,
+            wait,
+            start,
+            packets,
+            packet,
+            packet + more,
+            fill,
+        ),
+        st.integers(0, 3),
+        st.integers(0, 60),
+        st.integers(0, 90),
+        st.integers(1, 20),
+        st.integers(1, 30),
+        st.integers(0, 9),
+        st.integers(0, 12),
+    ),
+    min_size=2,
+    max_size=60,
+)
 
 
-@settings(max_examples=300, deadline=None)
-@given(GIVEN)
-def test_a_plan_goes_on_from_where_new_work_changes_it(parts: list[tuple[int, ...]]) -> None:
-    engine, forgetful = DmaEngine(0, 0), DmaEngine(0, 0)
-    spans: tuple[dict[int, tuple[int, int]], ...] = ({}, {})
-    now, held = 0, engine.state()
+@settings(max_examples=500, deadline=None)
+@example([(0, 0, 0, 1, 1, 1, 0), (0, 0, 0, 1, 1, 1, 0), (1, 0, 0, 2, 2, 2, 0), (0, 5, 0, 1, 1, 1, 0)], 1)
+# What joins before work that is ready only later, when that has been planned: the gap fills.
+@example([(0, 0, 90, 3, 20, 20, 7), (1, 0, 10, 2, 30, 30, 5), (0, 5, 40, 1, 1, 1, 3), (2, 0, 0, 9, 3, 3, 1)], 1)
+@given(GIVEN, st.integers(0, 3))
+def test_a_plan_is_what_serving_all_from_the_beginning_gives(parts: list[tuple[int, ...]], asked: int) -> None:
+    engine = DmaEngine(0, 0)
+    runs: list[Run] = []
+    now, busy, held = 0, 0, engine.snapshot()
     for number, (ring, wait_ps, start, *rest) in enumerate(parts):
         now += wait_ps
-        run = Run(number, ring, now + start, *rest)
-        forgetful._ends.clear()     # works the whole backlog out anew
-        for one, found in zip((engine, forgetful), spans, strict=True):
-            *others, mine = one.give(run, now)
-            assert mine[0] == number
-            found.update((transfer, (begun, end)) for transfer, begun, end in (*others, mine))
-        assert spans[0] == spans[1]
-        assert engine.state()[:2] == forgetful.state()[:2]
+        before = serve(0, 15, runs)
+        runs.append(Run(number, ring, now + start, *rest))
+        run = runs[-1]
+        busy += run.packet_ps * (run.packets - 1) + run.last_ps + (run.fill_ps if before.time_ps < run.ready_ps else 0)
+        known = dict(engine.plan.spans)
+        moved = engine.give(arbitration.Run(*run[:-1]), now)
+        served = serve(0, 15, runs)
+        want = {transfer: (begun, end) for transfer, begun, end in served.finished}
+        # What is known stays right, and where it does not it is taken back, and said to be.
+        assert all(want[transfer] == span for transfer, span in engine.plan.spans.items())
+        assert moved or all(want[transfer] == span for transfer, span in known.items())
+        for transfer in range(max(number - asked, 0), number + 1 if asked else 0):
+            assert engine.plan.span(transfer) == want[transfer]
+        assert engine.busy_ps == busy
         if number == len(parts) // 2:
-            held, kept, then = engine.state(), dict(spans[0]), now
-    # Going back goes on alike.
+            held, then = engine.snapshot(), (now, number + 1)
+    engine.plan.work_out()
+    final = {transfer: (begun, end) for transfer, begun, end in serve(0, 15, runs).finished}
+    assert engine.plan.spans == final
+    # Going back goes on alike; what no longer counts may be forgotten.
     engine.restore(held)
-    for number, (ring, wait_ps, start, *rest) in list(enumerate(parts))[len(parts) // 2 + 1 :]:
-        then += wait_ps
-        kept.update((transfer, (begun, end))
-                    for transfer, begun, end in engine.give(Run(number, ring, then + start, *rest), then))  # fmt: skip
-    assert kept == spans[0]
+    assert engine.snapshot() == held
+    at, first = then
+    gone: set[int] = set()
+    for run, (_, wait_ps, *_) in list(zip(runs, parts, strict=True))[first:]:
+        at += wait_ps
+        moved = engine.give(arbitration.Run(*run[:-1]), at)
+        assert moved or run is not runs[first], "what was known before is to be looked at again"
+        for transfer in [one for one, (_, end) in engine.plan.spans.items() if end < at]:
+            engine.plan.forget(transfer)
+            gone.add(transfer)
+    engine.plan.work_out()
+    assert engine.plan.spans == {transfer: span for transfer, span in final.items() if transfer not in gone}
+    assert engine.busy_ps == busy
+
+
+def test_a_long_backlog_is_planned_once() -> None:
+    """Work for one transfer does not grow with the backlog, whichever queue it comes from."""
+    counts = []
+    for length in (100, 1000):
+        engine = DmaEngine(0, 0)
+        for number in range(length):
+            engine.give(arbitration.Run(number, 0, 1000, 8, 100, 106, 50), 0)
+        steps = 0
+
+        def counted(frame: Any, event: str, _: object) -> None:
+            nonlocal steps
+            steps += event in ("call", "c_call")
+
+        sys.setprofile(counted)
+        try:
+            for number in range(length, length + 50):
+                now = (number - length) * 1000
+                engine.give(arbitration.Run(number, 1, now + 600, 8, 100, 106, 50), now)
+                engine.plan.span(number)
+        finally:
+            sys.setprofile(None)
+        counts.append(steps)
+    assert counts[1] < counts[0] * 1.2
 
 
 def test_queues_alternate_at_packets() -> None:
@@ -173,15 +247,19 @@ def test_going_back_brings_old_plans_back() -> None:
     session = Session(neff, inputs)
     while session.device.dma.triggered < 2:
         session.step()
-    state = [[engine.state() for engine in session.device.dma.engines[0]],
-             [transfer.plan for queue in session.device.queues for transfer in queue.pending]]
+    state = [
+        [engine.snapshot() for engine in session.device.dma.engines[0]],
+        [transfer.snapshot() for queue in session.device.queues for transfer in queue.pending],
+    ]
     there = session.events
     while session.device.dma.triggered < 3:
         session.step()
     session.step()
     session.reverse_step(session.events - there)
-    assert state == [[engine.state() for engine in session.device.dma.engines[0]],
-                     [transfer.plan for queue in session.device.queues for transfer in queue.pending]]
+    assert state == [
+        [engine.snapshot() for engine in session.device.dma.engines[0]],
+        [transfer.snapshot() for queue in session.device.queues for transfer in queue.pending],
+    ]
     session.continue_()
     assert session.device.now_ps == device.now_ps
     assert straight[-1][1] <= device.now_ps

@@ -37,8 +37,14 @@ def test_throughput_curve(nbytes: int, relative: float) -> None:
     assert _throughput(nbytes) / _throughput(32768) == pytest.approx(relative, rel=0.10)
 
 
-def _consumer_ns(trigger: float, engines: int, descriptors: int, nbytes: int, maker: str, writes: bool = False,
-                 ) -> float:
+def _consumer_ns(
+    trigger: float,
+    engines: int,
+    descriptors: int,
+    nbytes: int,
+    maker: str,
+    writes: bool = False,
+) -> float:
     """Return the time from a trigger word's start until a consumer starts: word, transfer, 36 ns to the engine."""
     costs = dma_costs("trn2")
     data = costs.data_ps(descriptors, nbytes, writes) + (0 if writes else costs.fill_ps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,7 @@ from emulator.errors import LoadError
 from formats import isa
 from formats.errors import UnsupportedError
 from formats.neff import Descriptor
-from formats.neff.transfers import Side
+from formats.neff.transfers import Source
 from tests.emulator.dma_programs import gen2, trigger
 
 ROWS, COLUMNS = 128, 64
@@ -31,8 +32,8 @@ def descriptor(op: str, **changes: object) -> Descriptor:
     return Descriptor(**{**fields, "op": op, **changes})  # type: ignore[arg-type]
 
 
-def sides(count: int, dtype: str = "float32") -> tuple[Side, ...]:
-    return tuple(Side(f"x{number}", dtype, 0, SIZES, STEPS) for number in range(count))
+def sides(count: int, dtype: str = "float32") -> tuple[Source, ...]:
+    return tuple(Source(f"x{number}", dtype, 0, SIZES, STEPS) for number in range(count))
 
 
 def carry_out(
@@ -99,7 +100,7 @@ def test_a_constant_without_a_type_is_ignored(op: str) -> None:
 
 def test_sources_of_other_types_meet_in_fp32() -> None:
     half = [array.astype(np.float16) for array in floats(2)]
-    small = tuple(Side(s.variable, "float16", 0, (COLUMNS * 2, ROWS), (1, COLUMNS * 2)) for s in sides(2))
+    small = tuple(Source(s.variable, "float16", 0, (COLUMNS * 2, ROWS), (1, COLUMNS * 2)) for s in sides(2))
     move = descriptor("add", sources=small, target_dtype="bfloat16", target_sizes=(COLUMNS * 2, ROWS),
                       target_steps=(1, COLUMNS * 2))  # fmt: skip
     want = (half[0].astype(np.float32) + half[1].astype(np.float32)).astype(ml_dtypes.bfloat16)
@@ -141,9 +142,31 @@ def test_a_shape_of_two_dimensions_is_a_plain_transpose_of_two_byte_elements() -
     assert (carry_out(move, [array], ("uint16", (COLUMNS, ROWS))) == array.T).all()
 
 
+NAMED: dict[str, Any] = {"transpose_op": "WZXY", "transpose_element_size": 4}
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 128, 64), (1, 1, 32, 64), (1, 4, 32, 64), (2, 2, 16, 32)])
+def test_a_named_order_swaps_the_inner_dimensions_of_every_block(shape: tuple[int, int, int, int]) -> None:
+    array = floats(1)[0]
+    _, _, rows, columns = shape
+    want = array.reshape(-1, rows, columns).transpose(0, 2, 1)
+    move = descriptor("transpose", transpose_shape=shape, **NAMED)
+    assert carry_out(move, [array]).tobytes() == np.ascontiguousarray(want).tobytes()
+
+
+@pytest.mark.parametrize("op", ["WZYX", "XYZW", "ZWXY", ""])
+def test_orders_that_nothing_establishes_are_refused(op: str) -> None:
+    changes = {**NAMED, "transpose_op": op, "transpose_shape": (1, 1, 128, 64)}
+    with pytest.raises(UnsupportedError, match="only transposes of order WZXY"):
+        carry_out(descriptor("transpose", **changes), floats(1))
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"transpose_shape": (128, 64), **NAMED}, "4 positive sizes"),
+        ({"transpose_shape": (1, 1, 128, 48), **NAMED}, "no whole number of blocks"),
+        ({"transpose_shape": (1, 1, 128, 64), **NAMED, "transpose_element_size": None}, "and None"),
         ({"transpose_shape": (128, 64)}, r"shape \[128, 64\]; 4 positive sizes"),
         ({"transpose_shape": (128, 1, 1, 0)}, "4 positive sizes"),
         ({"transpose_shape": (128, 1, 1, 32)}, "does not hold 32768 bytes"),

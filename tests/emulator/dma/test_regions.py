@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
-from emulator.events import Region
 from formats.dtypes import Dtype
+from formats.regions import Region
 
 STRIDE, WIDTH, PARTITIONS = 0x40000, 2048, 128
 

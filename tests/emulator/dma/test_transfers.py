@@ -204,9 +204,9 @@ def test_element_transpose_by_patterns() -> None:
 
 @pytest.mark.parametrize(("op", "function"), [("add", np.add), ("min", np.minimum), ("max", np.maximum)])
 def test_two_sources_are_combined_in_fp32(op: str, function: np.ufunc) -> None:
-    from formats.neff.transfers import Side
+    from formats.neff.transfers import Source
 
-    sides = tuple(Side(name, "float32", 0, (RUN, 128), (1, RUN)) for name in ("x", "z"))
+    sides = tuple(Source(name, "float32", 0, (RUN, 128), (1, RUN)) for name in ("x", "z"))
     move = _block(op=op, sources=sides, target_dtype="bfloat16", target_sizes=(128, 128), target_steps=(1, 128))
     neff = gen2(
         {0: (8, [move])},

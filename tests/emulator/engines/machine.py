@@ -8,6 +8,7 @@ from emulator import activation_functions
 from emulator.arch import arch_of
 from emulator.dtypes import numpy_dtype
 from emulator.engines import PeState, bind
+from emulator.generators import GeneratorBank
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
@@ -23,6 +24,7 @@ class Bench:
         self.sbuf = np.full((128, sbuf_bytes), 0xFF, np.uint8)
         self.psum = np.full((128, 1 << 14), 0xFF, np.uint8)
         self.pe = PeState()
+        self.generators = GeneratorBank()
         self.accumulators = np.zeros(128, np.float32)
         self.registers = [0] * 256
         self.device: dict[int, int] = {}
@@ -39,13 +41,18 @@ class Bench:
         if not isinstance(pattern, AccessPattern):
             pattern = AccessPattern(pattern, (1,), (1,))
         code = field.dtype if isinstance(field.dtype, Dtype) else int(getattr(self.word, field.dtype))
-        if code == 0:      # the output of a MATMUL
+        if code == 0:  # the output of a MATMUL
             code = int(self.word.dtype) if self.word.transpose_mode else Dtype.FLOAT32
         dtype, memory, first, byte = numpy_dtype(code), *self._place(pattern.address)
         width = memory.shape[1]
         strides = (width, *(step * dtype.itemsize for step in reversed(pattern.steps)))
-        return np.ndarray((int(getattr(self.word, field.partitions)), *reversed(pattern.counts)), dtype, memory,
-                          first * width + byte, strides)
+        return np.ndarray(
+            (int(getattr(self.word, field.partitions)), *reversed(pattern.counts)),
+            dtype,
+            memory,
+            first * width + byte,
+            strides,
+        )
 
     write = read
 
@@ -87,7 +94,7 @@ class Bench:
     def at(self, address: int, shape: tuple[int, int], dtype: Dtype) -> np.ndarray:
         """Return (partitions, elements) at an engine address as a view."""
         memory, first, byte = self._place(address)
-        rows = memory[first:first + shape[0], byte:byte + shape[1] * numpy_dtype(dtype).itemsize]
+        rows = memory[first : first + shape[0], byte : byte + shape[1] * numpy_dtype(dtype).itemsize]
         return rows.view(numpy_dtype(dtype))
 
 
@@ -96,5 +103,5 @@ def flat(address: int, count: int, dims: int = 3, step: int = 1) -> AccessPatter
     return AccessPattern(address, (step,) + (1,) * (dims - 1), (count,) + (1,) * (dims - 1))
 
 
-A, B, C, P = 0x0000, 0x2000, 0x4000, 0x8000      # places in SBUF, far enough apart for the tiles of the tests
+A, B, C, P = 0x0000, 0x2000, 0x4000, 0x8000  # places in SBUF, far enough apart for the tiles of the tests
 PSUM = PSUM_BASE

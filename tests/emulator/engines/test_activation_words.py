@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emulator.dtypes import numpy_dtype
-from emulator.errors import FaultError
+from emulator.faults import FaultError
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -19,13 +19,30 @@ RNG = np.random.default_rng(9)
 
 
 def plain(n: int = 32, **fields: object) -> isa.Activate:
-    return isa.Activate(**{"src": flat(A, n), "dst": flat(C, n), "src_dtype": F32, "dst_dtype": F32, "function": F.EXP,
-                           "no_bias": 1, **fields})
+    return isa.Activate(
+        **{
+            "src": flat(A, n),
+            "dst": flat(C, n),
+            "src_dtype": F32,
+            "dst_dtype": F32,
+            "function": F.EXP,
+            "no_bias": 1,
+            **fields,
+        }
+    )
 
 
 def wide(n: int = 32, **fields: object) -> isa.ActivationExtended:
-    return isa.ActivationExtended(**{"src": flat(A, n, 5), "dst": flat(C, n, 5), "src_dtype": F32, "dst_dtype": F32,
-                                     "function": F.IDENTITY, **fields})
+    return isa.ActivationExtended(
+        **{
+            "src": flat(A, n, 5),
+            "dst": flat(C, n, 5),
+            "src_dtype": F32,
+            "dst_dtype": F32,
+            "function": F.IDENTITY,
+            **fields,
+        }
+    )
 
 
 @pytest.mark.parametrize("function", [F.EXP, F.IDENTITY, F.SQUARE], ids=lambda f: f.name)
@@ -33,8 +50,9 @@ def wide(n: int = 32, **fields: object) -> isa.ActivationExtended:
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("source", [F32, F16], ids=lambda d: d.name)
 @pytest.mark.parametrize("target", [F32, BF16], ids=lambda d: d.name)
-def test_function_of_scaled_and_biased_input(function: F, scale: float, biased: bool, source: Dtype,
-                                             target: Dtype) -> None:
+def test_function_of_scaled_and_biased_input(
+    function: F, scale: float, biased: bool, source: Dtype, target: Dtype
+) -> None:
     bench = Bench()
     x, bias = RNG.normal(size=(128, 32)).astype(np.float32), RNG.normal(size=(128, 1)).astype(np.float32)
     bench.put(A, x, source)
@@ -72,8 +90,11 @@ def test_accumulator_commands_without_public_codes_are_refused() -> None:
 
 
 def test_scale_per_partition_and_constant_bias() -> None:
-    bench, x, scale = Bench(), RNG.normal(size=(128, 32)).astype(np.float32), RNG.normal(size=(128,
-                                                                                               1)).astype(np.float32)
+    bench, x, scale = (
+        Bench(),
+        RNG.normal(size=(128, 32)).astype(np.float32),
+        RNG.normal(size=(128, 1)).astype(np.float32),
+    )
     bench.put(PSUM, x, F32)
     bench.put(P, scale, F32)
     bench.run(wide(src=flat(PSUM, 32, 5), scale_pointer=P, bias=0.25, function=F.TANH))

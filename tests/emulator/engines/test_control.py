@@ -24,8 +24,9 @@ def test_write_of_one_and_two_values() -> None:
 def test_register_loads_walk_the_inner_dimension_first() -> None:
     bench = Bench()
     bench.device = {0x100 + 4 * i: 50 + i for i in range(32)}
-    bench.run(isa.TensorLoad(address=0x100, count0=2, count1=3, step0=1, step1=8, registers=(9, 8, 7, 6, 5,
-                                                                                             130) + (0,) * 26))
+    bench.run(
+        isa.TensorLoad(address=0x100, count0=2, count1=3, step0=1, step1=8, registers=(9, 8, 7, 6, 5, 130) + (0,) * 26)
+    )
     assert [bench.registers[r] for r in (9, 8, 7, 6, 5, 130)] == [50, 51, 58, 59, 66, 67]
     with pytest.raises(UnsupportedError, match="registers hold 32 bits"):
         bench.bind(isa.TensorLoad(dtype=Dtype.FLOAT16))
@@ -40,10 +41,14 @@ def test_stores_of_immediates() -> None:
         bench.bind(isa.TensorStore(store_kind=0, count0=1, count1=1))
 
 
-COMPARE = {BranchCompare.EQ: lambda a, b: a == b, BranchCompare.NE: lambda a, b: a != b, BranchCompare.LT: lambda a,
-           b: a < b,
-           BranchCompare.LE: lambda a, b: a <= b, BranchCompare.GT: lambda a, b: a > b,
-           BranchCompare.GE: lambda a, b: a >= b}
+COMPARE = {
+    BranchCompare.EQ: lambda a, b: a == b,
+    BranchCompare.NE: lambda a, b: a != b,
+    BranchCompare.LT: lambda a, b: a < b,
+    BranchCompare.LE: lambda a, b: a <= b,
+    BranchCompare.GT: lambda a, b: a > b,
+    BranchCompare.GE: lambda a, b: a >= b,
+}
 BENCH = Bench()
 NEAR = st.integers(-3, 3) | st.sampled_from([(1 << 31) - 1, -(1 << 31)])
 
@@ -64,23 +69,37 @@ def test_other_branches() -> None:
     bench = Bench()
     bench.run(isa.CompareBranch(compare=BranchCompare.ALWAYS, target=64))
     assert bench.branched == [64]
-    for fields, match in (({"branch_kind": 1}, "through registers"), ({"compare": 7}, "comparison 7"),
-                          ({"compare": BranchCompare.EQ, "dtype": Dtype.FLOAT32}, "on fp32")):
+    for fields, match in (
+        ({"branch_kind": 1}, "through registers"),
+        ({"compare": 7}, "comparison 7"),
+        ({"compare": BranchCompare.EQ, "dtype": Dtype.FLOAT32}, "on fp32"),
+    ):
         with pytest.raises(UnsupportedError, match=match):
             bench.bind(isa.CompareBranch(**fields))
 
 
-@pytest.mark.parametrize("word", [isa.Opcode95(), isa.OpcodeA1(), isa.decode(bytes([0x77, 0x10]) + bytes(62))],
-                         ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "word", [isa.Opcode95(), isa.OpcodeA1(), isa.decode(bytes([0x77, 0x10]) + bytes(62))], ids=lambda w: w.name
+)
 def test_words_nobody_knows_stop_when_executed(word: isa.Instruction) -> None:
     step = Bench().bind(word, "Pool")
     with pytest.raises(UnsupportedError, match=f"{word.name}: the meaning of this word is not known"):
         step()
 
 
-@pytest.mark.parametrize("word", [isa.Nop(cycle=3), isa.EventSemaphore(), isa.Drain(), isa.Notify(),
-                                  isa.SetOrderingMode(),
-                                  isa.OpcodeCC(), isa.ActTableLoad()], ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "word",
+    [
+        isa.Nop(cycle=3),
+        isa.EventSemaphore(),
+        isa.Drain(),
+        isa.Notify(),
+        isa.SetOrderingMode(),
+        isa.OpcodeCC(),
+        isa.ActTableLoad(),
+    ],
+    ids=lambda w: w.name,
+)
 def test_words_without_effect(word: isa.Instruction) -> None:
     assert Bench().bind(word)() is None
 

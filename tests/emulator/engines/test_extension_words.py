@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.errors import FaultError
-from emulator.generators import digest, generators_of
+from emulator.faults import FaultError
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -27,8 +26,14 @@ def flat(address: int, count: int = 8) -> AccessPattern:
 SAME: dict[str, Any] = {"src": flat(A), "dst": flat(C), "src_dtype": F32, "dst_dtype": F32, "channels": 32}
 INDICES = {"indices": flat(B), "indices_dtype": U32}
 VALUES = {"values": flat(B), "values_dtype": F32}
-QUANTIZE = SAME | {"dst": flat(C, 2), "dst_dtype": 0x83, "src_dtype": BF16, "scale_dtype": U8, "scale_channels": 4,
-                   "scale": flat(D, 2)}
+QUANTIZE = SAME | {
+    "dst": flat(C, 2),
+    "dst_dtype": 0x83,
+    "src_dtype": BF16,
+    "scale_dtype": U8,
+    "scale_channels": 4,
+    "scale": flat(D, 2),
+}
 
 
 @pytest.mark.parametrize(("word", "error", "said"), [
@@ -80,10 +85,10 @@ def test_seeds_change_every_lane_and_the_digest() -> None:
         bench.put(A, np.array([[seed]]), U32)
         bench.run(isa.SetRngSeed(src=flat(A, 1), src_dtype=U32, channels=1))
         sink = hashlib.sha256()
-        digest(bench, sink)
+        bench.generators.digest(sink)
         digests.append(sink.digest())
     assert digests[0] == digests[2] != digests[1]
-    state = generators_of(bench, "DVE").state
+    state = bench.generators.of("DVE").state
     assert len(np.unique(state.reshape(-1, 6), axis=0)) == 128 * 4
 
 

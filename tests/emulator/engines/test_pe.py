@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from emulator.dtypes import numpy_dtype
 from emulator.engines import PeState
-from emulator.errors import FaultError
+from emulator.faults import FaultError
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -29,19 +29,42 @@ def backwards(address: int, cols: int, dtype: Dtype) -> AccessPattern:
 class Engine(Bench):
     """A bench with the words of the Tensor engine as calls."""
 
-    def load(self, w: np.ndarray, dtype: Dtype = F32, fp32_pass: int = NONE, address: int = A,
-             transpose: int = 0) -> None:
+    def load(
+        self, w: np.ndarray, dtype: Dtype = F32, fp32_pass: int = NONE, address: int = A, transpose: int = 0
+    ) -> None:
         self.put(address, w, dtype)
-        self.run(isa.LoadWeights(src=backwards(address, w.shape[1], dtype), dtype=dtype, fp32_mode=fp32_pass,
-                                 transpose_mode=transpose, rows=w.shape[0], cols=w.shape[1]))
+        self.run(
+            isa.LoadWeights(
+                src=backwards(address, w.shape[1], dtype),
+                dtype=dtype,
+                fp32_mode=fp32_pass,
+                transpose_mode=transpose,
+                rows=w.shape[0],
+                cols=w.shape[1],
+            )
+        )
 
-    def multiply(self, x: np.ndarray, cols: int, flags: int = 3, dtype: Dtype = F32, fp32_pass: int = NONE,
-                 dst: int = D0,
-                 address: int = B, **fields: object) -> None:
+    def multiply(
+        self,
+        x: np.ndarray,
+        cols: int,
+        flags: int = 3,
+        dtype: Dtype = F32,
+        fp32_pass: int = NONE,
+        dst: int = D0,
+        address: int = B,
+        **fields: object,
+    ) -> None:
         self.put(address, x, dtype)
-        word = {"src": AccessPattern(address, (1, 0, 0), (x.shape[1], 1, 1)),
-                "dst": AccessPattern(dst, (1, 0, 0), (x.shape[1], 1, 1)), "dtype": dtype, "acc_flags": flags,
-                "fp32_mode": fp32_pass, "rows": x.shape[0], "cols": cols}
+        word = {
+            "src": AccessPattern(address, (1, 0, 0), (x.shape[1], 1, 1)),
+            "dst": AccessPattern(dst, (1, 0, 0), (x.shape[1], 1, 1)),
+            "dtype": dtype,
+            "acc_flags": flags,
+            "fp32_mode": fp32_pass,
+            "rows": x.shape[0],
+            "cols": cols,
+        }
         self.run(isa.MatMul(**{**word, **fields}))
 
     def result(self, cols: int, n: int, dst: int = D0) -> np.ndarray:
@@ -65,7 +88,7 @@ def test_product_of_exact_inputs(dtype: Dtype, k: int, m: int, n: int) -> None:
     w, x = RNG.integers(-8, 9, (k, m)).astype(np.float32), RNG.integers(-8, 9, (k, n)).astype(np.float32)
     bench.load(w, dtype)
     bench.multiply(x, m, dtype=dtype)
-    assert np.array_equal(bench.result(m, n), w.T @ x)     # small integers: every order of summation gives the same
+    assert np.array_equal(bench.result(m, n), w.T @ x)  # small integers: every order of summation gives the same
 
 
 def test_the_compilers_two_byte_pattern_is_the_same_tile() -> None:
@@ -100,9 +123,14 @@ def test_moving_operand_and_output_of_two_dimensions() -> None:
     bench, (w, x) = Engine(), operands(n=24)
     bench.load(w)
     bench.put(B, x, F32)
-    bench.run(isa.MatMul(src=AccessPattern(B, (2, 12, 0), (6, 2, 1)), dst=AccessPattern(D0, (1, 8, 0), (6, 2, 1)),
-                         dtype=F32,
-                         acc_flags=3))
+    bench.run(
+        isa.MatMul(
+            src=AccessPattern(B, (2, 12, 0), (6, 2, 1)),
+            dst=AccessPattern(D0, (1, 8, 0), (6, 2, 1)),
+            dtype=F32,
+            acc_flags=3,
+        )
+    )
     got = bench.at(D0, (128, 16), F32).reshape(128, 2, 8)[:, :, :6].reshape(128, 12)
     assert close(got, w, x[:, ::2])
 
@@ -117,7 +145,7 @@ def test_fp32_pair_is_one_fp32_product() -> None:
     bench, (w, x) = Engine(), operands()
     bench.load(w, F32, LOW)
     bench.multiply(x, 128, 1, F32, BOTH)
-    assert (bench.result(128, 512) == 0).all()             # LOW has written, but adds nothing yet
+    assert (bench.result(128, 512) == 0).all()  # LOW has written, but adds nothing yet
     bench.load(w, F32, HIGH)
     bench.multiply(x, 128, 2, F32, BOTH)
     assert np.array_equal(bench.result(128, 512), w.T @ x)
@@ -132,8 +160,9 @@ def test_two_products_of_one_pair_of_loads() -> None:
         bench.load(w, F32, fp32_pass)
         bench.multiply(x, 128, flags, F32, BOTH, D0, B)
         bench.multiply(3 * x, 128, flags, F32, BOTH, D1, C)
-    assert np.array_equal(bench.result(128, 64, D0), w.T @ x) and np.array_equal(bench.result(128, 64, D1),
-                                                                                 w.T @ (3 * x))
+    assert np.array_equal(bench.result(128, 64, D0), w.T @ x) and np.array_equal(
+        bench.result(128, 64, D1), w.T @ (3 * x)
+    )
 
 
 def split(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +178,7 @@ def test_high_alone_lacks_the_low_bits_and_low_alone_comes_later() -> None:
     assert np.array_equal(bench.result(128, 512), high.T @ x)
     bench.load(w, F32, LOW)
     bench.multiply(x, 128, 3, F32, BOTH, D1)
-    bench.load(w, F32, LOW)                                # the next LOW load shows that no HIGH is coming
+    bench.load(w, F32, LOW)  # the next LOW load shows that no HIGH is coming
     assert np.array_equal(bench.result(128, 512, D1), low.T @ x)
 
 
@@ -169,16 +198,21 @@ def test_a_high_product_between_another_pair_leaves_nothing_out() -> None:
     bench.load(w, F32, LOW)
     bench.multiply(x, 128, 1, F32, BOTH, D0, B)
     bench.load(w, F32, HIGH)
-    bench.multiply(2 * x, 128, 0, F32, BOTH, D0, C)      # has no LOW of its own
+    bench.multiply(2 * x, 128, 0, F32, BOTH, D0, C)  # has no LOW of its own
     bench.multiply(x, 128, 2, F32, BOTH, D0, B)
     assert np.allclose(bench.result(128, 8), (low + high).T @ x + high.T @ (2 * x), rtol=1e-5, atol=1e-5)
 
 
 # Sequences of words: (kind, which tile or operand, first flag or not, where). Whatever the order, PSUM must hold the
 # sum of the halves that were multiplied since the last overwriting word, once the pending ones are flushed.
-STEPS = st.lists(st.one_of(st.tuples(st.just("load"), st.integers(0, 1), st.sampled_from([LOW, HIGH, NONE])),
-                           st.tuples(st.just("multiply"), st.integers(0, 1), st.booleans(), st.sampled_from([D0, D1]))),
-                 min_size=1, max_size=14)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("load"), st.integers(0, 1), st.sampled_from([LOW, HIGH, NONE])),
+        st.tuples(st.just("multiply"), st.integers(0, 1), st.booleans(), st.sampled_from([D0, D1])),
+    ),
+    min_size=1,
+    max_size=14,
+)
 
 
 @given(STEPS)
@@ -204,7 +238,7 @@ def test_any_sequence_sums_its_halves(steps: list[tuple]) -> None:
         elif weights is not None:
             _, which, first, dst = step
             if last == HIGH and first and paired.pop((which, dst), None):
-                continue      # an overwriting HIGH takes its LOW along: a pair is one product
+                continue  # an overwriting HIGH takes its LOW along: a pair is one product
             if last == LOW:
                 paired[which, dst] = 1
             bench.multiply(moving[which], 4, 1 if first else 0, F32, BOTH, dst, B + 0x100 * which)
@@ -251,11 +285,12 @@ def test_gen2_transposes_by_an_identity() -> None:
 @pytest.mark.parametrize(("k", "m"), [(128, 128), (64, 128), (128, 5), (3, 7)])
 def test_transpose_mode_keeps_every_bit(dtype: Dtype, fp32_pass: int, k: int, m: int) -> None:
     bench = Engine()
-    raw = RNG.integers(0, 1 << 8 * dtype.size, (k, m), np.uint64).astype(f"u{dtype.size}")     # NaNs with payloads, too
+    raw = RNG.integers(0, 1 << 8 * dtype.size, (k, m), np.uint64).astype(f"u{dtype.size}")  # NaNs with payloads, too
     bench.put(A, raw.view(numpy_dtype(dtype)), dtype)
     bench.at(A, (k, m), dtype).view(raw.dtype)[...] = raw
-    bench.run(isa.LoadWeights(src=backwards(A, m, dtype), dtype=dtype, fp32_mode=fp32_pass, transpose_mode=1, rows=k,
-                              cols=m))
+    bench.run(
+        isa.LoadWeights(src=backwards(A, m, dtype), dtype=dtype, fp32_mode=fp32_pass, transpose_mode=1, rows=k, cols=m)
+    )
     bench.multiply(np.eye(k, dtype=np.float32), m, 3, dtype, BOTH if dtype == F32 else NONE, transpose_mode=1)
     assert np.array_equal(bench.at(D0, (m, k), dtype).view(raw.dtype), raw.T)
 
@@ -292,8 +327,11 @@ def test_words_that_do_not_fit_their_weights_are_faults() -> None:
     with pytest.raises(FaultError, match="columns and pattern differ"):
         bench.bind(isa.LoadWeights(src=backwards(A, 32, BF16), dtype=BF16, cols=64))
     with pytest.raises(FaultError, match="differ in size"):
-        bench.bind(isa.MatMul(src=AccessPattern(B, (1, 0, 0), (8, 1, 1)), dst=AccessPattern(D0, (1, 0, 0), (9, 1, 1)),
-                              dtype=F32))
+        bench.bind(
+            isa.MatMul(
+                src=AccessPattern(B, (1, 0, 0), (8, 1, 1)), dst=AccessPattern(D0, (1, 0, 0), (9, 1, 1)), dtype=F32
+            )
+        )
     with pytest.raises(UnsupportedError, match="multiplies floats"):
         bench.load(w, Dtype.INT32)
     with pytest.raises(UnsupportedError, match="fp32 pass on bfloat16"):

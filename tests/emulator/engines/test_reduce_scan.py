@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.errors import FaultError
+from emulator.faults import FaultError
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
@@ -26,22 +26,41 @@ def sequential(row: np.ndarray, op: object = operator.add) -> np.float32:
     return fold(op, row[1:], row[0])
 
 
-def run_reduce(op: AluOp, values: np.ndarray, dims: ReduceDims = ReduceDims.X, counts: tuple[int, ...] | None = None,
-               dtype: Dtype = F32, out: Dtype = F32, **fields: object) -> np.ndarray:
+def run_reduce(
+    op: AluOp,
+    values: np.ndarray,
+    dims: ReduceDims = ReduceDims.X,
+    counts: tuple[int, ...] | None = None,
+    dtype: Dtype = F32,
+    out: Dtype = F32,
+    **fields: object,
+) -> np.ndarray:
     bench = Bench()
     counts = counts or (values.shape[1], 1, 1, 1)
     steps = (1, counts[0], counts[0] * counts[1], counts[0] * counts[1] * counts[2])
-    kept = int(np.prod(counts[dims - 1:]))
+    kept = int(np.prod(counts[dims - 1 :]))
     bench.put(A, values, dtype)
-    bench.run(isa.TensorReduce(src=AccessPattern(A, steps, counts), dst=flat(C, kept, 4), src_dtype=dtype,
-                               dst_dtype=out,
-                               op=op, dims=dims, channels=values.shape[0], **fields))
+    bench.run(
+        isa.TensorReduce(
+            src=AccessPattern(A, steps, counts),
+            dst=flat(C, kept, 4),
+            src_dtype=dtype,
+            dst_dtype=out,
+            op=op,
+            dims=dims,
+            channels=values.shape[0],
+            **fields,
+        )
+    )
     return bench.at(C, (values.shape[0], kept), out).copy()
 
 
 @pytest.mark.parametrize(("partitions", "n"), [(128, 512), (1, 1000), (2, 129), (3, 1), (5, 2), (128, 3), (17, 300)])
-@pytest.mark.parametrize(("op", "python"), [(AluOp.ADD, operator.add), (AluOp.MULTIPLY, operator.mul),
-                                            (AluOp.SUBTRACT, operator.sub)], ids=lambda o: getattr(o, "name", ""))
+@pytest.mark.parametrize(
+    ("op", "python"),
+    [(AluOp.ADD, operator.add), (AluOp.MULTIPLY, operator.mul), (AluOp.SUBTRACT, operator.sub)],
+    ids=lambda o: getattr(o, "name", ""),
+)
 def test_arithmetic_folds_run_left_to_right(op: AluOp, python: object, partitions: int, n: int) -> None:
     values = RNG.normal(size=(partitions, n)).astype(np.float32)
     with np.errstate(all="ignore"):
@@ -59,7 +78,7 @@ def test_the_sum_is_not_numpys_pairwise_one() -> None:
 def test_kept_dimensions_stay_in_order(counts: tuple[int, ...], dims: ReduceDims) -> None:
     values = RNG.integers(-50, 50, (3, int(np.prod(counts)))).astype(np.float32)
     got = run_reduce(AluOp.ADD, values, dims, counts)
-    folded = int(np.prod(counts[:dims - 1]))
+    folded = int(np.prod(counts[: dims - 1]))
     assert np.array_equal(got, values.reshape(3, -1, folded).sum(axis=2))
 
 
@@ -67,8 +86,16 @@ def test_pooling_pattern_with_strided_dimensions() -> None:
     """The 2 by 2 max pooling of a real gen2 program: XY folded, Z kept."""
     bench, image = Bench(), RNG.normal(size=(128, 2 * 12)).astype(np.float32)
     bench.put(PSUM, image, F32)
-    bench.run(isa.TensorReduce(src=AccessPattern(PSUM, (1, 12, 2, 1), (2, 2, 6, 1)), dst=flat(C, 6, 4), src_dtype=F32,
-                               dst_dtype=F32, op=AluOp.MAX, dims=ReduceDims.XY))
+    bench.run(
+        isa.TensorReduce(
+            src=AccessPattern(PSUM, (1, 12, 2, 1), (2, 2, 6, 1)),
+            dst=flat(C, 6, 4),
+            src_dtype=F32,
+            dst_dtype=F32,
+            op=AluOp.MAX,
+            dims=ReduceDims.XY,
+        )
+    )
     assert np.array_equal(bench.at(C, (128, 6), F32), image.reshape(128, 2, 6, 2).max(axis=(1, 3)))
 
 
@@ -90,15 +117,20 @@ def test_magnitude_folds_keep_the_sign_and_the_last_of_a_tie(row: list[int]) -> 
 def test_logical_folds(row: list[int]) -> None:
     values = np.array([row], np.float32)
     truths = [bool(v) for v in row]
-    for op, expected in ((AluOp.LOGICAL_AND, all(truths)), (AluOp.LOGICAL_OR, any(truths)),
-                         (AluOp.LOGICAL_XOR, sum(truths) % 2 == 1)):
+    for op, expected in (
+        (AluOp.LOGICAL_AND, all(truths)),
+        (AluOp.LOGICAL_OR, any(truths)),
+        (AluOp.LOGICAL_XOR, sum(truths) % 2 == 1),
+    ):
         assert run_reduce(op, values)[0, 0] == expected
 
 
 def test_bit_folds_and_what_cannot_fold() -> None:
     values = RNG.integers(-(1 << 31), 1 << 31, (128, 9))
-    assert np.array_equal(run_reduce(AluOp.BITWISE_XOR, values, dtype=I32, out=I32)[:, 0],
-                          np.bitwise_xor.reduce(values.astype(np.int32), axis=1))
+    assert np.array_equal(
+        run_reduce(AluOp.BITWISE_XOR, values, dtype=I32, out=I32)[:, 0],
+        np.bitwise_xor.reduce(values.astype(np.int32), axis=1),
+    )
     for op, match in ((AluOp.DIVIDE, "not documented for reductions"), (AluOp.BITWISE_OR, "work on integers")):
         with pytest.raises(UnsupportedError, match=match):
             run_reduce(op, values)
@@ -107,7 +139,7 @@ def test_bit_folds_and_what_cannot_fold() -> None:
 
 
 def test_low_precision_is_widened_before_and_rounded_after() -> None:
-    values = np.full((128, 300), 1.0, np.float32)      # a bf16 running sum would stick at 256
+    values = np.full((128, 300), 1.0, np.float32)  # a bf16 running sum would stick at 256
     assert (run_reduce(AluOp.ADD, values, dtype=BF16, out=BF16).astype(np.float32) == 300).all()
 
 
@@ -116,9 +148,20 @@ def run_scan(a: np.ndarray, b: np.ndarray, **fields: object) -> np.ndarray:
     bench.put(A, a, F32)
     bench.put(B, b, F32)
     bench.put(P, np.full((partitions, 1), 0.5), F32)
-    bench.run(isa.TensorTensorScan(**{"src": flat(A, n, 5), "src1": flat(B, n, 5), "dst": flat(C, n, 5),
-                                      "src_dtype": F32,
-                                      "src1_dtype": F32, "dst_dtype": F32, "channels": partitions, **fields}))
+    bench.run(
+        isa.TensorTensorScan(
+            **{
+                "src": flat(A, n, 5),
+                "src1": flat(B, n, 5),
+                "dst": flat(C, n, 5),
+                "src_dtype": F32,
+                "src1_dtype": F32,
+                "dst_dtype": F32,
+                "channels": partitions,
+                **fields,
+            }
+        )
+    )
     return bench.at(C, a.shape, F32).copy()
 
 
@@ -140,8 +183,17 @@ def test_scan_over_several_dimensions_and_types() -> None:
     bench, a = Bench(), RNG.integers(0, 3, (128, 12)).astype(np.float32)
     bench.put(A, a.reshape(128, 3, 4).transpose(0, 2, 1).reshape(128, 12), BF16)
     bench.put(B, np.zeros((128, 12)), F32)
-    bench.run(isa.TensorTensorScan(src=AccessPattern(A, (3, 1, 1, 1, 1), (4, 3, 1, 1, 1)), src1=flat(B, 12, 5),
-                                   dst=AccessPattern(C, (1, 6, 1, 1, 1), (6, 2, 1, 1,
-                                                                          1)), src_dtype=BF16, src1_dtype=F32,
-                                   dst_dtype=BF16, op0=AluOp.ADD, op1=AluOp.ADD, initial=0.0))
+    bench.run(
+        isa.TensorTensorScan(
+            src=AccessPattern(A, (3, 1, 1, 1, 1), (4, 3, 1, 1, 1)),
+            src1=flat(B, 12, 5),
+            dst=AccessPattern(C, (1, 6, 1, 1, 1), (6, 2, 1, 1, 1)),
+            src_dtype=BF16,
+            src1_dtype=F32,
+            dst_dtype=BF16,
+            op0=AluOp.ADD,
+            op1=AluOp.ADD,
+            initial=0.0,
+        )
+    )
     assert np.array_equal(bench.at(C, (128, 12), BF16).astype(np.float32), np.cumsum(a, axis=1))

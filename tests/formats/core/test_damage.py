@@ -11,9 +11,7 @@ import pytest
 
 from formats.core import NOTES, Core, open_core
 from formats.errors import FormatError, NeuronError, NotFoundError
-from neurontools import core_causes, core_compare, core_verify
-from neurontools.render import core as render
-from neurontools.render import core_disasm, core_memory, core_why
+from neurontools.core import diff, disasm, dma, engines, info, ls, memory, queues, semaphores, verify, why
 from tests.formats.core import maker
 
 MUTATIONS = 10_000
@@ -37,19 +35,19 @@ def look(core: Core) -> tuple[Any, ...]:
 def view(core: Core) -> None:
     """Print everything."""
     for lines in (
-        render.info_lines("x", render.info(core)),
-        render.parts_lines("x", render.parts(core)),
-        render.counter_lines(render.counters(core, True)),
-        render.queue_lines(render.queues(core)),
-        render.ring_lines(render.rings(core)),
-        core_memory.listing_lines(core_memory.listing(core)),
-        core_why.lines("x", core_causes.why(core)),
+        info.view("x", info.look(core)),
+        ls.view("x", ls.parts(core)),
+        semaphores.view(semaphores.counters(core, True).counters),
+        queues.view(core.queues),
+        dma.view(core.dma),
+        memory.view(memory.memories(core)),
+        verify.view("x", verify.verified(core, None)),
+        why.view("x", why.explained(core)),
     ):
         "\n".join(lines).encode()
-    core_verify.verify(core, None)
     for each in (
-        lambda: render.engine_lines(render.engines(core, None, None), True),
-        lambda: core_disasm.lines(core_disasm.words(core, None, None, None, 10)),
+        lambda: engines.view(engines.states(core, None, None).engines, True),
+        lambda: disasm.view(disasm.words(core, None, None, None, 10).engines),
     ):
         with suppress(NeuronError):
             "\n".join(each()).encode()
@@ -96,11 +94,11 @@ def test_compare_survives_damage(data: bytes) -> None:
         changed = bytearray(data)
         changed[source.randrange(200, len(data))] ^= 1 << source.randrange(8)
         with suppress(FormatError):
-            core_compare.compare(whole, open_core(bytes(changed)))
+            diff.view(diff.compare(whole, open_core(bytes(changed))))
 
 
 def test_the_debugger_survives_damage(data: bytes) -> None:
-    from emulator.session import open_core_session
+    from neurontools.debugger import open_core_session
 
     source, opened = random.Random(7), 0
     for _ in range(60):

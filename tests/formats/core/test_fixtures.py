@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from formats.core import NOTES, open_core
-from neurontools import core_causes, core_verify
+from neurontools.core.verify import verified
+from neurontools.core.why import explained
 
 NAMES = ("hang", "nan", "oob", "race")
 
@@ -24,7 +25,7 @@ def test_every_file_is_listed(root: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_fixture_is_whole(root: Path, name: str) -> None:
     core = open_core(root / "fixtures" / "core" / f"{name}.core")
-    assert core_verify.verify(core, None).problems == () and core.size < 32_000
+    assert verified(core, None).problems == () and core.size < 32_000
     assert len([kind for kind in NOTES.values() if core.note(kind.record) is not None]) >= 14
 
 
@@ -33,14 +34,14 @@ def test_the_fault_and_the_hang(root: Path) -> None:
     fault = open_core(folder / "oob.core").fault
     assert fault is not None and (fault.opcode, fault.operand) == ("TENSOR_TENSOR", "src1")
     assert fault.source is not None and fault.source.line == 17
-    hang = core_causes.why(open_core(folder / "hang.core"))
-    assert [(wait["engine"], wait["cause"]) for wait in hang["waits"]] == [
-        ("Activation", "cycle"), ("Pool", "behind"), ("DVE", "cycle")
+    hang = explained(open_core(folder / "hang.core"))
+    assert [(wait.engine, wait.cause) for wait in hang.waits] == [
+        ("Activation", "deadlock"), ("Pool", "blocked"), ("DVE", "deadlock")
     ]  # fmt: skip
 
 
 def test_the_two_wrong_results(root: Path) -> None:
-    from emulator.session import open_core_session
+    from neurontools.debugger import open_core_session
 
     folder = root / "fixtures" / "core"
     nan, race = (open_core_session(folder / f"{name}.core") for name in ("nan", "race"))

@@ -36,8 +36,9 @@ def values_of(field: Field[Any]) -> st.SearchStrategy[Any]:
     if isinstance(field, Pointer):
         return U32
     if isinstance(field, DmaAddressField):
-        return (st.builds(isa.DmaAddress, st.sampled_from(["variable", "table"]), st.integers(0, (1 << 28) - 1), U32)
-                | st.builds(isa.DmaAddress, st.just("absolute"), st.just(0), st.integers(0, (1 << 60) - 1)))
+        return st.builds(
+            isa.DmaAddress, st.sampled_from(["variable", "table"]), st.integers(0, (1 << 28) - 1), U32
+        ) | st.builds(isa.DmaAddress, st.just("absolute"), st.just(0), st.integers(0, (1 << 60) - 1))
     if isinstance(field, DmaPatternField):
         steps = st.tuples(*[st.integers(-(1 << 31), (1 << 31) - 1)] * 2)
         return st.builds(isa.DmaPattern, steps, st.tuples(*[st.integers(0, 65535)] * 2))

@@ -22,7 +22,7 @@ def agree(data: bytes, target: str, dialect: str) -> None:
         index = table["index"].tolist()
         assert index == sorted(index) and {type(words[i]) for i in index} == {cls}
         for name, field in (cls.HEADER if cls is isa.Unknown else cls.FIELDS).items():
-            parts = [words[i].raw[field.offset:field.offset + field.size] for i in index]
+            parts = [words[i].raw[field.offset : field.offset + field.size] for i in index]
             values = [field.read(words[i].raw) for i in index]
             if isinstance(field, Pattern | DmaPatternField | WidePattern):
                 assert table[f"{name}.steps"].tolist() == [list(v.steps) for v in values]

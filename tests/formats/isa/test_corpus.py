@@ -12,8 +12,16 @@ from formats.neff import open_neff
 
 FOLDER = "nkipy/spike/tests/artifacts"
 # Words by opcode over both subgraphs. Source: isa.md 6 ("the two nkipy files alone").
-TOTALS = {"LDWEIGHTS": 8712, "MATMUL": 33288, "TENSOR_TENSOR": 1024, "MEMSET": 128, "CAST": 128, "COPY": 68,
-          "EVENT_SEMAPHORE": 7474, "PSEUDO_DMA_DIRECT2D": 8264 + 482 + 32}
+TOTALS = {
+    "LDWEIGHTS": 8712,
+    "MATMUL": 33288,
+    "TENSOR_TENSOR": 1024,
+    "MEMSET": 128,
+    "CAST": 128,
+    "COPY": 68,
+    "EVENT_SEMAPHORE": 7474,
+    "PSEUDO_DMA_DIRECT2D": 8264 + 482 + 32,
+}
 
 
 def streams(corpus: Path, name: str) -> list[tuple[str, isa.Stream]]:

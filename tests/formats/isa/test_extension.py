@@ -88,8 +88,12 @@ def test_streams_of_mixed_lengths() -> None:
         stream[5]
 
 
-@given(data=st.binary(max_size=640).map(lambda b: b[:len(b) // 64 * 64]), escapes=st.sets(st.integers(0, 9)),
-       units=st.integers(0, 6), dialect=st.sampled_from(["neuron", "extended"]))
+@given(
+    data=st.binary(max_size=640).map(lambda b: b[: len(b) // 64 * 64]),
+    escapes=st.sets(st.integers(0, 9)),
+    units=st.integers(0, 6),
+    dialect=st.sampled_from(["neuron", "extended"]),
+)
 def test_any_stream_is_covered_once(data: bytes, escapes: set[int], units: int, dialect: str) -> None:
     stream = bytearray(data)
     for slot in escapes:

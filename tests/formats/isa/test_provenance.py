@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from formats import isa
-from neurontools import isa_counts, isa_provenance
+from tools import isa_counts, isa_provenance
 
 REAL = [cls for cls in isa.CLASSES if cls.DIALECT == "neuron"]
 
@@ -19,8 +19,7 @@ def text() -> str:
 
 
 def test_the_page_is_fresh(root: Path, text: str) -> None:
-    path = root / "docs" / isa_provenance.PAGE
-    assert path.read_text(encoding="utf-8") == text, "run `python -m neurontools.isa_provenance`"
+    assert (root / isa_provenance.PATH).read_text(encoding="utf-8") == text, "run `python -m tools`"
 
 
 def test_every_field_of_every_real_word_is_told(text: str) -> None:
@@ -49,7 +48,7 @@ def test_counts_are_of_these_declarations() -> None:
     names = {cls.NAME: cls for cls in REAL}
     total = 0
     for name, row in found["classes"].items():
-        assert set(row["fields"]) == set(names[name].FIELDS), "run `python -m neurontools.isa_counts` on the corpus"
+        assert set(row["fields"]) == set(names[name].FIELDS), "run `python -m tools.isa_counts` on the corpus"
         here = row["words"] or row["loaded"]
         assert all(field["set"] <= here and 1 <= field["values"] <= here for field in row["fields"].values())
         assert row["text"] <= row["words"] and row["loaded_text"] <= row["loaded"]
@@ -63,10 +62,6 @@ def test_a_field_that_files_set_is_not_ours() -> None:
         for field, counted in row["fields"].items():
             if isa.BY_NAME[name].FIELDS[field].provenance == "ours":
                 assert counted["set"] == 0, f"{name}.{field}"
-
-
-def test_write_changes_the_file_once(tmp_path: Path) -> None:
-    assert isa_provenance.write(tmp_path) and not isa_provenance.write(tmp_path)
 
 
 def test_counts_renew_from_the_corpus(corpus: Path) -> None:

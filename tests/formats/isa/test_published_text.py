@@ -10,7 +10,7 @@ import pytest
 
 from formats import isa
 from formats.neff import open_neff
-from neurontools.isa_counts import LABELS, compared_texts, plain_text
+from tools.isa_counts import LABELS, compared_texts, plain_text
 
 
 def programs(corpus: Path) -> list[Path]:

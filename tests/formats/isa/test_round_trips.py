@@ -15,7 +15,7 @@ from formats.errors import FormatError
 from tests.formats.isa.strategies import EXTENSION, REAL, field_values, own_bytes, settable, values_of
 
 ALL = pytest.mark.parametrize("cls", isa.CLASSES, ids=lambda c: c.NAME)
-A_FEW = settings(max_examples=15)     # for each of the classes
+A_FEW = settings(max_examples=15)  # for each of the classes
 
 
 @ALL
@@ -95,8 +95,11 @@ def test_no_two_classes_take_one_word() -> None:
     assert isa.EXTENSION_OPCODE not in {c.OPCODE for c in REAL}
 
 
-@given(raw=st.binary(min_size=64, max_size=64), target=st.sampled_from(["gen2", "gen3", "gen4", "inf1"]),
-       dialect=st.sampled_from(["neuron", "extended"]))
+@given(
+    raw=st.binary(min_size=64, max_size=64),
+    target=st.sampled_from(["gen2", "gen3", "gen4", "inf1"]),
+    dialect=st.sampled_from(["neuron", "extended"]),
+)
 def test_any_64_bytes_are_an_instruction(raw: bytes, target: str, dialect: str) -> None:
     word = isa.decode(raw, target, dialect)
     assert word.encode() == raw
@@ -108,8 +111,11 @@ def test_any_64_bytes_are_an_instruction(raw: bytes, target: str, dialect: str) 
         isa.check(word, target)
 
 
-@given(raw=st.binary(min_size=60, max_size=60), opcode=st.sampled_from([c.OPCODE for c in isa.CLASSES]),
-       target=st.sampled_from(["gen2", "gen3"]))
+@given(
+    raw=st.binary(min_size=60, max_size=60),
+    opcode=st.sampled_from([c.OPCODE for c in isa.CLASSES]),
+    target=st.sampled_from(["gen2", "gen3"]),
+)
 def test_any_use_of_a_known_opcode_is_an_instruction(raw: bytes, opcode: int, target: str) -> None:
     raw = bytes([opcode, 0x10, 0, 0]) + raw
     for dialect in ("neuron", "extended"):
@@ -137,12 +143,22 @@ def test_replace_changes_one_field_and_refuses_strangers() -> None:
         isa.MatMul(opcode=1)
 
 
-@pytest.mark.parametrize("changes", [
-    {"wait_mode": "EVENT_SET", "wait_index": 4, "wait_value": 9}, {"wait_index": 4}, {"wait_value": 1},
-    {"update_index": 7}, {"wait2_mode": "EVENT_SET", "wait2_value": 9}, {"wait2_index": 4},
-    {"update2_mode": "SEM_INC", "update2_value": 1}, {"update2_index": 3}, {"update2_value": 5},
-    {"update2_mode": 0x44, "update2_value": 5}, {"wait2_mode": 6, "wait2_value": 5},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"wait_mode": "EVENT_SET", "wait_index": 4, "wait_value": 9},
+        {"wait_index": 4},
+        {"wait_value": 1},
+        {"update_index": 7},
+        {"wait2_mode": "EVENT_SET", "wait2_value": 9},
+        {"wait2_index": 4},
+        {"update2_mode": "SEM_INC", "update2_value": 1},
+        {"update2_index": 3},
+        {"update2_value": 5},
+        {"update2_mode": 0x44, "update2_value": 5},
+        {"wait2_mode": 6, "wait2_value": 5},
+    ],
+)
 def test_what_synchronisation_text_leaves_out_is_in_braces(changes: dict[str, object]) -> None:
     word = isa.EventSemaphore(**changes)
     assert isa.assemble(word.asm) == word.raw

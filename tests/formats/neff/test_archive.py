@@ -39,7 +39,7 @@ def test_stream_of_another_compressor_has_no_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    "flags, extra", [(0, b""), (4, b"\x03\x00abc"), (8, b"name\0"), (28, b"\x01\x00zname\0comment\0")]
+    ("flags", "extra"), [(0, b""), (4, b"\x03\x00abc"), (8, b"name\0"), (28, b"\x01\x00zname\0comment\0")]
 )
 def test_optional_gzip_fields_are_skipped(flags: int, extra: bytes) -> None:
     header = HEADER[:3] + bytes([flags]) + HEADER[4:] + extra

@@ -77,6 +77,10 @@ def framed(text: bytes, payload: bytes = b"") -> bytes:
         framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", bytes(4)),
         framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", bytes(4)),
         framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1), }", bytes(44)),
+        # Nothing to hold, and still no array: NumPy has no index of 64 bits unsigned, and not so many dimensions.
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 99999999999999999999), }"),
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904), }"),
+        framed(b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"1, " * 40 + b"), }", bytes(4)),
     ],
 )
 def test_other_files_are_refused(data: bytes) -> None:

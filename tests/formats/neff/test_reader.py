@@ -242,7 +242,7 @@ def test_every_key_of_a_descriptor() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern, expected",
+    ("pattern", "expected"),
     [
         ((5, (4,), (1,)), (5, 9)),
         ((0, (16, 128), (1, 262144)), (0, 127 * 262144 + 16)),
@@ -267,6 +267,7 @@ WRONG: list[dict[str, Any]] = [
     {"sg00__def_DOT_json": lambda d: d["var"]["a"].update(var_id=2)},
     {"sg00__def_DOT_json": lambda d: d["var"].update(a=[])},
     {"sg00__def_DOT_json": lambda d: d["dma_queue"]["qSPIO0"].update(semaphore_set=[1.5])},
+    {"sg00__def_DOT_json": lambda d: d["dma_queue"]["qSPIO0"].update(pinned="no")},
     {"sg00__def_DOT_json": lambda d: d.update(sp_instr=None)},
     {"sg00__def_DOT_json": lambda d: d.update(neff_features="x")},
     {"sg00__SP_DOT_json": lambda d: d["dma"][0].pop("queue")},

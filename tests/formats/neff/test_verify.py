@@ -51,25 +51,26 @@ def word(changes: dict[int, int]) -> Any:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "stream length": ({"sg00__SP_DOT_bin": STREAM + b"x"}, "error: sg00/SP: stream of 321 bytes is no whole number"),
+    "block without descriptors": (block(0, desc=[]), "error: sg00/SP dma qSPIO0 0: block has no descriptors"),
+    "stream length": ({"sg00__SP_DOT_bin": STREAM + b"x"}, "error: sg00/SP: stream of 321 bytes is not a whole number"),
     "empty stream": ({"sg00__PE_DOT_bin": b""}, "warning: sg00/PE: stream is empty"),
     "debug entries": ({"sg00__SP_DOT_bin": STREAM + STREAM[:64]}, "debug_info_asm_SP.dbg: 5 debug entries for 6 words"),
     "debug parent": ({"sg00__debug_info_backend_SP_DOT_dbg": b""}, "entry 1 names a parent that"),
     "variable type": (var("a", type="secret"), "warning: sg00 var a: unknown type 'secret'"),
     "input type": (var("a", type="output"), "error: neff.json: input a is a variable of type output"),
     "input size": (var("a", size=4), "error: neff.json: input a takes 2048 bytes, its variable in sg00 4"),
-    "input missing": ({"sg00__def_DOT_json": lambda d: d["var"].pop("b")}, "input b is no variable of any subgraph"),
+    "input missing": ({"sg00__def_DOT_json": lambda d: d["var"].pop("b")}, "input b is not a variable of any subgraph"),
     "no size": (var("spill", size=None), "error: sg00 var spill: no size"),
     "negative size": (var("spill", size=-1), "error: sg00 var spill: size -1"),
-    "alignment": (var("spill", alignment=48), "alignment 48 is no power of two"),
+    "alignment": (var("spill", alignment=48), "alignment 48 is not a power of two"),
     "no backing": (var("spill", backing_variable_off=None), "virtual variable has no place"),
-    "table entry": (var("tables", list=[1, 77]), "table entry 77 is no variable"),
+    "table entry": (var("tables", list=[1, 77]), "table entry 77 is not a variable"),
     "pointer": (var("spill", type="pointer"), "points to no variable"),
     "constant size": (var("table", size=12), "constant holds 16 bytes, its variable 12"),
     "constant file": (var("raw", file_name="gone.bin"), "sg00 var raw: sg00/gone.bin: member is missing"),
     "constant nameless": (var("raw", file_name=None), "constant names no file"),
     "queue type": (queue("qSPIO0", type="magic"), "unknown type 'magic'"),
-    "queue owner": (queue("qSPIO0", owner="cpu"), "owner 'cpu' is no engine"),
+    "queue owner": (queue("qSPIO0", owner="cpu"), "owner 'cpu' is not an engine"),
     "queue of another engine": (queue("qSPIO0", owner="act"), "queue qSPIO0 belongs to Activation"),
     "rings": (queue("qSPIO0", num_queues=17), "17 rings, 1 to 16 exist"),
     "ring semaphores": (queue("qSPIO0", num_queues=4), "16 semaphores for 4 rings"),
@@ -117,7 +118,7 @@ def test_file_rules() -> None:
     data = fixture()
     assert any("100 bytes shorter" in line for line in text(data[:-100]))
     assert any("hash fits the data in none" in line for line in text(data[:-100]))
-    assert text(data + b"x") == ["warning: header: file has 1 bytes behind its data"]
+    assert text(data + b"x") == ["warning: header: file has 1 bytes after its data"]
     assert text(data[:172] + bytes(32) + data[204:]) == ["warning: hash: the header holds no hash"]
     assert text(data[:1000] + b"x" + data[1001:]) == ["warning: header: the last 468 bytes are not zero"]
     assert any("lnc_size is 7" in line for line in text(data[:552] + b"\7" + data[553:]))

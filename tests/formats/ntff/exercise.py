@@ -24,6 +24,7 @@ def read_everything(data: bytes) -> str:
                 assert buffer.map.loaded_words(10) is not None
             ntff.executed(each.core)
             ntff.signals(each.core)
+            assert ntff.outside(each.core) >= 0
             for packet in ntff.packets(each.core):
                 assert ntff.queue_name(each.core, packet.engine, packet.ring)
             ntff.clock_changes(each.core)

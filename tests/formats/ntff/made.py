@@ -1,4 +1,4 @@
-"""A writer of captures, for fixtures and tests: what formats.md 6.1 says, and no more; version 6.
+"""A writer of captures, for fixtures and tests: what formats.md 6.1 says, and no more; version 6, or 4 and 5.
 
 Real captures are the runtime's; these hold what the emulator did, on a clock of their own.
 """
@@ -17,7 +17,7 @@ from formats.neff.wire import write_bytes, write_varint
 
 ORIGIN = 5_000_000_000
 BASE, SPACING = 0x8005C0000000, 0x10000
-SLOWER = 1.25           # device over emulated time
+SLOWER = 1.25  # device over emulated time
 SECTIONS = {"trace": 0, "notify": 1, "trace_dma": 4, "throttle": 5}
 PROLOGUE, EPILOGUE = (isa.Nop(), isa.Nop(), isa.SetOrderingMode()), (isa.EventSemaphore(), isa.Nop())
 
@@ -33,6 +33,7 @@ class CoreSpec:
     rings: list[tuple[int, int, str]] = field(default_factory=list)
     memory: dict[str, int] = field(default_factory=dict)
     records: dict[str, bytes] = field(default_factory=dict)
+    clocks: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (offset, step, period) by field
 
 
 def address_of(core: int, engine: str) -> int:
@@ -79,31 +80,40 @@ def capture(cores: Iterable[CoreSpec], name: str = "test.neff", uuid: bytes = by
             instance: str = "trn2.48xlarge", version: int = 6) -> bytes:  # fmt: skip
     """Return a capture of some cores."""
     area, graphs, sections = bytearray(), [], []
+    late = version == 6  # earlier ones keep words and the table of sections with each core
     for core in cores:
-        engines, maps = [], []
+        engines, maps, own = [], [], []
         for engine, stream in core.streams.items():
             index = ENGINES.index(engine)
-            engines.append(_message(4, _number(1, index), write_varint(2, address_of(core.core, engine)),
-                                    _number(7, len(area)), _number(8, len(stream))))  # fmt: skip
-            area += stream
+            place = (_number(7, len(area)), _number(8, len(stream))) if late else (write_bytes(3, stream),)
+            engines.append(_message(4, _number(1, index), write_varint(2, address_of(core.core, engine)), *place))
+            area += stream if late else b""
             edits = [_message(2, _number(1, at), _number(2, words), _number(3, 2 if deleted else 0))
                      for at, words, deleted in core.edits.get(engine, ())]  # fmt: skip
             maps.append(_message(5, _number(1, index), *edits))
         rings = [_message(7, _number(1, engine), _number(2, ring), write_bytes(4, queue))
                  for engine, ring, queue in core.rings]  # fmt: skip
-        memory = [_message(11, _number(2, size), write_bytes(3, category)) for category, size in core.memory.items()]
-        graphs.append(_message(1, write_bytes(1, core.name), _number(3, core.core), *engines, *maps, *rings, *memory))
+        # Version 4 numbers categories, here in the order that they are given.
+        memory = [_message(11, *((write_varint(1, number),) if version == 4 else ()), _number(2, size),
+                           *(() if version == 4 else (write_bytes(3, category),)))
+                  for number, (category, size) in enumerate(core.memory.items(), 1)]  # fmt: skip
+        clocks = [_message(number, _number(1, offset), _number(2, step), _number(3, period))
+                  for number, each in core.clocks.items() for offset, step, period in each]  # fmt: skip
         for kind, data in core.records.items():
             instance_ = _number(3, 1) if kind == "trace_dma" else b""
-            sections.append(_message(16, _number(1, SECTIONS[kind]), instance_, _number(5, len(area)),
-                                     _number(6, len(data)), _number(7, core.core)))  # fmt: skip
+            (sections if late else own).append(
+                _message(16 if late else 6, _number(1, SECTIONS[kind]), instance_, _number(5, len(area)),
+                         _number(6, len(data)), *((_number(7, core.core),) if late else ())))  # fmt: skip
             area += data
+        graphs.append(_message(1, write_bytes(1, core.name), _number(3, core.core), *engines, *maps, *own, *rings,
+                               *((_message(10, *clocks),) if clocks else ()), *memory))  # fmt: skip
     meta = b"".join([
         write_bytes(1, name), write_bytes(2, uuid.split(b"\0")[0]), write_varint(3, 10001),
         _message(4, _message(4, *graphs)),
         _message(8, _number(1, 2), _number(2, 30), _number(3, 51), write_bytes(5, "0123abcd")),
         write_bytes(9, instance), _message(11, _number(1, 2), _number(2, 26)),
-        _message(15, write_bytes(1, uuid), write_varint(2, ORIGIN)), *sections, write_bytes(17, "i-0"),
+        *((_message(15, write_bytes(1, uuid), write_varint(2, ORIGIN)), *sections, write_bytes(17, "i-0"))
+          if late else ()),
     ])  # fmt: skip
     return bytes((version,)) + len(meta).to_bytes(7, "little") + b"\xa5" * 120 + meta + bytes(area)
 

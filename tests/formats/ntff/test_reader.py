@@ -36,11 +36,11 @@ def test_metadata_and_buffers() -> None:
     assert [(one.category, one.nbytes) for one in core.memory] == [("pe", 512), ("spill", 0)]
     buffer = ntff.buffer(4, "PE")
     assert buffer.data == STREAM and buffer.address == made.address_of(4, "PE")
-    assert [word.name for word in buffer.words] == [isa.decode(STREAM[i:i + 64]).name for i in range(0, 512, 64)]
+    assert [word.name for word in buffer.words] == [isa.decode(STREAM[i : i + 64]).name for i in range(0, 512, 64)]
     assert [buffer.compiler_pc(pc) for pc in range(8)] == LOADED_TO_COMPILER
     assert (buffer.map.inserted, buffer.map.deleted, buffer.map.loaded_words(4)) == (5, 1, 8)
     assert [one.engine for one in ntff.buffers(4)] == ["PE", "SP"]
-    assert ntff.buffer(4, "SP").compiler_pc(0) == 0      # no edits: the words are the compiler's
+    assert ntff.buffer(4, "SP").compiler_pc(0) == 0  # no edits: the words are the compiler's
 
 
 def test_map_counts_from_positions_not_from_order() -> None:
@@ -77,16 +77,70 @@ def test_signals_packets_and_clock() -> None:
     first, second = ntff.packets(4)
     assert (first.engine, first.ring, first.nbytes, first.checksum, first.start_ps, first.end_ps) == (
         64, 0, 4096, 0xBEEF, 100, 400)  # fmt: skip
-    assert (second.engine, second.ring, second.nbytes) == (65, 14, 65536)     # 0 is 64 KiB
+    assert (second.engine, second.ring, second.nbytes) == (65, 14, 65536)  # 0 is 64 KiB
     assert ntff.queue_name(4, 64, 0) == "qPoolDynamic" and ntff.queue_name(4, 65, 14) == "instruction fetch"
     assert [(one.k, one.n, one.kind, one.time_ps) for one in ntff.clock_changes(4)] == [(4, 8, 1, 700)]
 
 
-def test_records_of_another_version_stay_raw() -> None:
-    ntff = open_ntff(made.capture([spec(trace=made.begin(4, "PE", 4, 1000))], version=4))
-    assert [one.time_ps for one in ntff.raw(ntff.sections[0])] == [1000]
-    with pytest.raises(UnsupportedError, match="version 4 are not established"):
-        ntff.executed(4)
+@pytest.mark.parametrize("version", [4, 5])
+def test_earlier_versions_keep_words_and_sections_with_each_core(version: int) -> None:
+    rows = made.begin(4, "PE", 4, 1000) + made.end(4, "PE", 4, 5000) + made.begin(4, "PE", 77, 6000)
+    data = made.capture([spec(trace=rows, trace_dma=made.packet(0, 0, 64, 1, 10, 20))], version=version,
+                        uuid=b"\7\6\0" + bytes(13))  # fmt: skip
+    ntff = open_ntff(data)
+    assert (ntff.version, ntff.uuid, ntff.metadata.origin_ps) == (version, "0706", 0)  # cut at its first zero byte
+    assert ntff.buffer(4, "PE").data == STREAM and [one.kind for one in ntff.sections] == ["trace", "trace_dma"]
+    assert [(one.pc, one.start_ps, one.end_ps) for one in ntff.executed(4)] == [(4, 1000, 5000)]
+    assert ntff.outside(4) == 1
+    assert [one.engine for one in ntff.packets(4)] == [0 if version == 4 else 64]
+
+
+def test_version_4_numbers_the_categories_of_memory() -> None:
+    core = made.CoreSpec("sg00", 0, memory={"": 64, " ": 32, "  ": 16, "   ": 8})
+    (found,) = open_ntff(made.capture([core], version=4)).cores
+    assert [(one.category, one.nbytes) for one in found.memory] == [("pe", 64), ("act", 32), ("pool", 16),
+                                                                    ("category 4", 8)]  # fmt: skip
+
+
+def test_records_of_each_clock_become_picoseconds() -> None:
+    core = spec(trace=made.begin(4, "PE", 4, 1100) + made.begin(4, "SP", 0, 1000),
+                notify=made.signal(1, 1, 1, 700), trace_dma=made.packet(1, 0, 64, 1, 10, 20))  # fmt: skip
+    core.clocks = {1: [(100, 1, 1)], 5: [(200, 2, 1)], 6: [(500, 1, 1)], 8: [(0, 1, 1), (5, 1024, 1_204_672)]}
+    ntff = open_ntff(made.capture([core]))
+    assert [(one.engine, one.start_ps) for one in ntff.executed(4)] == [("SP", 400), ("PE", 1000)]
+    assert [one.time_ps for one in ntff.signals(4)] == [200]
+    assert [(one.start_ps, one.end_ps) for one in ntff.packets(4)] == [(5882, 17646)]  # 5 and 15 cycles of 0.85 GHz
+    assert not ntff.cores[0].clocks.one
+
+
+def test_a_clock_that_stands_is_damage() -> None:
+    core = spec()
+    core.clocks = {1: [(0, 1, 1)]}
+    data = made.capture([core])
+    assert data.count(b"\x0a\x04\x10\x01\x18\x01") == 1
+    with pytest.raises(FormatError, match="a number above 0"):
+        open_ntff(data.replace(b"\x0a\x04\x10\x01\x18\x01", b"\x0a\x04\x10\x00\x18\x01"))
+
+
+def test_a_dma_engine_without_a_clock_is_refused() -> None:
+    core = spec(trace_dma=made.packet(1, 0, 64, 1, 10, 20), throttle=made.record(bytes((0, 0, 8, 0, 4, 1, 0, 0)), 1))
+    core.clocks = {8: [(5, 1, 1)]}
+    ntff = open_ntff(made.capture([core]))
+    with pytest.raises(UnsupportedError, match="no clock of DMA engine 1; there are 1"):
+        ntff.packets(4)
+    with pytest.raises(UnsupportedError, match="not established"):
+        ntff.clock_changes(4)
+
+
+def test_records_of_no_known_meaning_are_refused() -> None:
+    engine = bytearray(made.begin(4, "PE", 4, 1000))
+    engine[3] = 0x80 | 7 << 2
+    with pytest.raises(UnsupportedError, match="trace record names engine 7"):
+        open_ntff(made.capture([spec(trace=bytes(engine))])).executed(4)
+    step = bytearray(made.packet(0, 0, 64, 1, 10, 20))
+    step[4] = 0x07
+    with pytest.raises(UnsupportedError, match="has the step 7"):
+        open_ntff(made.capture([spec(trace_dma=bytes(step))])).packets(4)
 
 
 def test_instance_types_name_chips() -> None:
@@ -121,7 +175,7 @@ def test_the_fixture_is_an_emulated_run(root: Path) -> None:
     ("change", "words"),
     [
         (lambda data: data[:100], "too short"),
-        (lambda data: b"\5" + data[1:], "expected 4 or 6, found 5"),
+        (lambda data: b"\7" + data[1:], "expected 4 or 5 or 6, found 7"),
         (lambda data: data[:200], "metadata is cut off"),
         (lambda data: data[:1] + b"\xff" * 7 + data[8:], "metadata is cut off"),
         (lambda data: data[:128] + b"\xff" * 40 + data[168:], "capture metadata is damaged"),

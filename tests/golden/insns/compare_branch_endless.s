@@ -1,4 +1,4 @@
-# A word that branches to itself never ends; the limit of steps does.
+# A word that branches to itself never ends: the state is there again after one turn.
 .target trn2
 
 .engine sp

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from neurontools.debugging import Request, open_session
+from neurontools.debugger.opening import open_session
+from neurontools.program.configuration import RunConfiguration
 
 
 @pytest.fixture
 def attention(root: Path) -> Any:
     """Return a session in the middle of the attention example; its order depends on no cost of the model."""
-    session = open_session(Request(root / "examples" / "attention.py", [], timing=False))
+    session = open_session(root / "examples" / "attention.py", RunConfiguration(timing=False))
     session.goto("#40")
     return session

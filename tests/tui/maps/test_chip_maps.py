@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from emulator.events import Region
-from emulator.session.maps import MODES
 from formats.dtypes import Dtype
+from formats.regions import Region
+from neurontools.debugger.maps import MODES
 from neurontools.tui.maps import PsumMap, SbufMap
 from neurontools.tui.pane import Selection
 from tests.tui.maps.alone import Alone, alone, check_golden, press

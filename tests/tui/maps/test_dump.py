@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from emulator.session import open_core_session
-from neurontools.debugging import Request, open_session
+from neurontools.debugger import open_core_session
+from neurontools.debugger.opening import open_session
 from neurontools.tui.maps import HbmVariables, SbufMap, TileInspector
 from neurontools.tui.timeline import Timeline
 from tests.tui.maps.alone import Alone, alone, press
@@ -17,7 +17,7 @@ from tests.tui.maps.alone import Alone, alone, press
 @pytest.fixture
 def dump(root: Path, tmp_path: Path) -> Any:
     """Return a session on a core dump of the example whose engines wait for each other."""
-    session = open_session(Request(root / "examples" / "deadlock.s", []))
+    session = open_session(root / "examples" / "deadlock.s")
     session.continue_()
     session.save_core(tmp_path / "deadlock.core")
     return open_core_session(tmp_path / "deadlock.core")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.session.tile_view import statistics_of
-from neurontools.render.maps import bar_rows, figure_lines, hex_cells, number_cells, shade
+from neurontools.debugger.tile_view import statistics_of
+from neurontools.debugger.view_maps import bar_rows, figure_lines, hex_cells, number_cells, shade
 from neurontools.tui.maps import HbmVariables, TileInspector
 from neurontools.tui.maps.tile import MODES
 from neurontools.tui.pane import Selection

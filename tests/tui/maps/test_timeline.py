@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neurontools.debugging import Request, open_session
+from neurontools.debugger.opening import open_session
 from neurontools.tui.timeline import Timeline
 from neurontools.tui.timeline_view import TimeView
 from tests.tui.maps.alone import Alone, alone, check_golden, press
@@ -16,7 +16,7 @@ from tests.tui.maps.alone import Alone, alone, check_golden, press
 @pytest.fixture
 def timed(root: Path) -> Any:
     """Return a session whose times are those of the cost model."""
-    return open_session(Request(root / "examples" / "attention.py", []))
+    return open_session(root / "examples" / "attention.py")
 
 
 def rows_of(app: Alone) -> dict[str, str]:

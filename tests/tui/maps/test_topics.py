@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neurontools.render.session import plain, text_of
+from neurontools.debugger.json_values import plain
 from neurontools.tui.carry_out import carry_out
 from neurontools.tui.maps import HbmVariables, PsumMap, SbufMap, TileInspector
 from neurontools.tui.timeline import Timeline
@@ -17,7 +17,7 @@ def value_of(session: Any, line: str) -> Any:
     """Return a command's result as JSON gives it."""
     done = carry_out(session, line)
     assert not done.error, done.error
-    assert list(text_of(done.value)), "something to read"
+    assert done.lines, "something to read"
     return json.loads(json.dumps(plain(done.value), allow_nan=False))
 
 
@@ -58,8 +58,8 @@ def test_the_timeline_of_a_range(attention: Any) -> None:
     ("line", "says"),
     [
         ("info map sideways", "info map [ncN]"),
-        ("info map 5:3", "no range"),
-        ("info map 0:200", "no range"),
+        ("info map 5:3", "not a range"),
+        ("info map 0:200", "not a range"),
         ("info map nc7", "no SBUF of core 7"),
         ("info map 0:x", "not the end of a range"),
         ("info values", "info values TENSOR"),

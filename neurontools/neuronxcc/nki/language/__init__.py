@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.affine import arange, mgrid, refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.blocks import Blocks
 from neurontools.neuronxcc.nki.loops import folded, turns
 from neurontools.neuronxcc.nki.masks import masked_box, multiplies
+from neurontools.neuronxcc.nki.reductions import last_axes, reduced
 from neurontools.neuronxcc.nki.tile import Gathered, Product, Tile, apply, boxed, copy_into, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -21,10 +22,11 @@ from neurontools.nki.dtype import DType, dtype_of, promote
 from neurontools.nki.operators import Operator
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
-from neurontools.trace import Space
+from neurontools.nki.tracer import kernel_place
+from neurontools.nki.unknown import UnknownNameError, meant
 
-affine_range, sequential_range, static_range = (
-    turns(one) for one in (nl.affine_range, nl.sequential_range, nl.static_range))  # fmt: skip
+affine_range, sequential_range = turns(nl.affine_range, once=True), turns(nl.sequential_range, once=True)
+static_range = turns(nl.static_range, once=False)
 ds, nc, tile_size = nl.ds, nl.nc, nl.tile_size
 sbuf, psum, hbm, shared_hbm, private_hbm = nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm, nl.private_hbm
 program_id, num_programs, program_ndim = spmd.program_id, spmd.num_programs, spmd.program_ndim
@@ -42,7 +44,7 @@ class par_dim(int):
 def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused: Any) -> Tile:
     """Allocate a tensor; `par_dim` marks the partition dimension, and those before it count blocks of tiles."""
     region = nl.sbuf if buffer is None else buffer
-    if callable(region):        # allocators place tiles by hand; here the builder does
+    if callable(region):  # allocators place tiles by hand; here the builder does
         region = getattr(region, "region", nl.sbuf)
     extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     if region is MemoryRegion.shared_hbm:
@@ -143,7 +145,7 @@ def finfo(dtype: Any) -> Any:
     """Return the limits of a floating-point type, as NumPy does."""
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype_of(dtype).numpy)
+    return ml_dtypes.finfo(dtype_of(dtype).numpy)  # type: ignore[no-untyped-call]  # ml_dtypes has no types here
 
 
 def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> Product:
@@ -196,32 +198,10 @@ def _reduction(name: str) -> Callable[..., Tile]:
     def reduce(
         x: Tile, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **unused: Any
     ) -> Tile:
-        axes = tuple(axis) if isinstance(axis, (list, tuple, range)) else (axis,)
-        source = x.tensor if x.tensor.space is not Space.HBM else nl.load(x.tensor)
-        box = masked_box(mask, source.shape)
-        axes, whole = tuple(one % len(source.shape) for one in axes), boxed(Tile(source), box, source.shape)
-        extra = {"keepdims": keepdims} if "keepdims" in inspect.signature(function).parameters else {}
-        if box is not None and any(high <= low for low, high in box):
-            kept = tuple(1 if place in axes else one for place, one in enumerate(source.shape) if keepdims or
-                         place not in axes)  # fmt: skip
-            nothing = Tile(nl.ndarray(kept if len(kept) > 1 else (*kept, 1), dtype or source.dtype, nl.sbuf))
-            nothing.valid = tuple((0, 0) for _ in nothing.shape)
-            return nothing
-        last = tuple(range(len(source.shape) - len(axes), len(source.shape)))
-        if 0 not in axes and tuple(sorted(axes)) != last:
-            order = (*(one for one in range(len(source.shape)) if one not in axes), *axes)
-            result = function(whole.permute(order), axis=list(last), dtype=dtype)
-            if keepdims:
-                result = result.reshape(tuple(1 if one in axes else whole.shape[one] for one in range(len(order))))
-        else:
-            result = function(whole, axis=list(axes), dtype=dtype, **extra)
-        if box is None or box[0] == (0, source.shape[0]):
-            return Tile(result)
-        full = nl.ndarray((source.shape[0], *result.shape[1:]), result.dtype, nl.sbuf)
-        isa.tensor_copy(full[box[0][0] : box[0][1]], result)
-        partly = Tile(full)
-        partly.valid = (box[0], *((0, one) for one in full.shape[1:]))
-        return partly
+        # The variance keeps its axes whatever it is asked for (nki.language).
+        return reduced(
+            x, axis, keepdims or name == "var", mask, dtype, lambda data, axes: function(data, axis=axes, dtype=dtype)
+        )
 
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"Return the {name} over free axes."
@@ -235,7 +215,13 @@ sum, prod_, max, min, mean, var, all = (
 
 def softmax(x: Tile, axis: Any = -1, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
     """Return the softmax over the free axes."""
-    return apply(lambda one: nl.softmax(one, axis, dtype=dtype), mask, x)
+
+    def emit(one: NkiTensor) -> NkiTensor:
+        axes, order = last_axes(one.shape, axis)
+        result = nl.softmax(one.permute(order), axes, dtype=dtype)
+        return result.permute([order.index(place) for place in range(len(order))])
+
+    return apply(emit, mask, x)
 
 
 def rms_norm(x: Tile, w: Tile, axis: Any, n: int, epsilon: float = 1e-6, *, dtype: Any = None, mask: Any = None,
@@ -295,31 +281,21 @@ class Function(Operator):
         kinds = [one for one in operands if isinstance(one, Tile)]
         if dtype is None and self.kind in ("comparison", "logical") and kinds:
             dtype = kinds[0].dtype if len(kinds) == 1 else promote(*[one.dtype for one in kinds])
-        shape = np.broadcast_shapes(*[one.shape for one in kinds])
-        wide = [_wide(one, shape) for one in operands]
-        return apply(self.plain, mask, *wide, dtype=dtype)  # type: ignore[arg-type]
-
-
-def _wide(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return an operand with as many dimensions as the result has."""
-    if isinstance(value, Tile) and len(value.shape) < len(shape):
-        tensor = value.tensor
-        missing = len(shape) - len(tensor.shape)
-        if tensor.on_chip:
-            dims = (tensor.shape[0], *[1] * missing, *tensor.shape[1:])
-            return Tile(tensor._make(dims, (tensor.strides[0], *[0] * missing, *tensor.strides[1:]), tensor.offset))
-    return value
+        return apply(self.plain, mask, *operands, dtype=dtype)  # type: ignore[arg-type]
 
 
 _FUNCTIONS = {name: Function(one) for name in dir(nl) if isinstance(one := getattr(nl, name), Operator)}
 globals().update({name: one for name, one in _FUNCTIONS.items() if name != "copy"})
-prod = prod_  # noqa: F811
+prod = prod_  # type: ignore[assignment]  # noqa: F811  the name that kernels use
 
 
 def __getattr__(name: str) -> Any:
     if name in ("gelu_apprx_tanh", "float8_e4m3fn"):
         return getattr(nl, name)
-    raise AttributeError(f"neuronxcc.nki.language has no {name!r} in this toolkit")
+    if name.startswith("__"):
+        raise AttributeError(f"module 'neuronxcc.nki.language' has no attribute {name!r}")
+    said = meant(name, globals())
+    raise UnknownNameError(f"neuronxcc.nki.language has no {name} in this toolkit{said}, at {kernel_place()}")
 
 
 refuse_unknown(globals())

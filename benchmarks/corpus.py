@@ -1,0 +1,262 @@
+"""What everything costs a word, over a corpus: the project's performance dashboard.
+
+    python benchmarks/corpus.py [--quick] [--json OUT.json] [--before OLD.json] [--write docs/performance.md]
+
+Members are the examples, kernels of `corpus_kernels.py` in two lengths, and, where NEURONTOOLS_CORPUS names a folder of
+fetched checkouts, the kernels of AWS's tutorials and public NEFFs.  Of each: processor time a word of building (with
+tracing), loading, and running with timing, without timing, with all checks and with a recorder; the best of a few runs.
+The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
+different machines compare.  NumPy's own share is not taken off.  "Python calls" are counted, not timed: Python and C
+functions called in a run with timing, a word; no load of the machine changes them.  One BLAS thread.
+"""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+
+import neurontools
+from emulator import runtime
+from emulator.device import Device
+from emulator.timeline import Recorder
+from formats.errors import NeuronError
+from formats.neff import open_neff
+
+ROOT = Path(__file__).resolve().parents[1]
+PHASES = ("build", "load", "timing", "no timing", "checks", "recording")
+COLUMNS = (*PHASES, "Python calls", "peak MB")
+LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
+GROWTH = ("small_tiles", 100, 1000)
+
+
+def call_seconds():
+    """Return the time of one call of a function of two arguments, the best of several."""
+
+    def f(x, y):
+        return x + y
+
+    best = math.inf
+    for _ in range(7):
+        started = time.process_time()
+        for _ in range(100_000):
+            f(1, 2)
+        best = min(best, time.process_time() - started)
+    return best / 100_000
+
+
+def examples():
+    """Yield name and opener of the examples."""
+    from neurontools.debugger.opening import open_session
+
+    def opener(path):
+        def give():
+            opened = open_session(path)
+            return opened.neff, opened.inputs
+
+        return give
+
+    for path in sorted((ROOT / "examples").iterdir()):
+        if path.suffix in (".py", ".s") and path.name != "compare.py":
+            yield path.name, opener(path)
+
+
+def kernel(function, *arrays):
+    """Return an opener that builds a kernel."""
+
+    def give():
+        neff = neurontools.build(function, *arrays, target="trn2")
+        given = [one for one in arrays if isinstance(one, np.ndarray)]
+        return neff, dict(zip((tensor.name for tensor in neff.inputs), given, strict=False))
+
+    return give
+
+
+def kernels(quick):
+    """Yield name and opener of kernels of our own."""
+    from corpus_kernels import loading_matmul, small_tiles
+
+    random = np.random.default_rng(0)
+    name, *lengths = GROWTH
+    for length in lengths[:1] if quick else lengths:
+        yield f"{name} x{length}", kernel(small_tiles, random.standard_normal((128 * length, 64), np.float32))
+    size = 512 if quick else 1024
+    pair = [random.standard_normal((size, size), np.float32) for _ in range(2)]
+    yield f"loading_matmul {size}", kernel(loading_matmul, *pair)
+
+
+def tutorials(corpus):
+    """Yield name and opener of the kernels of AWS's tutorials, as the tests know them."""
+    from tests.nki.test_tutorials import KERNELS, load
+
+    folder = corpus / "aws-neuron-sdk" / "nki" / "examples"
+    for name, (file, function, given, _) in KERNELS.items():
+        if (folder / file).exists():
+            arrays = [np.ones(one, np.float32) if isinstance(one, tuple) else one for one in given]
+            yield f"tutorial {name}", kernel(load(folder / file, function), *arrays)
+
+
+def public_files(corpus, quick):
+    """Yield name and opener of public NEFFs; inputs stay as memory is."""
+
+    def opener(path):
+        def give():
+            return open_neff(path), None
+
+        return give
+
+    for path in sorted(corpus.rglob("*.neff")):
+        if path.stat().st_size <= (LARGEST // 10 if quick else LARGEST):
+            yield f"neff {path.parts[-3]}/{path.name}", opener(path)
+
+
+def run(neff, inputs, *, timing=True, observers=()):
+    """Load and run; return the device and the processor times of both."""
+    started = time.process_time()
+    device = Device(neff.target, len(neff.subgraphs), timing)
+    device.load(neff)
+    if inputs:
+        device.set_inputs(inputs)
+    loaded = time.process_time()
+    device.observers += [make(device) for make in observers]
+    device.run()
+    return device, loaded - started, time.process_time() - loaded
+
+
+def counted(work):
+    """Return how many functions of Python and C a call of `work` calls."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call" or event == "c_call"
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def measure(opener, call, repeats):
+    """Return words and figures of a member: phases in calls a word, Python calls a word, megabytes at most."""
+    started = time.process_time()
+    neff, inputs = opener()
+    best = {"build": time.process_time() - started}
+    for _ in range(repeats):
+        device, load, timed = run(neff, inputs)
+        words = sum(engine.completed for core in device.cores for engine in core.engines.values())
+        device.release()
+        other, _, untimed = run(neff, inputs, timing=False)
+        other.release()
+        recorded = run(neff, inputs, observers=(Recorder,))[2]
+        started = time.process_time()
+        if inputs is not None:
+            runtime.run(neff, inputs, checks="all")
+        checked = time.process_time() - started - load
+        for phase, seconds in zip(PHASES[1:], (load, timed, untimed, checked, recorded), strict=True):
+            if phase != "checks" or inputs is not None:
+                best[phase] = min(best.get(phase, math.inf), seconds)
+    figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}
+    figures["Python calls"] = round(counted(lambda: run(neff, inputs)) / words, 1)
+    tracemalloc.start()
+    run(neff, inputs)
+    figures["peak MB"] = round(tracemalloc.get_traced_memory()[1] / 1e6, 1)
+    tracemalloc.stop()
+    return words, figures
+
+
+def summary(rows):
+    """Return median, 95th percentile and worst of each column."""
+    found = {}
+    for column in COLUMNS:
+        values = sorted(row["figures"][column] for row in rows.values() if column in row["figures"])
+        if values:
+            found[column] = statistics.median(values), values[min(int(len(values) * 0.95), len(values) - 1)], values[-1]
+    return found
+
+
+def page(rows, call, before):
+    """Return a table of all members in Markdown, with figures of another run where they are given."""
+
+    def cell(name, column):
+        new = rows[name]["figures"].get(column)
+        old = before.get(name, {}).get("figures", {}).get(column)
+        return "" if new is None else f"{new:,}" if old is None else f"{old:,} → {new:,}"
+
+    lines = [
+        f"One call: {call * 1e9:.0f} ns in this run.",
+        "",
+        "| member | words | " + " | ".join(COLUMNS) + " |",
+        "|---|--:|" + "--:|" * len(COLUMNS),
+    ]
+    for name, row in rows.items():
+        lines.append(f"| {name} | {row['words']:,} | " + " | ".join(cell(name, one) for one in COLUMNS) + " |")
+    now, then = summary(rows), summary({name: before[name] for name in rows if name in before})
+    for index, what in enumerate(("median", "95 %", "worst")):
+        cells = [
+            f"{then[one][index]:,} → {now[one][index]:,}" if one in then else f"{now[one][index]:,}"
+            for one in COLUMNS
+            if one in now
+        ]
+        lines.append(f"| **{what}** | | " + " | ".join(cells) + " |")
+    name, short, long = GROWTH
+    ends = [rows[f"{name} x{length}"]["figures"]["timing"] for length in (short, long) if f"{name} x{length}" in rows]
+    if len(ends) == 2:
+        lines += [
+            "",
+            f"Growth: a word of {name} with timing costs {ends[1] / ends[0]:.2f} times as much in a program "
+            f"{long // short} times as long.",
+        ]
+    return lines
+
+
+def main():
+    """Measure every member and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="five minutes: short kernels, small files, one run each")
+    parser.add_argument("--json", type=Path, help="write figures to a file, for a later --before")
+    parser.add_argument("--before", type=Path, help="show figures of an earlier run beside these")
+    parser.add_argument("--write", type=Path, help="put the table into a page, behind its line <!-- corpus -->")
+    options = parser.parse_args()
+    sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+    neurontools.nki.install()
+    members = [*examples(), *kernels(options.quick)]
+    if "NEURONTOOLS_CORPUS" in os.environ:
+        corpus = Path(os.environ["NEURONTOOLS_CORPUS"])
+        members += [*tutorials(corpus), *public_files(corpus, options.quick)]
+    call, rows = call_seconds(), {}
+    deadline = time.monotonic() + 300 if options.quick else math.inf
+    for name, opener in members:
+        if time.monotonic() > deadline:
+            print("five minutes are over; not measured:", name, file=sys.stderr)
+            continue
+        try:
+            words, figures = measure(opener, call, 1 if options.quick else 3)
+        except NeuronError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        rows[name] = {"words": words, "figures": figures}
+        print(f"{name}: {words} words, {figures}", file=sys.stderr, flush=True)
+    before = json.loads(options.before.read_text())["rows"] if options.before else {}
+    lines = page(rows, call, before)
+    print("\n".join(lines))
+    if options.json:
+        options.json.write_text(json.dumps({"call_ns": call * 1e9, "rows": rows}, indent=1) + "\n")
+    if options.write:
+        head = options.write.read_text().split("<!-- corpus -->")[0]
+        options.write.write_text(head + "<!-- corpus -->\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The builder's map of on-chip tiles: member `sgNN/tiles.json`, a list of objects, one per tile.
+
+    {"name": "acc", "space": "PSUM", "partition": 0, "partitions": 128, "offset": 2048, "shape": [128, 512],
+     "dtype": "float32", "pcs": {"PE": [12, 20], "DVE": [7, 7]}}
+
+`partition` and `offset` (bytes) are where the first element lies, `shape` starts with `partitions`, the others lie
+contiguously inside each partition; `pcs` gives, per engine, the first and last pc that touch the tile. One name may
+stand several times, with disjoint lives. The format is ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import prod
+from typing import NamedTuple
+
+from formats.dtypes import Dtype
+from formats.errors import FormatError
+from formats.neff import Subgraph
+
+__all__ = ["Tile", "read_tiles"]
+
+_FIELDS = {
+    "name": str,
+    "space": str,
+    "partition": int,
+    "partitions": int,
+    "offset": int,
+    "shape": list,
+    "dtype": str,
+    "pcs": dict,
+}
+
+
+class Tile(NamedTuple):
+    """One tile of the map."""
+
+    name: str
+    space: str
+    partition: int
+    partitions: int
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+    pcs: Mapping[str, tuple[int, int]]
+
+    @property
+    def partition_bytes(self) -> int:
+        """Return the bytes the tile takes in each partition."""
+        return prod(self.shape[1:]) * Dtype.from_numpy_name(self.dtype).size
+
+
+def read_tiles(subgraph: Subgraph) -> tuple[Tile, ...]:
+    """Return the tiles of a subgraph, none where the file has no map; FormatError where the map is malformed."""
+    if not subgraph.has("tiles.json"):
+        return ()
+    path = subgraph.member("tiles.json")
+    try:
+        items = json.loads(subgraph.read("tiles.json"))
+    except ValueError as error:
+        raise FormatError("tile map is not JSON", path=path, got=str(error)) from None
+    if not isinstance(items, list):
+        raise FormatError("tile map is not a list", path=path)
+    return tuple(_tile(item, f"tile {number}", path) for number, item in enumerate(items))
+
+
+def _tile(item: object, where: str, path: str) -> Tile:
+    if not isinstance(item, dict):
+        raise FormatError("tile is not an object", path=path, field=where)
+    for key, kind in _FIELDS.items():
+        if not isinstance(item.get(key), kind) or isinstance(item[key], bool):
+            raise FormatError(
+                "tile has no such field, or one of another type",
+                path=path,
+                field=f"{where}.{key}",
+                expected=kind.__name__,
+            )
+    shape, pcs = item["shape"], item["pcs"]
+    if not shape or not all(type(n) is int and n > 0 for n in shape) or shape[0] != item["partitions"]:
+        raise FormatError("shape of a tile does not start with its partitions", path=path, field=f"{where}.shape")
+    if item["space"] not in ("SBUF", "PSUM") or min(item["partition"], item["offset"]) < 0:
+        raise FormatError("tile lies nowhere", path=path, field=where)
+    for engine, span in pcs.items():
+        if not (isinstance(span, list) and len(span) == 2 and all(type(n) is int for n in span)):
+            raise FormatError("pc range is not two numbers", path=path, field=f"{where}.pcs.{engine}")
+    return Tile(
+        item["name"],
+        item["space"],
+        item["partition"],
+        item["partitions"],
+        item["offset"],
+        tuple(shape),
+        Dtype.from_numpy_name(item["dtype"]).numpy_name,
+        {e: (s[0], s[1]) for e, s in pcs.items()},
+    )

@@ -1,0 +1,1 @@
+"""`neurontools asm` and `disasm`: programs as text, both ways."""

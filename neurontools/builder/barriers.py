@@ -1,0 +1,107 @@
+"""Core barriers, and tiles that two cores exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from formats.dtypes import Dtype
+from formats.isa import CoreBarrier, SendReceive
+from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT
+from neurontools.builder.dims import common, split
+from neurontools.builder.encode import limit_of, pad, refuse
+from neurontools.builder.hazards import Needs
+from neurontools.builder.streams import ENGINE, Streams
+from neurontools.builder.tiles import Tiles
+from neurontools.builder.trace import BarrierOp, SendRecvOp, Source, Space, Trace, View
+
+__all__ = ["Barriers", "Peer"]
+
+Access = Callable[[View, bool, int, int, Needs], None]
+_EXCHANGE = limit_of(SendReceive.OPERANDS["src"])  # type: ignore[arg-type]
+_POOL = "Pool"
+
+
+class Peer(NamedTuple):
+    """What a core has to know of the other: where its tiles stand, and where exchanged ones land, in order."""
+
+    tiles: Tiles
+    landings: list[View]
+
+
+class Barriers:
+    """Emit the barriers and exchanges of one core; `access` orders what they touch with everything else."""
+
+    def __init__(
+        self, trace: Trace, streams: Streams, peer: Peer, tiles: Tiles, written: frozenset[int], access: Access
+    ) -> None:
+        self._streams, self._peer, self._tiles, self._access = streams, peer, tiles, access
+        self._shared = [
+            View(one, Dtype.UINT8, 0, 1, 0, ((1, one.nbytes),))
+            for one in trace.allocations
+            if one.space is Space.HBM and one.kind != "private" and one.id in written
+        ]
+        self._exchanges = self._barriers = 0
+        self._sent = self._received = -1
+        self._last: tuple[int, int] | None = None
+
+    def barrier(self, op: BarrierOp, name: str) -> None:
+        """Append a barrier with the other core: accesses to shared memory stay on their side of it."""
+        actor = ENGINE[op.engine]
+        unit = self._streams.clocks.count(actor)
+        needs = Needs()
+        for view in self._shared if op.data is None else (*self._shared, op.data):
+            self._access(view, True, actor, unit, needs)
+        self._meet(op.engine, op.source, name, needs)
+
+    def _meet(self, engine: str, source: Source, name: str, needs: Needs) -> None:
+        """Append a barrier word; on whatever engines they stand, cores come to them in one order."""
+        actor = ENGINE[engine]
+        if self._last is not None and self._last[0] != actor:
+            needs.order[self._last[0]] = max(self._last[1], needs.order.get(self._last[0], -1))
+        word = CoreBarrier(semaphore=CORE_BARRIER, barrier_id=self._barriers).raw
+        self._barriers += 1
+        unit = self._streams.clocks.count(actor)
+        stream = self._streams.of[engine]
+        self._streams.add(stream, word, (name, *source), needs)
+        self._streams.complete(stream)
+        self._last = actor, unit
+
+    def exchange(self, op: SendRecvOp, name: str) -> None:
+        """Send a tile and take one: meet first, so that both landing places are free, then each side sends."""
+        streams = self._streams
+        if self._sent < 0:
+            self._sent, self._received = streams.counter(SENT), streams.counter(RECEIVED)
+        landing = self._peer.landings[self._exchanges]
+        self._exchanges += 1
+        if (landing.partitions, landing.dtype, landing.elements) != (op.src.partitions, op.src.dtype, op.src.elements):
+            raise refuse(
+                op,
+                f"sends {op.src.partitions} partitions and {op.src.elements} elements of {op.src.dtype.spelling}, "
+                f"the other core takes {landing.partitions} and {landing.elements} of {landing.dtype.spelling}",
+            )
+        pool = ENGINE[_POOL]
+        needs = Needs()
+        self._access(op.dst, True, pool, streams.clocks.count(pool), needs)
+        self._meet(_POOL, op.source, f"{name}-meet", needs)
+        there = self._peer.tiles.place(landing.allocation)
+        shared = common([op.src.dims, landing.dims])
+        pieces = [] if shared is None else split(shared, [_EXCHANGE, _EXCHANGE])
+        if len(pieces) != 1:
+            raise refuse(op, "has patterns that one word cannot hold")
+        here = self._tiles.place(op.src.allocation)
+        word = SendReceive(
+            channels=op.src.partitions,
+            dtype=op.src.dtype,
+            semaphore=SENT,
+            peer_semaphore=RECEIVED,
+            src=pad(here.of(op.src), pieces[0].dims[0], _EXCHANGE.dims, 1),
+            peer_pattern=pad(there.of(landing), pieces[0].dims[1], _EXCHANGE.dims, 1),
+        )
+        needs = Needs()
+        self._access(op.src, False, self._sent, streams.clocks.count(self._sent), needs)
+        streams.add(streams.of[_POOL], word.raw, (name, *op.source), needs, self._sent)
+        streams.clocks.unit(pool, self._sent)
+        # What arrives is known by its semaphore alone.
+        self._access(op.dst, True, self._received, streams.clocks.count(self._received), Needs())
+        streams.clocks.arrival(self._received)

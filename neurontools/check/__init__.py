@@ -1,0 +1,1 @@
+"""`neurontools check`: findings of the checks, as text, JSON, SARIF and JUnit."""

@@ -1,0 +1,144 @@
+"""What `neurontools check` does with a script, a .s program or a NEFF, once its arguments are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.errors import NotFoundError
+from neurontools.check.rows import CheckResult, finding_row, run_row, summary_of
+from neurontools.command.errors_to_exit import classify
+from neurontools.command.exits import ExitStatus
+from neurontools.command.output import Report, note
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.execution import Execution, execute, outcome
+from neurontools.program.interruption import Interrupted, was_interrupted
+from neurontools.program.kinds import Kind, refuse_misplaced
+from neurontools.program.launches import Launches, run_launches
+from neurontools.text.visible import visible
+
+if TYPE_CHECKING:
+    from emulator.checks import Finding
+    from neurontools.check.suppressions import Suppression
+
+__all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
+
+FORMATS = ("text", "json", "sarif", "junit", "dot")
+SEVERITIES = ("note", "warning", "error")
+
+
+class Judging(NamedTuple):
+    """What is made of findings; `fail_on` is a severity or "never", `form` one of FORMATS."""
+
+    fail_on: str = "warning"
+    form: str = "text"
+    suppressions: Path | None = None
+    notes: bool = False
+
+
+def check(file: Path, configuration: RunConfiguration, wanted: Judging, out: Report) -> None:
+    """Run a file under checks and put what they found into the report."""
+    from neurontools.check.suppressions import read_suppressions, split  # deferred: start-up
+
+    patterns: list[Suppression] = [] if wanted.suppressions is None else read_suppressions(wanted.suppressions)
+    script = refuse_misplaced(file, configuration) is Kind.SCRIPT
+    bounded = configuration.bounded(always=True)
+    runs = _script(file, bounded, out) if script else [_program(file, configuration, out)]
+    found: list[Finding] = [finding for run in runs for finding in run.result.findings]
+    for finding in found:
+        finding.reproduce = configuration.command_line("check", file, "--tool", finding.tool)
+    kept, suppressed = split(found, patterns)
+    tools = configuration.checks
+    out.result = CheckResult(tools, tuple(map(run_row, runs)), summary_of(kept), tuple(map(finding_row, kept)),
+                             tuple(finding.id for finding in suppressed))  # fmt: skip
+    out.lines = lambda: _lines(file, tools, wanted, runs, kept, suppressed, out)
+    _decide(wanted, runs, kept, out)
+
+
+def tell_refused(file: Path, form: str, error: Exception) -> None:
+    """Print, for programs that read a report, that a file was not checked, and why."""
+    from neurontools.check.exchange import refused  # deferred: start-up
+
+    if form in ("sarif", "junit"):
+        print(visible("\n".join(refused(form, file.name, classify(error)))), flush=True)
+
+
+def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execution], kept: list[Finding],
+           suppressed: list[Finding], out: Report) -> Iterator[str]:  # fmt: skip
+    """Yield what is asked for: the report for people, or for another program."""
+    from neurontools.check import exchange  # deferred: start-up
+
+    if wanted.form == "sarif":
+        code = int(out.status) if out.exit_code is None else out.exit_code
+        yield from exchange.sarif(kept, suppressed, code, out.warnings)
+    elif wanted.form == "junit":
+        yield from exchange.junit(file.name, tools, kept, suppressed)
+    elif wanted.form == "dot":
+        yield from (line for run in runs if run.result.hang for line in run.result.hang.dot().splitlines())
+    else:
+        yield from _text(file, tools, wanted.notes, runs, kept, len(suppressed))
+
+
+def _decide(wanted: Judging, runs: list[Execution], kept: list[Finding], out: Report) -> None:
+    """Set the exit status: a finding that matters, else what came of the execution."""
+    if any(was_interrupted(run.result) for run in runs):
+        out.status = ExitStatus.INTERRUPTED
+        return
+    limit = len(SEVERITIES) if wanted.fail_on == "never" else SEVERITIES.index(wanted.fail_on)
+    if any(SEVERITIES.index(finding.severity) >= limit for finding in kept):
+        out.status = ExitStatus.FINDING
+    elif not kept:
+        # A fault or a hang that no tool in use explains, or that a suppression accepts, is still no clean run.
+        bad = [outcome(run.result) for run in runs if outcome(run.result) is not ExitStatus.OK]
+        out.status = bad[0] if bad else out.status
+
+
+def _text(file: Path, tools: tuple[str, ...], notes: bool, runs: list[Execution], kept: list[Finding],
+          suppressed: int) -> Iterator[str]:  # fmt: skip
+    from neurontools.check.view import lines  # deferred: start-up
+    from neurontools.running.view import trouble_lines  # deferred: start-up
+
+    explained = {finding.tool for finding in kept}
+    for run in map(run_row, runs):
+        if (run.fault is not None and "memcheck" not in explained) or (
+            run.hang is not None and not ("synccheck" in explained and run.hang.reason == "deadlock")
+        ):
+            yield f"{run.name}: the execution did not end"
+            yield from trouble_lines(run)
+            yield ""
+    launches = f", {len(runs)} launches" if len(runs) > 1 else ""
+    yield from lines(f"{file.name}{launches}", tools, kept, suppressed, notes)
+
+
+def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execution:
+    from neurontools.program.opening import open_program  # deferred: start-up
+    from neurontools.text.progress import progress  # deferred: start-up
+
+    program = open_program(file, configuration)
+    out.warn(*program.notes)
+    with progress(file.name) as tick:
+        # A budget comes last: what a recording brings, and what was refused, was decided by what was asked for.
+        return execute(program.name, program.neff, program.inputs, program.configuration.bounded(always=True),
+                       progress=tick)  # fmt: skip
+
+
+def _script(file: Path, configuration: RunConfiguration, out: Report) -> list[Execution]:
+    """Run a script; each kernel that it launches is checked."""
+    from neurontools.nki.errors import KernelFaultError  # deferred: start-up
+
+    launches = Launches(configuration)
+    status = 0
+    try:
+        # Standard output belongs to the report: what the script prints goes to the other stream.
+        status = run_launches(file, launches, aside=True)
+    except KernelFaultError as error:
+        note(f"neurontools: {error}")
+    except Interrupted:
+        out.warn("interrupted: later launches were not checked")
+    if status:
+        out.warn(f"the script ended with status {status}")
+        out.status = ExitStatus.FINDING
+    elif not launches.done:
+        raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
+    return [launch.made for launch in launches.done]

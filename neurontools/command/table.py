@@ -1,0 +1,86 @@
+"""The table of commands, made from their own files by `python -m tools`; rows may be reordered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["TABLE", "Listed"]
+
+
+class Listed(NamedTuple):
+    """The line that says what a command or a group does; a command's module, whose `app` holds it.
+
+    The name of a `default` command can be left out after its group's.
+    """
+
+    summary: str
+    module: str = ""
+    default: bool = False
+
+
+TABLE: dict[str, Listed] = {
+    "run": Listed("Run a script with NKI kernels, or a NEFF, on the emulator.", "neurontools.running.command"),
+    "debug": Listed("Step a kernel, a NEFF or an assembler program, and look inside.", "neurontools.debugger.command"),
+    "check": Listed("Find races, undefined bytes, bad accesses and waits that never end.", "neurontools.check.command"),
+    "diff-run": Listed(
+        "Find the first instruction whose result differs in two runs.",
+        "neurontools.divergence.command",
+    ),
+    "profile": Listed("Show where the time of a program goes, and compare programs and what-ifs."),
+    "profile run": Listed(
+        "Show where the time goes, and what would save some of it.",
+        "neurontools.profile.command",
+        default=True,
+    ),
+    "profile validate": Listed("Emulate what was published, and compare the times.", "neurontools.validation.command"),
+    "neff": Listed("Look into a NEFF, check it, take it apart and put it together."),
+    "neff info": Listed("Show what a NEFF is for: header, target, tensors, sizes.", "neurontools.neff.info"),
+    "neff ls": Listed("List the members of a NEFF's archive.", "neurontools.neff.ls"),
+    "neff tensors": Listed("List the tensors of a NEFF.", "neurontools.neff.tensors"),
+    "neff vars": Listed("List the variables of a subgraph.", "neurontools.neff.vars"),
+    "neff queues": Listed("List the DMA queues of a subgraph and what they carry.", "neurontools.neff.queues"),
+    "neff dma": Listed("List the transfers of a subgraph.", "neurontools.neff.dma"),
+    "neff graph": Listed("Show the node graph of a NEFF.", "neurontools.neff.graph"),
+    "neff features": Listed("List what a NEFF asks of the runtime.", "neurontools.neff.features"),
+    "neff stats": Listed("Count instructions, waits, transfers and bytes.", "neurontools.neff.stats"),
+    "neff diff": Listed("Compare two NEFFs.", "neurontools.neff.diff"),
+    "neff where": Listed("Find the instructions of a source line, and where they come from.", "neurontools.neff.where"),
+    "neff acts": Listed("Show the activation functions of a NEFF and how exact they are.", "neurontools.neff.acts"),
+    "neff load-check": Listed("Predict whether the Neuron runtime loads a NEFF.", "neurontools.neff.load_check"),
+    "neff survey": Listed("Report how much of many NEFFs is understood.", "neurontools.neff.survey"),
+    "neff verify": Listed("Check that a NEFF is whole and consistent.", "neurontools.neff.verify"),
+    "neff unpack": Listed("Take a NEFF apart into a folder.", "neurontools.neff.unpack"),
+    "neff pack": Listed("Put an unpacked folder together into a NEFF.", "neurontools.neff.pack"),
+    "disasm": Listed("List the instructions of a NEFF or of a raw instruction stream.", "neurontools.assembly.disasm"),
+    "asm": Listed("Assemble a .s file into a NEFF or into raw instruction words.", "neurontools.assembly.asm"),
+    "core": Listed("Look into a core dump, say what went wrong, compare, take apart."),
+    "core info": Listed("Show what a core dump is of: chip, outcome, status, NEFF, size.", "neurontools.core.info"),
+    "core why": Listed("Say what went wrong: the fault, or who waits for whom.", "neurontools.core.why"),
+    "core ls": Listed("List the parts of a core dump, or the dumps in a folder.", "neurontools.core.ls"),
+    "core engines": Listed("Show where every engine stood, and its registers.", "neurontools.core.engines"),
+    "core queues": Listed("List the DMA queues and the transfers not complete.", "neurontools.core.queues"),
+    "core semaphores": Listed("List semaphores and events and who waits for them.", "neurontools.core.semaphores"),
+    "core dma": Listed("List the rings of the DMA engines and their descriptors.", "neurontools.core.dma"),
+    "core memory": Listed("List the memories of a core dump, or print what is in them.", "neurontools.core.memory"),
+    "core disasm": Listed("List the instructions around where an engine stood.", "neurontools.core.disasm"),
+    "core verify": Listed("Check a core dump, and its instructions against a NEFF.", "neurontools.core.verify"),
+    "core diff": Listed("Compare two core dumps.", "neurontools.core.diff"),
+    "core triage": Listed(
+        "Group many dumps, find the first failure of each execution, say what is likeliest wrong.",
+        "neurontools.triage.command",
+    ),
+    "core extract": Listed("Take a core dump apart into a folder.", "neurontools.core.extract"),
+    "ntff": Listed("Look into a profile capture (NTFF), and compare it with the emulator."),
+    "ntff info": Listed("Show what a capture holds: chip, streams, memory, records.", "neurontools.ntff.info"),
+    "ntff disasm": Listed("List the instructions that the runtime had loaded.", "neurontools.ntff.disasm"),
+    "ntff timeline": Listed("Show where the time went, beside the emulator's run.", "neurontools.ntff.timeline"),
+    "ntff compare": Listed(
+        "Compare a capture with the emulator's run of its NEFF, word by word and transfer by transfer.",
+        "neurontools.ntff.compare",
+    ),
+    "ntff export": Listed("Write a capture for Perfetto, Chrome's viewer, or as CSV.", "neurontools.ntff.export"),
+    "err": Listed("Explain the errors of the Neuron runtime, driver and compiler."),
+    "err explain": Listed("Explain an error code, a name, a log line or a whole log.", "neurontools.err.explain"),
+    "reference": Listed("Show the facts behind a cite, with their public sources.", "neurontools.reference.command"),
+    "schema": Listed("Print the JSON Schema of a command's documents.", "neurontools.command.schema"),
+}

@@ -1,0 +1,66 @@
+"""Which checks run alongside a session, and what they have found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neurontools.debugger.execution import LiveExecution
+from neurontools.debugger.interrupt import Flag, interruptible
+from neurontools.debugger.results import Checks
+
+if TYPE_CHECKING:
+    from emulator.checks import Finding
+    from neurontools.debugger.live_checks import LiveChecks
+
+__all__ = ["Checking"]
+
+
+class Checking:
+    """Which checks run alongside an execution, and what they have found up to where the debugger stands."""
+
+    def __init__(self, execution: LiveExecution) -> None:
+        self._execution = execution
+        self._live: LiveChecks | None = None
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Return the names of the checks that are running."""
+        return () if self._live is None else self._live.tools
+
+    def enable_checks(self, *names: str) -> Checks:
+        """Run checks alongside, from the beginning of the program: names as in `emulator.checks.tools_of`, or "all".
+
+        They run on a device of their own, at the latest when `findings` asks. Raises InputError for unknown names.
+        """
+        from emulator.checks import tools_of  # deferred: start-up
+        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
+
+        wanted = tools_of((*self.tools, *(names or ("all",))))
+        if wanted != self.tools:
+            self._live = LiveChecks(self._execution.loaded(), wanted)
+        return Checks(self.tools, len(self.findings()))
+
+    def disable_checks(self, *names: str) -> Checks:
+        """Stop checks, all without names."""
+        from emulator.checks import tools_of  # deferred: start-up
+        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
+
+        left = tuple(tool for tool in self.tools if tool not in tools_of(names or ("all",)))
+        self._live = LiveChecks(self._execution.loaded(), left) if left else None
+        return Checks(left, len(self.findings()))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the checks found up to where the session stands; what came later returns with going forward."""
+        if self._live is None:
+            return ()
+        flag = Flag()
+        with interruptible(flag):
+            self._live.advance(self._execution.events, lambda: flag.raised)
+        return self._live.findings(self._execution.events)
+
+    def found_at(self, events: int, tool: str) -> bool:
+        """Return whether a check, of this name or any, found something first at exactly a position."""
+        if self._live is None:
+            return False
+        self._live.advance(events)
+        return bool(self._live.new_at(events, tool))

@@ -1,0 +1,57 @@
+"""What the next word of a command may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neurontools.debugger.breakpoint import CATCHES
+
+if TYPE_CHECKING:
+    from neurontools.debugger.commands.command import Words
+    from neurontools.debugger.session import Session
+
+__all__ = ["breakpoint_numbers", "engines", "events", "marks", "one_of", "places", "tensors"]
+
+_ENGINES = ("pe", "act", "pool", "dve", "sp")
+
+
+def one_of(*choices: str) -> Words:
+    """Return what completes a choice of words."""
+    return lambda session, words: choices
+
+
+def tensors(session: Session, words: list[str]) -> Iterable[str]:
+    """Return the tensors and tiles of the focus core."""
+    return session.tensors.names(session.focus()[0])
+
+
+def engines(session: Session, words: list[str]) -> Iterable[str]:
+    """Return engines and cores."""
+    return (*_ENGINES, *(f"nc{core.index}" for core in session.device.cores))
+
+
+def _queues(session: Session) -> Iterable[str]:
+    return (queue.name for queue in session.device.queues)
+
+
+def places(session: Session, words: list[str]) -> Iterable[str]:
+    """Return engines, queues and source lines."""
+    lines = (f"{Path(file).name}:{line}" for file, found in session.program.lines.items() for line in found)
+    return (*_ENGINES, *_queues(session), *lines)
+
+
+def events(session: Session, words: list[str]) -> Iterable[str]:
+    """Return what `catch` takes."""
+    return (*CATCHES, *_queues(session))
+
+
+def marks(session: Session, words: list[str]) -> Iterable[str]:
+    """Return the marks, and the ends of the program."""
+    return (*(mark.name for mark in session.when().marks), "start", "end")
+
+
+def breakpoint_numbers(session: Session, words: list[str]) -> Iterable[str]:
+    """Return the numbers of the breakpoints."""
+    return (str(each.number) for each in session.breakpoints)

@@ -1,0 +1,93 @@
+"""The commands that move the program: step, continue, until, reverse-step, goto."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from neurontools.debugger.commands.arguments import core_and_words, count_of, engine_of, needed, no_argument, number_of
+from neurontools.debugger.commands.command import AnyCommand, Command
+from neurontools.debugger.commands.completion import engines, marks, places
+from neurontools.debugger.errors import UsageError
+from neurontools.debugger.names import positive
+from neurontools.debugger.results import Mark, Moved, State, Stop, When
+from neurontools.debugger.view import mark_lines, moved_lines, state_lines, stop_lines, when_lines
+
+if TYPE_CHECKING:
+    from neurontools.debugger.session import Session
+
+__all__ = ["MOVING", "WHERE"]
+
+WHERE = "ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE, with ncN in front for one core"
+
+_forward = partial(Command[Stop], result=Stop, view=stop_lines, live=True, moves=True, repeats="line")
+_back = partial(Command[Moved], result=Moved, view=moved_lines, live=True, moves=True, repeats="line")
+
+
+def _stepi(session: Session, rest: str) -> Stop:
+    core, words = core_and_words(rest)
+    engine = words.pop(0) if words and not words[0].isdigit() else None
+    repeat = number_of(words.pop(0), "a count") if words else 1
+    if words:
+        raise UsageError("stepi [ncN] [ENGINE] [COUNT]")
+    stops = []
+    for _ in range(positive(repeat)):
+        stops.append(session.stepi(engine, core))
+        if stops[-1].reason != "step":
+            break
+    # Of several only the last says what comes next.
+    return stops[-1]._replace(
+        steps=tuple(step for stop in stops for step in stop.steps), completions=sum(stop.completions for stop in stops)
+    )
+
+
+def _reverse_continue(session: Session, rest: str) -> Moved:
+    no_argument(rest, "reverse-continue")
+    return session.reverse_continue()
+
+
+def _when(session: Session, rest: str) -> When:
+    no_argument(rest, "when")
+    return session.when()
+
+
+def _run(session: Session, rest: str) -> State:
+    no_argument(rest, "run")
+    return session.restart()
+
+
+MOVING: tuple[AnyCommand, ...] = (
+    _forward("step", "[COUNT]", "complete the next instruction or transfer, whatever engine it is on",
+             lambda session, rest: session.step(count_of(rest)), aliases=("s",),
+             details="Breakpoints on the way stop it, except one on the first completion."),
+    _forward("stepi", "[ncN] [ENGINE] [COUNT]", "run until an engine completes one instruction", _stepi,
+             aliases=("si",), words=engines,
+             details="The focus moves to that engine. DMA transfers and other engines go on as they would."),
+    _forward("next", "[COUNT]", "run until the focus engine leaves its source line",
+             lambda session, rest: session.next(count_of(rest)), aliases=("n",),
+             details="Without line information it is like stepi. If the engine is done, the focus moves to another."),
+    _forward("continue", "[TIME]", "run until a breakpoint, a fault, a hang, the end or Ctrl-C, or for a time (5us)",
+             lambda session, rest: session.continue_(rest or None), aliases=("c", "fg")),
+    _forward("until", "WHERE | TIME | #EVENT", "run until a place, a time (2.5us) or an event",
+             lambda session, rest: session.until(needed(rest, f"{WHERE}, a time such as 2.5us, or #EVENT")),
+             aliases=("u",), words=places, repeats=""),
+    _back("reverse-step", "[COUNT]", "take back the last completion, or several",
+          lambda session, rest: session.reverse_step(count_of(rest)), aliases=("rs",)),
+    _back("reverse-stepi", "[ncN] [ENGINE]", "take back the last instruction of an engine",
+          lambda session, rest: session.reverse_stepi(*engine_of(rest)), aliases=("rsi",), words=engines),
+    _back("reverse-next", "[COUNT]", "go back until the focus engine is at its previous source line",
+          lambda session, rest: session.reverse_next(count_of(rest)), aliases=("rn",)),
+    _back("reverse-continue", "", "go back to the previous stop: a breakpoint or the beginning", _reverse_continue,
+          aliases=("rc",)),
+    _back("goto", "TIME | #EVENT | MARK | start | end", "go to a time, an event or a mark, forwards or back",
+          lambda session, rest: session.goto(needed(rest, "a time such as 2.5us, #EVENT, a mark, start, end")),
+          aliases=("g",), words=marks, repeats="",
+          details="At a TIME, everything that completes until then has happened; at an #EVENT, that one has, too.\n"
+          "Breakpoints do not stop it. `mark` makes marks, `when` lists them."),
+    Command("mark", "NAME", "name the present place in time, for goto",
+            lambda session, rest: session.mark(needed(rest, "a name for this place")), Mark, mark_lines, live=True),
+    Command("when", "", "show the time, the marks, and how far back the journal reaches", _when, When, when_lines,
+            live=True),
+    Command("run", "", "begin again; breakpoints stay", _run, State, state_lines, aliases=("r",), live=True,
+            moves=True),
+)  # fmt: skip

@@ -1,0 +1,117 @@
+"""The table of commands: found by name, short form or unambiguous beginning; its help, and what completes a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from formats.errors import NotFoundError
+from neurontools.debugger.commands.arguments import no_argument
+from neurontools.debugger.commands.command import AnyCommand, Command
+from neurontools.debugger.commands.info import INFO
+from neurontools.debugger.commands.inspecting import INSPECTING
+from neurontools.debugger.commands.moving import MOVING
+from neurontools.debugger.commands.stopping import STOPPING
+from neurontools.debugger.errors import UsageError
+
+if TYPE_CHECKING:
+    from neurontools.debugger.session import Session
+
+__all__ = ["COMMANDS", "completions", "every_command", "help_text", "look_up"]
+
+_LINE = re.compile(r"([A-Za-z]*(?:-[A-Za-z]+)*)(.*)", re.DOTALL)
+
+
+def _help_words(session: Session, words: list[str]) -> Iterable[str]:
+    return (command.name for command in _offered(COMMANDS.values(), session.post_mortem))
+
+
+_ALL: tuple[AnyCommand, ...] = (
+    *MOVING,
+    *STOPPING,
+    INFO,
+    *INSPECTING,
+    Command("help", "[COMMAND]", "show this", lambda session, rest: help_text(rest, session.post_mortem), str,
+            str.splitlines, aliases=("h",), words=_help_words, keeps_listing=True),
+    Command("quit", "", "leave", lambda session, rest: no_argument(rest, "quit"), type(None), lambda value: (),
+            aliases=("q", "exit"), moves=True),
+)  # fmt: skip
+COMMANDS: dict[str, AnyCommand] = {command.name: command for command in _ALL}
+
+
+def every_command() -> tuple[AnyCommand, ...]:
+    """Return every command that does something: topics in the place of the command that chooses one."""
+    return tuple(each for command in COMMANDS.values() for each in command.topics or (command,))
+
+
+def _offered(commands: Iterable[AnyCommand], post_mortem: bool) -> list[AnyCommand]:
+    return [command for command in commands if not (post_mortem and command.live)]
+
+
+def look_up(line: str) -> tuple[AnyCommand, str]:
+    """Return the command a line means, by name, short form or unambiguous beginning, and its argument.
+
+    Raises UsageError that lists what it may be.
+    """
+    found = _LINE.fullmatch(line.strip())
+    word, rest = (found[1], found[2]) if found is not None else ("", line)
+    if not word or (rest and not (rest[0].isspace() or rest[0] == "/" or rest[0].isdigit())):
+        raise UsageError(f"no command {line.strip().split()[0]!r}; `help` lists them")
+    command = next((each for each in COMMANDS.values() if word in (each.name, *each.aliases)), None)
+    if command is None:
+        near = [each for name, each in COMMANDS.items() if name.startswith(word)]
+        if len(near) > 1:
+            raise UsageError(f"{word!r} may be {' or '.join(each.name for each in near)}")
+        if not near:
+            raise UsageError(f"no command {word!r}; `help` lists them")
+        command = near[0]
+    rest = rest.strip()
+    return _topic(command, rest) if command.topics and rest else (command, rest)
+
+
+def _topic(command: AnyCommand, rest: str) -> tuple[AnyCommand, str]:
+    """Return the topic of a command: the first that begins so, and what follows."""
+    word, _, more = rest.partition(" ")
+    for topic in command.topics:
+        if topic.name.removeprefix(f"{command.name} ").startswith(word):
+            return topic, more.strip()
+    names = ", ".join(topic.name.removeprefix(f"{command.name} ") for topic in command.topics)
+    raise UsageError(f"{command.name} on what? {names}")
+
+
+def help_text(topic: str = "", post_mortem: bool = False) -> str:
+    """Return the list of commands, without those that need a program that runs on a core dump; or help on one."""
+    if not topic:
+        offered = _offered(COMMANDS.values(), post_mortem)
+        wide = max(len(command.name) for command in offered)
+        lines = [f"{c.name.ljust(wide)}  {(', '.join(c.aliases) or '-').ljust(8)}  {c.summary}" for c in offered]
+        return "\n".join([*lines, "An empty line repeats the last command; # begins a comment."])
+    try:
+        command, _ = look_up(topic)
+    except UsageError:
+        raise NotFoundError(f"no command {topic!r}; `help` lists them") from None
+    aliases = f" ({', '.join(command.aliases)})" if command.aliases else ""
+    head = f"{command.name}{aliases} {command.arguments}".rstrip()
+    topics = [f"  {each.name} {each.arguments}".rstrip() + f"\n      {each.summary}" for each in command.topics]
+    return "\n".join([head, *(f"  {line}" for line in (command.summary, *command.details.splitlines())), *topics])
+
+
+def completions(session: Session, line: str) -> list[str]:
+    """Return what the last word of a line may become."""
+    head, _, word = line.rpartition(" ")
+    words = head.split()
+    if not words:
+        return [f"{each.name} " for each in _offered(COMMANDS.values(), session.post_mortem)
+                if each.name.startswith(word)]  # fmt: skip
+    try:
+        command, rest = look_up(head)
+    except UsageError:
+        return []
+    if command.topics:
+        names: Iterable[str] = (topic.name.removeprefix(f"{command.name} ") for topic in command.topics)
+    elif command.live and session.post_mortem:
+        names = ()
+    else:
+        names = command.words(session, rest.split())
+    return [name for name in names if name.startswith(word)]

@@ -1,0 +1,221 @@
+"""Moving a program from completion to completion until something stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.dma.queues import DmaQueue
+from emulator.events import Event
+from emulator.sequencer import Sequencer
+from neurontools.debugger.breakpoint import Breakpoint
+from neurontools.debugger.errors import UsageError
+from neurontools.debugger.execution import LiveExecution, key_of
+from neurontools.debugger.interrupt import Flag, interruptible
+from neurontools.debugger.names import parse_number, parse_time, positive
+from neurontools.debugger.results import Step, Stop
+from neurontools.debugger.stops import Stops
+
+__all__ = ["Navigator"]
+
+# What completes next: its time and its engine or queue. Returns why to stop before it, None to go on.
+Before = Callable[[int, "Sequencer | DmaQueue"], str | None]
+After = Callable[[Event], str | None]
+
+
+class Navigator:
+    """Goes forward. `reported` counts the completions at the last breakpoint, which `continue` goes on from."""
+
+    def __init__(self, execution: LiveExecution, stops: Stops) -> None:
+        self._execution, self._stops = execution, stops
+        self.reported = -1
+        self._waited = -1, 0  # events and time where `continue TIME` ended
+
+    def restart(self) -> None:
+        """Begin again on a fresh device with the same inputs."""
+        self._execution.restart()
+        self.reported = -1
+        self._waited = -1, 0
+
+    def step(self, count: int = 1) -> Stop:
+        """Advance by `count` completions; breakpoints on the way stop it, except one on the first."""
+        left = positive(count)
+
+        def after(event: Event) -> str | None:
+            nonlocal left
+            left -= 1
+            return None if left else "step"
+
+        return self._travel(after, keep=True)
+
+    def stepi(self, engine: str | None = None, core: int | None = None) -> Stop:
+        """Run until an engine, else the focus engine, completes one instruction; the focus moves to it."""
+        where = self._execution.engine(engine, core)
+        if self._execution.device.cores[where[0]].engines[where[1]].done:
+            return self.stopped("engine done", (), 0)
+        self._execution.focus = where
+
+        def after(event: Event) -> str | None:
+            return "step" if (event.core, event.engine) == where and event.kind != "dma" else None
+
+        return self._travel(after)
+
+    def next(self, count: int = 1) -> Stop:
+        """Run until the focus engine has left its source line; without line information this is `stepi`.
+
+        Where that engine is done, the focus moves to one that is not.
+        """
+        for _ in range(positive(count)):
+            found = self._next()
+            if found.reason != "line":
+                break
+        return found
+
+    def _next(self) -> Stop:
+        here = self._execution
+        cores = here.device.cores
+        core, name = here.focus
+        if cores[core].engines[name].done:
+            others = [(c, n) for c, n, _ in here.program.streams() if not cores[c].engines[n].done]
+            if others:
+                core, name = here.focus = others[0]
+        engine = cores[core].engines[name]
+        start = self._line(engine)
+
+        def after(event: Event) -> str | None:
+            if event.core != core or event.engine != name:
+                return None
+            line = self._line(engine)
+            return "line" if line is None or line != start else None
+
+        return self._travel(after)
+
+    def _line(self, engine: Sequencer) -> tuple[str | None, int | None] | None:
+        loaded = engine.next_loaded
+        source = None
+        if loaded is not None:
+            source = self._execution.program.source(engine.core.index, engine.name, loaded.pc)
+        return None if source is None else (source.file, source.line)
+
+    def continue_(self, time: str | int | None = None) -> Stop:
+        """Run until a breakpoint, a fault, a hang, the end, or Ctrl-C; at most for a time ("5us", or picoseconds)."""
+        if time is None:
+            return self._travel(lambda event: None, check_first=True)
+        span = parse_time(time) if isinstance(time, str) else time
+        if span is None or span < 1:
+            raise UsageError(f"{time!r} is not a time such as 5us")
+        # Where nothing completed in the time of the last one, this one begins where that ended.
+        since = self._waited[1] if self._waited[0] == self._execution.events else 0
+        until_ps = max(since, self._execution.time_ps) + span
+        stop = self._until_time(until_ps)
+        if stop.reason == "until":
+            self._waited = self._execution.events, until_ps
+        return stop
+
+    def _until_time(self, time_ps: int) -> Stop:
+        return self._travel(lambda event: None, lambda due, owner: "until" if due > time_ps else None, check_first=True)
+
+    def until(self, where: str) -> Stop:
+        """Run until a time ("2.5us"), an event ("#12": up to and with it), or a place as in `break_at`."""
+        text = where.strip()
+        time_ps = parse_time(text)
+        if time_ps is not None:
+            return self._until_time(time_ps)
+        if text.startswith("#"):
+            number, here = parse_number(text[1:], "an event number"), self._execution.events
+            if number < here:
+                raise UsageError(f"event #{number} has happened already; the next is #{here}")
+            return self._travel(lambda event: "until" if event.number >= number else None, check_first=True)
+        goal = Breakpoint(0, text, *self._execution.program.resolve(text, self._execution.focus[1]))
+        return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*key_of(owner)) else None)
+
+    def _travel(
+        self, after: After, before: Before | None = None, *, keep: bool = False, check_first: bool = False
+    ) -> Stop:
+        """Complete one thing after another until something stops it."""
+        execution, stops, flag = self._execution, self._stops, Flag()
+        device, points = execution.device, stops.breakpoints
+        steps: list[Step] = []
+        last: Event | None = None
+        count, reason = 0, ""
+        hit: tuple[int, ...] = ()
+        watched: tuple[int, ...] = ()
+        with interruptible(flag):
+            try:
+                while not reason:
+                    # `continue` goes on from where it stopped: a breakpoint is reported once.
+                    look = count > 0 or (check_first and device.steps != self.reported)
+                    if (look and points.before) or (before is not None and (count or check_first)):
+                        due = device.ahead()
+                        events = execution.events if last is None else last.number + 1
+                        if due is None and look and (refused := execution.refused()) is not None:
+                            hit = stops.before((*refused, "instruction"), device.now_ps, events)
+                            reason = "breakpoint" if hit else ""
+                            if reason:
+                                break
+                        if due is not None:
+                            hit = stops.before(key_of(due[1]), due[0], events) if look else ()
+                            reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
+                            if reason:
+                                break
+                    event = device.step()
+                    if event is None:
+                        reason = device.outcome
+                        break
+                    count, last = count + 1, event
+                    # The screen looks at the session between two completions (see `looked_after`).
+                    execution.events, execution.time_ps = event.number + 1, event.time_ps
+                    if keep:
+                        steps.append(self._step(event))
+                    if points.after:
+                        watched = stops.after(stops.happened(event))
+                    if event.kind in ("fault", "hang"):
+                        reason = event.kind
+                        continue
+                    reason = "watchpoint" if watched else after(event) or ("interrupted" if flag.raised else "")
+            except KeyboardInterrupt:
+                reason = "interrupted"
+                while (event := device.take_pending()) is not None:
+                    count, last = count + 1, event
+                    if keep:
+                        steps.append(self._step(event))
+        if hit:
+            self.reported = device.steps
+        if last is not None:
+            execution.events, execution.time_ps = last.number + 1, last.time_ps
+            if not keep:
+                steps.append(self._step(last))
+        return self.stopped(reason, tuple(steps), count, hit)._replace(breakpoints=hit or watched)
+
+    def stopped(self, reason: str, steps: tuple[Step, ...], count: int, hit: tuple[int, ...] = ()) -> Stop:
+        """Return how a command ended, with the focus on what a breakpoint or fault stopped at."""
+        here = self._execution
+        ahead = here.ahead()
+        if hit and ahead is not None and ahead.kind != "dma":
+            here.focus = ahead.core, ahead.engine
+        fault = here.device.fault if reason == "fault" else None
+        if fault is not None and fault.engine in here.device.cores[0].engines and fault.core >= 0:
+            here.focus = fault.core, fault.engine
+        hang = here.device.hang if reason == "hang" else None
+        return Stop(reason, here.time_ps, count, steps, hit, ahead, fault, hang)
+
+    def _step(self, event: Event) -> Step:
+        program = self._execution.program
+        core, engine, pc = event.core, event.engine, event.pc
+        text, source, starts = event.text, program.source(core, engine, pc), None
+        if event.kind == "dma":
+            source = program.source(core, event.instruction.engine, pc)
+        elif event.kind in ("instruction", "barrier"):
+            text = program.text(core, engine, pc) or text
+            starts = self._transfer_text(core, engine, pc)
+        elif event.kind == "fault":
+            text = event.instruction.message
+        elif event.kind == "hang":
+            text = event.instruction.text().split("\n")[0]
+        writes = tuple(self._execution.write_of(region) for region in event.writes)
+        return Step(event.number, event.time_ps, event.issued_ps, core, engine, pc, event.kind, text, source,
+                    event.semaphores, writes, starts)  # fmt: skip
+
+    def _transfer_text(self, core: int, engine: str, pc: int) -> str | None:
+        queues = self._execution.device.queues
+        pending = [t for q in queues if q.core == core for t in q.pending if t.engine == engine and t.pc == pc]
+        return f"{pending[-1].name}: {pending[-1].text}" if pending else None

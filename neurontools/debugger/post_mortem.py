@@ -1,0 +1,264 @@
+"""The debugger on a core dump: a session that stands still and offers every command that looks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.diagnosis.graph import Hang
+from emulator.diagnosis.states import recorded_state
+from emulator.dump.reading import DumpedMachine, hang_of
+from emulator.journal import Entry
+from formats.core import Core, open_core
+from formats.core.records import Range
+from formats.errors import NotFoundError
+from formats.neff import Neff
+from formats.neff.tiles import Tile
+from formats.regions import Region, shape_of
+from neurontools.debugger.breakpoints import Breakpoints
+from neurontools.debugger.execution import Execution
+from neurontools.debugger.inspector import Inspector
+from neurontools.debugger.names import short_engine
+from neurontools.debugger.program import Program
+from neurontools.debugger.results import (
+    EngineRow,
+    Examined,
+    LastWrite,
+    Listing,
+    SourceRow,
+    TensorValue,
+    Why,
+)
+from neurontools.debugger.session import Session
+from neurontools.debugger.source_view import SourceView
+from neurontools.debugger.tensors import NAMED, Tensors
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["PostMortem", "open_core_session"]
+
+
+def open_core_session(source: Core | str | os.PathLike[str]) -> PostMortem:
+    """Return a session on a core dump: it stands where the dump was taken, and does not move.
+
+    Raises FormatError as `formats.core.open_core` does, and where the dump does not say which chip it is from.
+    """
+    return PostMortem(source if isinstance(source, Core) else open_core(source))
+
+
+class _DumpedNeff(Neff):
+    """The identity of the NEFF that ran; its contents are not in a dump."""
+
+    def __init__(self, core: Core, machine: DumpedMachine) -> None:
+        self._core = core
+        self.__dict__["target"] = machine.target
+
+    path = property(lambda self: self._core.neff.path or None)
+    inputs = property(lambda self: ())
+    outputs = property(lambda self: ())
+
+
+class JournalTail:
+    """The end of a journal as a dump keeps it; `total` counts the events since the beginning."""
+
+    records = nbytes = checkpoint_bytes = budget = 0
+    checkpoints: tuple[None, ...] = (None,)
+
+    def __init__(self, core: Core, device: DumpedMachine) -> None:
+        tail = core.journal_tail
+        self.device, self.total = device, tail.total
+        known = range(len(device.cores))
+        self.log = [
+            Entry(each.number, each.time_ps, each.core, each.engine, each.pc, each.kind,
+                  (each.core, each.engine, each.pc, each.kind), tuple(map(_region, each.writes)),
+                  tuple(map(_region, each.reads)))
+            for each in tail.entries
+            if each.core in known
+        ]  # fmt: skip
+        self.texts = {each.number: each.text for each in tail.entries}
+
+    def count_before(self, number: int) -> int:
+        """Return how many of the kept events have a lower number."""
+        return sum(entry.number < number for entry in self.log)
+
+    def count_until(self, time_ps: int) -> int:
+        """Return how many of the kept events happened up to a time."""
+        return sum(entry.time_ps <= time_ps for entry in self.log)
+
+    def last_write(self, regions: tuple[Region, ...], before: int | None = None) -> Entry | None:  # fmt: skip
+        """Return the last event that wrote into one of some regions, None where none of those kept did."""
+        for entry in reversed(self.log[:before]):
+            if any(mine.overlaps(other) for mine in entry.regions for other in regions):
+                return entry
+        return None
+
+
+def _region(found: Range) -> Region:
+    shape = shape_of(found.steps, found.run, unit=1)
+    fits = found.run > 0 and (shape.shift, shape.reach) == (0, found.nbytes)  # a damaged dump may say anything
+    return Region(
+        found.space,
+        found.core,
+        found.first,
+        found.partitions,
+        found.byte,
+        found.nbytes,
+        shape.pattern if fits else None,
+    )
+
+
+class DumpedExecution(Execution):
+    """The program of a core dump, where the dump was taken: nothing comes next."""
+
+    def __init__(self, core: Core) -> None:
+        device = DumpedMachine(core)
+        super().__init__(_DumpedNeff(core, device), device.target)
+        self.core, self.device = core, device
+        self.program, self.tensors = Program(device), Tensors(device)
+        self.tail = JournalTail(core, device)
+        self.log = self.tail
+        self.events, self.time_ps = self.tail.total, device.now_ps
+        if self.tail.log:
+            self.events = max(self.events, self.tail.log[-1].number + 1)
+        self.focus = self._first_focus()
+        self.folders += [Path(core.path).parent] if core.path else []
+        self.named_folders += [Path(core.neff.path).parent] if core.neff.path else []
+
+    def _first_focus(self) -> tuple[int, str]:
+        """Return the engine that faulted, else one that waits, else the one with most words."""
+        where = self.core.fault if self.core.fault is not None else next(iter(self.core.waits.waits), None)
+        cores = self.device.cores
+        if where is not None and 0 <= where.core < len(cores) and where.engine in cores[0].engines:
+            return where.core, where.engine
+        longest = max(self.program.streams(), key=lambda each: len(each[2]))
+        return longest[0], longest[1]
+
+
+class DumpInspector(Inspector):
+    """Looks at a core dump: NotFoundError for what the dump does not hold."""
+
+    def __init__(self, execution: Execution, breakpoints: Breakpoints, source: SourceView) -> None:
+        super().__init__(execution, breakpoints, source)
+        assert isinstance(execution, DumpedExecution)
+        self._dump, self.core = execution, execution.core
+
+    def info_engines(self) -> tuple[EngineRow, ...]:
+        """Return every engine: where it stood and what it waited for."""
+        known = {(state.core, state.engine): state for state in self.core.engines}
+        rows = []
+        for row in super().info_engines():
+            state = known.get((row.core, row.engine))
+            if state is not None:
+                source = self._dump.program.source(row.core, row.engine, state.pc)
+                row = row._replace(pc=state.pc, words=state.words, text=state.text, source=source or row.source,
+                                   in_flight=len(state.in_flight))  # fmt: skip
+            rows.append(row)
+        return tuple(rows)
+
+    def why(self, engine: str | None = None, core: int | None = None) -> Why:
+        """Return what an engine waited for, what that was, and who could still have signalled it."""
+        number, name = self._dump.engine(engine, core)
+        state = next((each for each in self.core.engines if (each.core, each.engine) == (number, name)), None)
+        if state is None:
+            raise NotFoundError(f"the dump has nothing about nc{number} {name}")
+        whole = hang_of(self.core)
+        own = tuple(wait for wait in whole.waits if (wait.core, wait.engine) == (number, name))
+        report = None
+        if own:
+            cycles = tuple(cycle for cycle in whole.cycles if (number, name) in cycle)
+            report = Hang(f"nc{number} {name} waits", whole.time_ps, own, cycles)
+        shown = recorded_state(self._dump.device, number, name, state.state).value
+        return Why(number, name, shown, state.pc, state.text, report)
+
+    def examine(self, address: int | str | None = None, count: int | None = None, format: str = "x") -> Examined:
+        """Return values in memory, as in a live session; NotFoundError for bytes that the dump does not hold."""
+        found = super().examine(address, count, format)
+        nbytes = int(found.values.nbytes)
+        where = f"{found.space} from {found.address:#x}"
+        self._need(found.space, found.core or 0, found.partition or 0, 1, found.address, nbytes, where)
+        return found
+
+    def tensor(self, text: str) -> TensorValue:
+        """Return elements of a tensor, as in a live session; NotFoundError where the dump does not hold all of them."""
+        matched = NAMED.fullmatch(text)
+        if matched is not None:
+            item, core = self._dump.tensors.find(matched[1], self._dump.focus[0]), self._dump.focus[0]
+            if isinstance(item, Tile):
+                where = item.partition, item.partitions, item.offset, item.partition_bytes
+                self._need(item.space, core, *where, item.name)
+            else:
+                self._need("HBM", 0, 0, 1, item.address, item.nbytes, item.name)
+        return super().tensor(text)
+
+    def _need(self, space: str, core: int, first: int, partitions: int, byte: int, nbytes: int, name: str) -> None:
+        """Raise NotFoundError where the dump lacks bytes of a range that it does not know to be unwritten."""
+        window = self.core.window(space, core, address=byte if space == "HBM" else None)
+        own = next((each for each in self.core.allocations if each.address <= byte < each.address + each.nbytes), None)
+        if window.sparse or not (window.written if space != "HBM" or own is None else own.written):
+            return
+        rows = range(first, min(first + partitions, window.rows))
+        missing = sum(self.core.read(space, core, byte, nbytes, row).missing for row in rows)
+        if missing:
+            raise NotFoundError(
+                f"{missing} of {nbytes * len(rows)} bytes of {name} are not in this {self.core.level} dump; "
+                "`core memory` lists what is"
+            )
+
+    def last_write(self, where: str) -> LastWrite:
+        """Return what wrote last into a place, as far as the events in the dump tell."""
+        found = super().last_write(where)
+        if found.number is None:
+            tail = self._dump.tail
+            if len(tail.log) < tail.total or not tail.log:
+                raise NotFoundError(
+                    f"none of the last {len(tail.log)} events wrote {found.where}; the dump keeps no more of "
+                    f"{tail.total}"
+                )
+        return found
+
+
+class DumpSource(SourceView):
+    """Lists source lines: from the file where it is here, else those that the dump keeps."""
+
+    def _lines(self, file: str, first: int, count: int) -> Listing:
+        try:
+            return super()._lines(file, first, count)
+        except NotFoundError as error:
+            assert isinstance(self._execution, DumpedExecution)
+            kept = {each.line: each.text for each in self._execution.core.program.lines if each.file == file}
+            rows = tuple(
+                SourceRow(number, kept[number], self._standing(file, number), ())
+                for number in range(first, first + count)
+                if number in kept
+            )
+            if not rows:
+                raise NotFoundError(f"{error}, and the dump keeps none of these lines") from None
+            return Listing(file, rows)
+
+    def _standing(self, file: str, line: int) -> tuple[str, ...]:
+        assert isinstance(self._execution, DumpedExecution)
+        core, program, many = self._execution.core, self._execution.program, len(self._execution.device.cores) > 1
+        sources = ((each, program.source(each.core, each.engine, each.pc)) for each in core.engines)
+        return tuple(
+            (f"nc{each.core}." if many else "") + short_engine(each.engine)
+            for each, source in sources
+            if source is not None and (source.file, source.line) == (file, line)
+        )
+
+
+class PostMortem(Session):
+    """A session on a core dump; `core` is the dump, `notes` are its warnings.
+
+    What would move it raises UsageError, what the dump does not hold NotFoundError.
+    """
+
+    post_mortem = True
+
+    def __init__(self, core: Core) -> None:
+        self.core, self.inputs, self.notes = core, {}, list(core.warnings)
+        self.seed, self.timing, self.act, self.hang_timeout_ps = core.dump.seed, core.dump.timing, "exact", None
+        self.execution, self._controls = DumpedExecution(core), None
+        self.breakpoints = Breakpoints(self.execution)
+        self.inspector = DumpInspector(self.execution, self.breakpoints, DumpSource(self.execution, self.breakpoints))

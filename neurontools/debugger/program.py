@@ -1,0 +1,180 @@
+"""The program as its file has it: words, their source lines, and what a breakpoint's text refers to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.errors import NotFoundError
+from formats.neff import ENGINES, SourceLocation
+from neurontools.debugger.errors import UsageError
+from neurontools.debugger.names import engine_name, is_engine, parse_core, parse_number
+
+if TYPE_CHECKING:
+    from emulator.loaded import LoadedWord
+    from emulator.machine_view import MachineView
+
+__all__ = ["Location", "Program", "Target"]
+
+Location = tuple[int, str, int]  # core, engine, pc
+
+_LINE = re.compile(r"(.+):(\d+)")
+_OPCODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+class Target(NamedTuple):
+    """What a text like "PE:12" or "kernel.py:88" means; fields as in `Breakpoint`."""
+
+    kind: str
+    where: str
+    places: frozenset[Location] = frozenset()
+    owners: frozenset[tuple[int, str]] = frozenset()
+
+
+class Program:
+    """Words and lines of the loaded file, by core, engine and compiler pc."""
+
+    def __init__(self, device: MachineView) -> None:
+        self.device = device
+        self._sources: dict[Location, SourceLocation | None] = {}
+        self._lines: dict[str, dict[int, dict[tuple[int, str], list[int]]]] | None = None
+
+    def words(self, core: int, engine: str) -> list[LoadedWord]:
+        """Return the words that an engine executes."""
+        return list(self.device.cores[core].engines[engine].words)
+
+    def streams(self, core: int | None = None) -> Iterator[tuple[int, str, list[LoadedWord]]]:
+        """Yield (core, engine, words) for every engine of one core or of all."""
+        for each in self.device.cores:
+            if core is None or each.index == core:
+                for engine in ENGINES:
+                    yield each.index, engine, self.words(each.index, engine)
+
+    def text(self, core: int, engine: str, pc: int) -> str:
+        """Return a word as the file has it, "" where the engine has no such pc."""
+        return self.device.cores[core].text_of(engine, pc) if engine in ENGINES else ""
+
+    def word(self, core: int, engine: str, pc: int) -> object:
+        """Return a word as the engine executes it, None where it has no such pc."""
+        words = self.device.cores[core].engines[engine].words
+        return next((loaded.word for loaded in words if loaded.pc == pc), None)
+
+    def source(self, core: int, engine: str, pc: int) -> SourceLocation | None:
+        """Return the source line of a word, None where the file names none."""
+        place = core, engine, pc
+        if place not in self._sources:
+            known = 0 <= core < len(self.device.cores) and engine in ENGINES and pc >= 0
+            found = self.device.cores[core].source_of(engine, pc) if known else None
+            self._sources[place] = found if found is not None and found.file is not None else None
+        return self._sources[place]
+
+    @property
+    def lines(self) -> dict[str, dict[int, dict[tuple[int, str], list[int]]]]:
+        """Return file -> line -> (core, engine) -> first pcs of the runs of words that come from the line."""
+        if self._lines is None:
+            self._lines = {}
+            for core, engine, words in self.streams():
+                before: tuple[str | None, int | None] = (None, None)
+                for loaded in words:
+                    source = self.source(core, engine, loaded.pc)
+                    here = (source.file, source.line) if source is not None else (None, None)
+                    if here != before and here[0] is not None and here[1] is not None:
+                        starts = self._lines.setdefault(here[0], {}).setdefault(here[1], {})
+                        starts.setdefault((core, engine), []).append(loaded.pc)
+                    before = here
+        return self._lines
+
+    def find_file(self, text: str) -> str:
+        """Return the file that a name or the end of a path means; NotFoundError where none or several do."""
+        wanted = PurePath(text).parts
+        found = [file for file in self.lines if file == text or PurePath(file).parts[-len(wanted) :] == wanted]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFoundError(f"{text!r} may be {' or '.join(sorted(found))}")
+        raise NotFoundError(
+            f"no source file {text!r}; the program comes from {', '.join(self.lines) or 'none it names'}"
+        )
+
+    # --- places ------------------------------------------------------------------------------------------------------
+
+    def resolve(self, text: str, focus: str) -> Target:
+        """Return what a breakpoint's text means; a bare number is a pc of the focus engine.
+
+        Raises NotFoundError for what the program does not have, UsageError for text that means nothing.
+        """
+        core, rest = parse_core(text.strip())
+        if core is not None and core >= len(self.device.cores):
+            raise NotFoundError(f"no core {core}; there are {len(self.device.cores)}")
+        if not rest:
+            raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE")
+        if rest[0].isdigit():
+            return self._pc(core, focus, parse_number(rest, "a pc"))
+        head, colon, tail = rest.rpartition(":")
+        if colon and is_engine(head):
+            return self._pc(core, engine_name(head), parse_number(tail, "a pc"))
+        if is_engine(rest):
+            engine = engine_name(rest)
+            owners = [(number, engine) for number, name, words in self.streams(core) if name == engine and words]
+            if not owners:
+                raise NotFoundError(f"{engine} has no words")
+            return Target("engine", f"every word of {engine}", owners=frozenset(owners))
+        if found := _LINE.fullmatch(rest):
+            return self._line(core, found[1], int(found[2]))
+        queues = [(q.core, q.name) for q in self.device.queues if q.name == rest and core in (None, q.core)]
+        if queues:
+            return Target("queue", f"every transfer of {rest}", owners=frozenset(queues))
+        if _OPCODE.fullmatch(rest):
+            return self._opcode(core, rest)
+        raise UsageError(f"{rest!r} is not an ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE")
+
+    def _pc(self, core: int | None, engine: str, pc: int) -> Target:
+        places = [
+            (number, engine, pc)
+            for number, name, words in self.streams(core)
+            if name == engine and any(loaded.pc == pc for loaded in words)
+        ]
+        if not places:
+            last = max((words[-1].pc for _, name, words in self.streams(core) if name == engine and words), default=-1)
+            raise NotFoundError(f"no {engine} pc {pc}; " + (f"it has 0 to {last}" if last >= 0 else "it has no words"))
+        return Target("pc", f"{engine} pc {pc}", frozenset(places))
+
+    def _line(self, core: int | None, file: str, line: int) -> Target:
+        name = self.find_file(file)
+        lines = self.lines[name]
+        # As gdb does: a line that gave no words stands for the next one that did.
+        actual = min((number for number in lines if number >= line), default=None)
+        if actual is None:
+            raise NotFoundError(f"no words from {file}:{line} on; the last line with any is {max(lines)}")
+        places = [
+            (number, engine, pc)
+            for (number, engine), pcs in lines[actual].items()
+            if core in (None, number)
+            for pc in pcs
+        ]
+        if not places:
+            raise NotFoundError(f"core {core} has no words from {file}:{actual}")
+        return Target("line", f"{name}:{actual}", frozenset(places))
+
+    def _opcode(self, core: int | None, text: str) -> Target:
+        wanted = text.upper()
+        names: dict[str, None] = {}
+        places = []
+        for number, engine, words in self.streams(core):
+            for loaded in words:
+                own = {loaded.word.name}
+                if loaded.transfer is not None:  # the loader put another word in its place
+                    word = self.device.cores[number].file_word(engine, loaded.pc)
+                    own |= set() if word is None else {word.name}
+                names.update(dict.fromkeys(own))
+                if wanted in own:
+                    places.append((number, engine, loaded.pc))
+        if not places:
+            queues = ", ".join(dict.fromkeys(queue.name for queue in self.device.queues))
+            raise NotFoundError(
+                f"no engine, queue or opcode {text!r} in this program; its opcodes are "
+                f"{', '.join(sorted(names)) or 'none'}, its queues {queues or 'none'}"
+            )
+        return Target("opcode", wanted, frozenset(places))

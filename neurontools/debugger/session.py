@@ -1,0 +1,319 @@
+"""The debugger's session: a program, and the parts that move it, stop it and look at it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from emulator.dtypes import numpy_dtype
+from emulator.errors import InputError
+from emulator.journal import BUDGET
+from emulator.runtime import check_inputs
+from formats.dtypes import Dtype
+from formats.neff import Neff, open_neff
+from formats.targets import Target, resolve_target
+from neurontools.debugger.breakpoints import Breakpoints
+from neurontools.debugger.checking import Checking
+from neurontools.debugger.errors import UsageError
+from neurontools.debugger.event_log import EventLog
+from neurontools.debugger.execution import Execution, LiveExecution, Options
+from neurontools.debugger.history import History
+from neurontools.debugger.inspector import Inspector
+from neurontools.debugger.names import parse_core
+from neurontools.debugger.navigator import Navigator
+from neurontools.debugger.program import Program
+from neurontools.debugger.results import State
+from neurontools.debugger.source_view import SourceView
+from neurontools.debugger.stops import Stops
+from neurontools.debugger.tensors import Tensors
+from neurontools.debugger.writing import ANYWHERE, Writing
+
+if TYPE_CHECKING:
+    from emulator.checks import Finding
+    from emulator.device import Device
+
+__all__ = ["NOT_LIVE", "Session"]
+
+NOT_LIVE = "a core dump does not move: it is one moment of a run; look at it, or run the program again"
+Part = TypeVar("Part")
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+class Controls(NamedTuple):
+    """What moves and stops a program that runs; a core dump has none."""
+
+    checking: Checking
+    navigator: Navigator
+    history: History
+
+
+def _by(
+    part: str, method: Callable[Concatenate[Part, Given], Answer], live: bool = False
+) -> Callable[Concatenate[Session, Given], Answer]:
+    """Return a session's method that one of its parts carries out; a `live` one is refused on a core dump."""
+
+    @wraps(method)
+    def call(session: Session, /, *given: Given.args, **named: Given.kwargs) -> Answer:
+        if live and session.post_mortem:
+            raise UsageError(NOT_LIVE)
+        # By name: the part may be of a subclass.
+        answer: Answer = getattr(getattr(session, part), method.__name__)(*given, **named)
+        return answer
+
+    return call
+
+
+class Session:
+    """A program on a device, stepped by commands.
+
+    `neff` is an open file, a path or its bytes; missing inputs are zeros, and `notes` says so. `target` picks
+    a chip of the file's generation, `seed` shakes the schedule, `timing=False` gives every step the same time. Faults
+    and hangs are values. Commands raise NotFoundError for names that do not exist, UsageError for arguments that make
+    no sense; opening raises as `emulator.runtime.run` does. `folders` is where source files are looked for.
+    `journal_bytes` bounds what going back takes; 0 keeps no journal. An engine that waits
+    longer than `hang_timeout_ps` is a hang, though others still move; `max_steps`, `limit_ps` and `max_seconds` end the
+    program as `emulator.settings.Settings` says.
+
+    The work is done by parts: `inspector` looks, `navigator` goes forward, `history` goes back, `breakpoints` and
+    `checking` say where to stop. `post_mortem` sessions, of core dumps, only look.
+    """
+
+    post_mortem = False
+    writing: Writing = ANYWHERE  # for lines of commands; the methods here write where they are told to
+
+    def __init__(
+        self,
+        neff: Neff | str | os.PathLike[str] | bytes,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        target: Target | str | None = None,
+        seed: int | None = None,
+        timing: bool = True,
+        journal_bytes: int = BUDGET,
+        hang_timeout_ps: int | None = None,
+        act: str = "exact",
+        max_steps: int | None = None,
+        limit_ps: int | None = None,
+        max_seconds: float | None = None,
+    ) -> None:
+        program = neff if isinstance(neff, Neff) else open_neff(neff)
+        chip = program.target if target is None else resolve_target(target)
+        if chip.generation != program.target.generation:
+            raise InputError(f"the file is for {program.target.name}, not {chip.name}")
+        self.notes: list[str] = []
+        self.inputs = check_inputs(program, _with_zeros(program, inputs or {}, self.notes))
+        self.seed, self.timing, self.act, self.hang_timeout_ps = seed, timing, act, hang_timeout_ps
+        options = Options(seed, timing, journal_bytes, hang_timeout_ps, act, max_steps, limit_ps, max_seconds)
+        live = LiveExecution(program, chip, self.inputs, options)
+        checking = Checking(live)
+        self.execution: Execution = live
+        self.breakpoints = Breakpoints(live, checking)
+        self.inspector = Inspector(live, self.breakpoints, SourceView(live, self.breakpoints))
+        stops = Stops(live, self.breakpoints, checking)
+        navigator = Navigator(live, stops)
+        self._controls: Controls | None = Controls(checking, navigator, History(live, navigator, stops))
+        if program.path:
+            self.folders.append(Path(program.path).parent)
+
+    # --- parts -------------------------------------------------------------------------------------------------------
+
+    def need_live(self) -> LiveExecution:
+        """Return the program that runs; UsageError in a session on a core dump."""
+        execution = self.execution
+        if not isinstance(execution, LiveExecution):
+            raise UsageError(NOT_LIVE)
+        return execution
+
+    @property
+    def _live(self) -> Controls:
+        """Return what moves and stops the program; UsageError in a core dump."""
+        if self._controls is None:
+            raise UsageError(NOT_LIVE)
+        return self._controls
+
+    @property
+    def navigator(self) -> Navigator:
+        """Return what goes forward; UsageError in a core dump."""
+        return self._live.navigator
+
+    @property
+    def history(self) -> History:
+        """Return what goes back; UsageError in a core dump."""
+        return self._live.history
+
+    @property
+    def checking(self) -> Checking:
+        """Return what runs checks alongside; UsageError in a core dump."""
+        return self._live.checking
+
+    @property
+    def source(self) -> SourceView:
+        """Return what lists source lines and words."""
+        return self.inspector.source
+
+    # --- the program and where the session stands --------------------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """Return the device, another one after `restart`; of a core dump, what stands in for it can only be read."""
+        return cast("Device", self.execution.device)
+
+    @property
+    def program(self) -> Program:
+        """Return the words and lines of the program."""
+        return self.execution.program
+
+    @property
+    def tensors(self) -> Tensors:
+        """Return the tensors by name."""
+        return self.execution.tensors
+
+    @property
+    def neff(self) -> Neff:
+        """Return the file."""
+        return self.execution.neff
+
+    @property
+    def target(self) -> Target:
+        """Return the chip."""
+        return self.execution.target
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return where source files are looked for."""
+        return self.execution.folders
+
+    @folders.setter
+    def folders(self, folders: list[Path]) -> None:
+        self.execution.folders = folders
+
+    @property
+    def events(self) -> int:
+        """Return how many events have been reported."""
+        return self.execution.events
+
+    @property
+    def time_ps(self) -> int:
+        """Return the device's time at the last of them."""
+        return self.execution.time_ps
+
+    @property
+    def outcome(self) -> str:
+        """Return "running", "finished", "fault" or "hang"; what no command has reported yet is still to come."""
+        return self.execution.outcome
+
+    @property
+    def journal(self) -> EventLog:
+        """Return the events that are remembered; UsageError where none are."""
+        return self.execution.journal
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Return the names of the checks that are running."""
+        return () if self._controls is None else self._controls.checking.tools
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the checks found up to where the session stands; what came later returns with going forward."""
+        return () if self._controls is None else self._controls.checking.findings()
+
+    def focus(self, core: int | str | None = None, engine: str | None = None) -> tuple[int, str]:
+        """Choose the core and engine that other commands mean; return (core, engine)."""
+        if isinstance(core, str):
+            number, rest = parse_core(core)
+            core, engine = number, rest or engine
+        self.execution.focus = self.execution.engine(engine, core)
+        return self.execution.focus
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    def restart(self) -> State:
+        """Begin again: a fresh device, the same inputs; breakpoints and marks stay."""
+        recorded = self.inspector.recorded
+        self.navigator.restart()
+        if recorded:
+            self.record()
+        return self.inspector.state()
+
+    def record(self) -> None:
+        """Begin to record what engines and queues do, for the timeline."""
+        self.inspector.timeline.look()
+
+    def save_core(self, path: str | os.PathLike[str], level: str = "full") -> int:
+        """Write the device as it is now as a core dump, "light" or "full", and return its size in bytes.
+
+        Raises FormatError where the file cannot be written, UsageError for another level.
+        """
+        from emulator.dump import LEVELS, write_core  # deferred: start-up
+
+        live = self.need_live()
+        if level not in LEVELS:
+            raise UsageError(f"{level!r} is none of {', '.join(LEVELS)}")
+        return write_core(live.device, path, level=level, journal=live.log, findings=self.findings(),
+                          folders=self.folders, reason="save-core")  # fmt: skip
+
+    ahead = _by("execution", Execution.ahead)
+    step = _by("navigator", Navigator.step)
+    stepi = _by("navigator", Navigator.stepi)
+    next = _by("navigator", Navigator.next)
+    continue_ = _by("navigator", Navigator.continue_)
+    until = _by("navigator", Navigator.until)
+    reverse_step = _by("history", History.reverse_step)
+    reverse_stepi = _by("history", History.reverse_stepi)
+    reverse_next = _by("history", History.reverse_next)
+    reverse_continue = _by("history", History.reverse_continue)
+    goto = _by("history", History.goto)
+    mark = _by("history", History.mark)
+    when = _by("history", History.when)
+    break_at = _by("breakpoints", Breakpoints.break_at, live=True)
+    tbreak = _by("breakpoints", Breakpoints.tbreak, live=True)
+    watch = _by("breakpoints", Breakpoints.watch, live=True)
+    catch = _by("breakpoints", Breakpoints.catch, live=True)
+    condition = _by("breakpoints", Breakpoints.condition, live=True)
+    ignore = _by("breakpoints", Breakpoints.ignore, live=True)
+    set_commands = _by("breakpoints", Breakpoints.set_commands, live=True)
+    delete = _by("breakpoints", Breakpoints.delete, live=True)
+    enable = _by("breakpoints", Breakpoints.enable, live=True)
+    disable = _by("breakpoints", Breakpoints.disable, live=True)
+    commands_of = _by("breakpoints", Breakpoints.commands_of)
+    enable_checks = _by("checking", Checking.enable_checks)
+    disable_checks = _by("checking", Checking.disable_checks)
+    state = _by("inspector", Inspector.state)
+    warnings = _by("inspector", Inspector.warnings)
+    prints = _by("inspector", Inspector.prints)
+    why = _by("inspector", Inspector.why)
+    info_engines = _by("inspector", Inspector.info_engines)
+    info_queues = _by("inspector", Inspector.info_queues)
+    info_dma = _by("inspector", Inspector.info_dma)
+    info_semaphores = _by("inspector", Inspector.info_semaphores)
+    info_events = _by("inspector", Inspector.info_events)
+    info_registers = _by("inspector", Inspector.info_registers)
+    info_memory = _by("inspector", Inspector.info_memory)
+    info_tensors = _by("inspector", Inspector.info_tensors)
+    info_breakpoints = _by("inspector", Inspector.info_breakpoints)
+    examine = _by("inspector", Inspector.examine)
+    tensor = _by("inspector", Inspector.tensor)
+    print_tensor = _by("inspector", Inspector.print_tensor)
+    last_write = _by("inspector", Inspector.last_write)
+    list_source = _by("source", SourceView.list_source)
+    forget_listing = _by("source", SourceView.forget_listing)
+    disassemble = _by("source", SourceView.disassemble)
+    words_from = _by("source", SourceView.words_from)
+
+
+def _with_zeros(neff: Neff, inputs: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Return inputs with zeros for those that were not given, and note which."""
+    given = dict(inputs)
+    for tensor in neff.inputs:
+        if tensor.name not in given:
+            try:
+                given[tensor.name] = np.zeros(tensor.shape, numpy_dtype(Dtype.from_numpy_name(tensor.dtype)))
+            except (ValueError, MemoryError) as error:  # a shape that no array can have
+                raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None
+            notes.append(f"input {tensor.name} {tensor.dtype}{list(tensor.shape)} was not given; it is all zeros")
+    return given

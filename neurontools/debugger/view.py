@@ -1,0 +1,199 @@
+"""What the commands that move, stop and explain return, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from neurontools.running.view import fault_lines
+from neurontools.text.table import arrow, bold, bytes_text, count, duration
+
+if TYPE_CHECKING:
+    from formats.neff import SourceLocation
+    from neurontools.debugger.breakpoint import Breakpoint
+    from neurontools.debugger.results import (
+        Ahead,
+        Checks,
+        LastWrite,
+        Mark,
+        Moved,
+        State,
+        Step,
+        Stop,
+        When,
+        Why,
+        Write,
+    )
+
+__all__ = ["breakpoint_lines", "checks_lines", "last_write_lines", "mark_lines", "moved_lines", "place_of",
+           "state_lines", "stop_lines", "when_lines", "why_lines"]  # fmt: skip
+
+
+def stop_lines(stop: Stop) -> Iterator[str]:
+    """Return how a command that moves the program ended."""
+    shown = sum(step.kind not in ("fault", "hang") for step in stop.steps)
+    ended = stop.completions - sum(step.kind in ("fault", "hang") for step in stop.steps)
+    if ended > shown:
+        yield f"{count(ended, 'completion')}; the last:" if shown else count(ended, "completion")
+    for step in stop.steps:
+        if step.kind not in ("fault", "hang"):
+            yield from _step(step)
+    if stop.reason == "fault" and stop.fault is not None:
+        yield from fault_lines(stop.fault)
+    elif stop.reason == "hang" and stop.hang is not None:
+        yield from stop.hang.text().splitlines()
+    elif stop.reason in ("breakpoint", "watchpoint"):
+        many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
+        yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
+    elif stop.reason == "interrupted":
+        yield bold("interrupted")
+    elif stop.reason == "engine done":
+        yield "that engine has completed all its instructions"
+    elif stop.reason == "finished":
+        yield f"the program has ended, after {duration(stop.time_ps)} of device time"
+    if stop.ahead is not None:
+        yield _ahead(stop.ahead)
+    elif stop.reason in ("step", "line", "until") and stop.completions:
+        yield "=> nothing is left to complete"
+
+
+def moved_lines(moved: Moved) -> Iterator[str]:
+    """Return where a command that goes back, or to a place in time, ended."""
+    far = count(abs(moved.completions), "completion")
+    way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else "nowhere else to go"
+    yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
+    if moved.reason in ("breakpoint", "watchpoint"):
+        yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
+    elif moved.reason == "start":
+        yield "this is the beginning"
+    elif moved.reason == "fault" and moved.fault is not None:
+        yield from fault_lines(moved.fault)
+    elif moved.reason == "hang" and moved.hang is not None:
+        yield from moved.hang.text().splitlines()
+    elif moved.reason == "interrupted":
+        yield bold("interrupted")
+    elif moved.reason == "finished":
+        yield "the program has ended"
+    if moved.ahead is not None:
+        yield _ahead(moved.ahead)
+
+
+def mark_lines(mark: Mark) -> Iterator[str]:
+    """Return a mark."""
+    yield f"mark {mark.name}: {count(mark.events, 'event')}, {duration(mark.time_ps)}"
+
+
+def when_lines(when: When) -> Iterator[str]:
+    """Return where the session stands in time."""
+    yield f"{count(when.events, 'event')}, {duration(when.time_ps)}"
+    for mark in when.marks:
+        yield "  " + next(mark_lines(mark))
+    used = f"{bytes_text(when.recorded + when.checkpoint_bytes)} of {bytes_text(when.budget)}"
+    yield f"  {count(when.undoable, 'completion')} at hand, {count(when.checkpoints, 'checkpoint')}, {used}"
+
+
+_STANDS = {
+    "run": "runs and waits for nothing",
+    "fault": "has faulted",
+    "done": "is done and waits for nothing",
+    "stopped": "was stopped and waits for nothing",
+    "wait": "waits, and the dump does not tell for what",
+}
+
+
+def why_lines(item: Why) -> Iterator[str]:
+    """Return what an engine waits for."""
+    if item.report is None:
+        word = f", pc {item.pc}: {item.text}" if item.text is not None and item.state != "done" else ""
+        yield f"nc{item.core} {item.engine} {_STANDS[item.state]}{word}"
+    else:
+        yield from item.report.text().splitlines()[1:]
+
+
+def last_write_lines(item: LastWrite) -> Iterator[str]:
+    """Return what wrote last."""
+    if item.number is None:
+        yield f"{item.where}: no instruction or transfer has written there"
+        return
+    where = _where(item.core, item.engine, item.pc or 0, item.kind)
+    line = f"  ({place_of(item.source)})" if item.source is not None else ""
+    yield f"{item.where}: written last by #{item.number} at {duration(item.time_ps or 0)}"
+    yield f"  {where}  {item.text}{line}"
+    for write in item.writes:
+        yield f"  wrote {_write(write, item.core)}"
+
+
+def _step(step: Step) -> Iterator[str]:
+    where = _where(step.core, step.engine, step.pc, step.kind)
+    yield f"{f'#{step.number}':5} {duration(step.time_ps):>10}  {where}  {step.text}"
+    pad = " " * 18
+    if step.source is not None:
+        yield f"{pad}{place_of(step.source)}"
+    if step.semaphores:
+        changes = [
+            f"{'E' if change.kind == 'event' else 'S'}[{change.number}] {change.old} -> {change.new}"
+            + (f" on nc{change.core}" if change.core != step.core else "")
+            for change in step.semaphores
+        ]
+        yield f"{pad}{', '.join(changes)}"
+    if step.starts is not None:
+        yield f"{pad}starts {step.starts}"
+    for write in step.writes:
+        yield f"{pad}wrote {_write(write, step.core)}"
+
+
+def _where(core: int, engine: str, pc: int, kind: str) -> str:
+    return f"nc{core} {engine} " + (f"(pc {pc})" if kind == "dma" else f"pc {pc}")
+
+
+def place_of(item: SourceLocation) -> str:
+    """Return "FILE:LINE"."""
+    return f"{item.file}:{item.line}" if item.line is not None else str(item.file)
+
+
+def _write(write: Write, core: int) -> str:
+    extra = ", strided" if write.strided else ""
+    if write.space == "HBM":
+        first = write.offset if write.name else write.byte
+        return f"{write.name or 'HBM'} bytes {first:#x} to {first + write.nbytes - 1:#x}{extra}"
+    other = f"nc{write.core} " if write.core != core else ""
+    assert write.partition is not None  # of SBUF and PSUM
+    last = write.partition + write.partitions - 1
+    rows = f"partition {last}" if write.partitions == 1 else f"partitions {write.partition} to {last}"
+    return f"{other}{write.space} {rows}, bytes {write.byte:#x} to {write.byte + write.nbytes - 1:#x}{extra}"
+
+
+def _ahead(ahead: Ahead) -> str:
+    line = f"  ({place_of(ahead.source)})" if ahead.source is not None else ""
+    return f"{arrow()} {_where(ahead.core, ahead.engine, ahead.pc, ahead.kind)}  {ahead.text}{line}"
+
+
+def state_lines(state: State) -> Iterator[str]:
+    """Return where the session stands."""
+    core, engine = state.focus
+    yield f"{state.name} on {state.target}, {count(state.cores, 'core')}: {state.outcome}"
+    yield f"  {count(state.events, 'event')}, {duration(state.time_ps)}; focus nc{core} {engine}"
+    if state.warnings:
+        yield f"  {count(state.warnings, 'warning')} (info warnings)"
+    if state.ahead is not None:
+        yield _ahead(state.ahead)
+
+
+def breakpoint_lines(item: Breakpoint) -> Iterator[str]:
+    """Return a breakpoint that was set or changed."""
+    kind = "watchpoint" if item.watches else "breakpoint" if not item.after or item.compare else "catchpoint"
+    many = f", {len(item.places)} places" if len(item.places) > 1 else ""
+    test = "" if item.condition is None else f" if {item.condition}"
+    yield (f"{'temporary ' if item.temporary else ''}{kind} {item.number}: {item.where}{many}{test}"
+           + ("" if item.enabled else " (disabled)"))  # fmt: skip
+    if item.ignore:
+        yield f"  ignored the next {count(item.ignore, 'time')}"
+    if item.error:
+        yield f"  its condition could not be computed: {item.error}"
+    yield from (f"  {line}" for line in item.commands)
+
+
+def checks_lines(item: Checks) -> Iterator[str]:
+    """Return which checks are running."""
+    names = ", ".join(item.tools)
+    yield f"{names} running: {count(item.findings, 'finding')}" if names else "no checks are running"

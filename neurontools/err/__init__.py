@@ -1,0 +1,1 @@
+"""`neurontools err`: explain the errors of the Neuron runtime, driver and compiler."""

@@ -1,0 +1,1 @@
+"""`neurontools neff`: look into a NEFF, check it, take it apart and put it together."""

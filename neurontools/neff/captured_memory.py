@@ -1,0 +1,45 @@
+"""Device memory as a capture's runtime recorded it, by the names that its ledger has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from formats.ntff import Ntff
+
+__all__ = ["LEDGER", "captured_memory", "runtime_version"]
+
+# The ledger's name of every category that captures have (runtime.md 3.1). Version 4 has one for all rings: the programs
+# it was captured of touch inputs and outputs only.
+LEDGER: dict[str, str] = {
+    **dict.fromkeys(("pe", "act", "pool", "dve", "sp", "ucode", "act table"), "Model Code"),
+    "weight": "Model Constants",
+    **dict.fromkeys(("tensor", "io"), "Tensors"),
+    "shared scratchpad": "Shared Scratchpad",
+    **dict.fromkeys(("scratchpad", "spill"), "Scratchpad"),
+    **dict.fromkeys(("generic", "pool stdio"), "Runtime"),
+    **dict.fromkeys(("dma rings io", "dma rings"), "DMA Rings IO"),
+    "dma rings spill": "DMA Rings Spill",
+    "dma rings runtime": "DMA Rings Runtime",
+    "dma rings collectives": "DMA Rings Collectives",
+    "collectives": "Collectives",
+    "xt cc": "XT CC",
+    "profiler buffers": "Profiler Buffers",
+}
+
+
+def captured_memory(ntff: Ntff) -> dict[str, int]:
+    """Return the bytes of each category over all cores; a category that nobody has named keeps the capture's name."""
+    found: dict[str, int] = {}
+    for core in ntff.cores:
+        for one in core.memory:
+            if one.nbytes:
+                name = LEDGER.get(one.category, one.category)
+                found[name] = found.get(name, 0) + one.nbytes
+    return found
+
+
+def runtime_version(ntff: Ntff) -> tuple[int, ...] | None:
+    """Return the version of the runtime that wrote a capture, None where it does not say."""
+    parts = ntff.metadata.runtime.partition(" ")[0].split(".")
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else None

@@ -1,0 +1,188 @@
+"""Instructions that choose elements by place, by value or by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neurontools.neuronxcc.nki.affine import Index, Mask, refuse_unknown
+from neurontools.neuronxcc.nki.isa.operands import in_sbuf, token
+from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap
+from neurontools.nki import isa
+from neurontools.nki import language as nl
+from neurontools.nki.isa.constants import reduce_cmd
+from neurontools.nki.views import complain
+
+__all__ = [
+    "affine_select",
+    "iota",
+    "local_gather",
+    "max8",
+    "nc_find_index8",
+    "nc_match_replace8",
+    "range_select",
+    "select_reduce",
+    "sequence_bounds",
+]
+
+
+def _pattern(expression: Index) -> tuple[list[list[int]], int]:
+    """Return steps and counts of the free axes, and the factor of the partition."""
+    axes = [expression.axes.get(axis, (0, 1)) for axis in range(expression.ndim)]
+    return [[coefficient, extent] for coefficient, extent in axes[1:]] or [[0, 1]], axes[0][0]
+
+
+def iota(expr: Index, dtype: Any, *, mask: Any = None, **unused: Any) -> Tile:
+    """Return the values of an index expression."""
+    pattern, partition = _pattern(expr)
+    return materialize(expr.shape, dtype, mask, lambda dst: isa.iota(dst, pattern, expr.const, partition))
+
+
+def affine_select(
+    pred: Mask, on_true_tile: Tile, on_false_value: Any, *, mask: Any = None, dtype: Any = None, **unused: Any
+) -> Tile:
+    """Return the tile where a comparison of index expressions holds, else the value."""
+    if not isinstance(pred, Mask):
+        raise complain("affine_select: pred must be a comparison of index expressions")
+    source = in_sbuf(on_true_tile)
+    for condition in pred.conditions:
+        wide = Index({axis: (condition.axes.get(axis, (0, 1))[0], extent) for axis, extent in enumerate(source.shape)},
+                     condition.const, len(source.shape))  # fmt: skip
+        pattern, partition = _pattern(wide)
+        source = materialize(
+            source.shape, dtype or source.dtype, mask,
+            lambda dst, tile, pattern=pattern, partition=partition, offset=wide.const: isa.affine_select(
+                dst, pattern, partition, tile, on_false_value, nl.greater_equal, offset), source)  # fmt: skip
+    return source
+
+
+def max8(*, src: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
+    """Return the eight largest values of each partition."""
+    box = masked_box(mask, src.shape)
+    source = boxed(src, box, src.shape)
+    return materialize((source.shape[0], 8), dtype or src.dtype, None, lambda dst: isa.max8(dst, source))
+
+
+def nc_find_index8(*, data: Tile, vals: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
+    """Return the places of eight values in each partition."""
+    box = masked_box(mask, data.shape)
+    source = boxed(data, box, data.shape)
+    return materialize(
+        (source.shape[0], 8), dtype or nl.uint32, None, lambda dst: isa.nc_find_index8(dst, source, vals.tensor)
+    )
+
+
+def nc_match_replace8(
+    *, data: Tile, vals: Tile, imm: Any, dst_idx: Any = None, mask: Any = None, dtype: Any = None, **unused: Any
+) -> Tile:
+    """Return data with the first place of each of eight values replaced."""
+    return materialize(
+        data.shape,
+        dtype or data.dtype,
+        mask,
+        lambda dst, source: isa.nc_match_replace8(
+            dst, source, vals.tensor, imm, None if dst_idx is None else dst_idx.tensor
+        ),
+        data,
+    )
+
+
+def local_gather(
+    src_buffer: Tile,
+    index: Tile,
+    num_elem_per_idx: int = 1,
+    num_valid_indices: int | None = None,
+    *,
+    mask: Any = None,
+    **unused: Any,
+) -> Tile:
+    """Return elements of each partition by the indices of its group of 16."""
+    count = 16 * int(np.prod(index.shape[1:])) if num_valid_indices is None else num_valid_indices
+    shape = (src_buffer.shape[0], count * num_elem_per_idx)
+    if count == 16 * int(np.prod(index.shape[1:])):
+        inner = () if num_elem_per_idx == 1 else (num_elem_per_idx,)
+        shape = (src_buffer.shape[0], *index.shape[1:], 16, *inner)
+    return materialize(
+        shape,
+        src_buffer.dtype,
+        None,
+        lambda dst: isa.local_gather(dst, src_buffer.tensor, index.tensor, num_elem_per_idx, num_valid_indices),
+    )
+
+
+def range_select(
+    *,
+    on_true_tile: Tile,
+    comp_op0: Any,
+    comp_op1: Any,
+    bound0: Tile,
+    bound1: Tile,
+    reduce_cmd: Any = reduce_cmd.reset_reduce,
+    reduce_res: Any = None,
+    reduce_op: Any = np.max,
+    range_start: Any = 0,
+    on_false_value: Any = None,
+    dtype: Any = None,
+    mask: Any = None,
+    **unused: Any,
+) -> Tile:
+    """Return the tile where its place lies between the bounds."""
+    data = on_true_tile
+    return materialize(
+        data.shape,
+        dtype or data.dtype,
+        mask,
+        lambda dst, source: isa.range_select(
+            dst,
+            source,
+            token(comp_op0),
+            token(comp_op1),
+            unwrap(bound0),
+            unwrap(bound1),
+            reduce_cmd,
+            unwrap(reduce_res),
+            token(reduce_op),
+            range_start,
+            float(np.finfo(np.float32).min),
+        ),
+        data,
+    )
+
+
+def select_reduce(
+    *,
+    dst: Tile,
+    predicate: Tile,
+    on_true: Tile,
+    on_false: Any,
+    reduce_res: Any = None,
+    reduce_cmd: Any = reduce_cmd.idle,
+    reduce_op: Any = np.max,
+    reverse_pred: bool = False,
+    mask: Any = None,
+    **unused: Any,
+) -> None:
+    """Select by a predicate into dst."""
+    isa.select_reduce(
+        dst.tensor,
+        predicate.tensor,
+        on_true.tensor,
+        unwrap(on_false),
+        unwrap(reduce_res),
+        reduce_cmd,
+        token(reduce_op),
+        reverse_pred,
+    )
+
+
+def sequence_bounds(segment_ids: Tile, *, dtype: Any = None, **unused: Any) -> Tile:
+    """Return first and last + 1 place of each element's segment."""
+    shape = (segment_ids.shape[0], 2, *segment_ids.shape[1:])
+    return materialize(
+        shape, dtype or segment_ids.dtype, None, lambda dst: isa.sequence_bounds(dst, segment_ids.tensor)
+    )
+
+
+refuse_unknown(globals())

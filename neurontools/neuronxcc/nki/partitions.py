@@ -1,0 +1,47 @@
+"""Tensors brought to where engines reach them: those begin at a few partitions only (hardware.md 2.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neurontools.builder.trace import Space
+from neurontools.nki import isa
+from neurontools.nki import language as nl
+from neurontools.nki.tensor import NkiTensor
+
+__all__ = ["moved", "operand", "put", "reached", "ready"]
+
+
+def ready(value: Any) -> Any:
+    """Return an operand where engines reach it."""
+    if not isinstance(value, NkiTensor) or reached(value):
+        return value
+    return nl.load(value) if value.space is Space.HBM else moved(value)
+
+
+def reached(tensor: NkiTensor) -> bool:
+    """Return whether engines reach a tensor."""
+    if not tensor.on_chip:
+        return False
+    start, count = tensor.offset // tensor._row, tensor.shape[0]
+    return not start or not (start % 32 or (count > 32 and (start % 64 or count > 64)))
+
+
+def moved(tensor: NkiTensor) -> NkiTensor:
+    """Return a copy that begins at partition 0; DMA reaches every partition."""
+    copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
+    isa.dma_copy(copy, tensor)
+    return copy
+
+
+def put(dst: NkiTensor, src: NkiTensor) -> None:
+    """Copy a tile that an engine has made into a part of another, wherever that begins."""
+    if reached(dst):
+        isa.tensor_copy(dst, src)
+    else:
+        isa.dma_copy(dst, src)
+
+
+def operand(value: Any) -> Any:
+    """Return an operand on chip where engines reach it, anything else as it is."""
+    return moved(value) if isinstance(value, NkiTensor) and value.on_chip and not reached(value) else value

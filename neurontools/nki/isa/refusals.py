@@ -1,0 +1,25 @@
+"""Errors that name instruction, argument, value and limit."""
+
+from __future__ import annotations
+
+from neurontools.nki.errors import NkiValidationError, UnsupportedError
+from neurontools.nki.tracer import Tracer, kernel_place
+
+__all__ = ["reject", "since", "unsupported"]
+
+
+def reject(tracer: Tracer, instruction: str, argument: str, value: object, limit: str) -> NkiValidationError:
+    """Return the error for an argument that breaks a limit."""
+    prefix = "" if "." in instruction else "nisa."
+    return tracer.error(f"{prefix}{instruction}: {argument} is {value}, {limit}")
+
+
+def unsupported(instruction: str, feature: str) -> UnsupportedError:
+    """Return the error for something that is understood but not modelled yet."""
+    return UnsupportedError(f"nisa.{instruction}: {feature} is not supported yet, at {kernel_place()}")
+
+
+def since(tracer: Tracer, instruction: str, generation: int) -> None:
+    """Refuse an instruction that the target's generation does not have."""
+    if tracer.generation < generation:
+        raise tracer.error(f"nisa.{instruction}: needs gen{generation}")

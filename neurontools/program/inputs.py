@@ -1,0 +1,76 @@
+"""The one rule for inputs: what nobody gives is zeros, and a note says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dtypes import numpy_dtype
+from emulator.errors import InputError
+from emulator.runtime import check_inputs
+from formats.dtypes import Dtype
+from neurontools.command.files import need_file
+from neurontools.program.arrays import load_arrays
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.input_dump import load_input_dump
+
+if TYPE_CHECKING:
+    from formats.neff import Neff, TensorInfo
+
+__all__ = ["program_inputs"]
+
+Array = npt.NDArray[Any]
+_RANDOM = re.compile(r"random(?::(\d+))?")
+_MOST = 100  # random integers are below this: as indices they stay inside of most tensors
+
+
+def program_inputs(neff: Neff, configuration: RunConfiguration) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Return the inputs of a NEFF as a configuration asks for them, and notes on them.
+
+    An input that is not given is all zeros. Raises InputError for arrays that are none of the file's, or do not fit.
+    """
+    notes: list[str] = []
+    given: dict[str, Array] = {}
+    wanted = configuration.inputs
+    chance = None if wanted is None else _RANDOM.fullmatch(wanted)
+    if configuration.inputs_from is not None:
+        given, odd = load_input_dump(configuration.inputs_from, neff.inputs, neff.header.name)
+        notes += odd
+    elif chance is not None:
+        source = np.random.default_rng(int(chance[1] or 0))
+        given = {tensor.name: _random(tensor, source) for tensor in neff.inputs}
+    elif wanted is not None and wanted != "zeros":
+        given = load_arrays(need_file(Path(wanted)))
+    missing = [tensor for tensor in neff.inputs if tensor.name not in given]
+    given.update({tensor.name: _zeros(tensor) for tensor in missing})
+    if missing and wanted != "zeros":
+        names = ", ".join(f"{tensor.name} {tensor.dtype}{list(tensor.shape)}" for tensor in missing)
+        notes.append(f"input {names} was not given; it is all zeros" if len(missing) == 1 else
+                     f"inputs {names} were not given; they are all zeros")  # fmt: skip
+    return check_inputs(neff, given), tuple(notes)
+
+
+def _dtype(tensor: TensorInfo) -> np.dtype[Any]:
+    return numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
+
+
+def _zeros(tensor: TensorInfo) -> Array:
+    try:
+        return np.zeros(tensor.shape, _dtype(tensor))
+    except (ValueError, MemoryError) as error:  # a shape that no array can have
+        raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None
+
+
+def _random(tensor: TensorInfo, source: np.random.Generator) -> Array:
+    """Return normal numbers, in integer tensors small ones that are not negative."""
+    dtype = _dtype(tensor)
+    try:
+        if dtype.kind in "iu":
+            return source.integers(0, min(_MOST, np.iinfo(dtype).max), tensor.shape).astype(dtype)
+        return source.standard_normal(tensor.shape, np.float32).astype(dtype)
+    except (ValueError, MemoryError) as error:
+        raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None

@@ -1,0 +1,163 @@
+"""The launches of a script: how its kernels are run, and where one of them is taken over."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from formats.errors import NotFoundError
+from formats.targets import resolve_target
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.execution import Execution, execute
+from neurontools.program.interruption import Interrupted, was_interrupted
+from neurontools.program.script import run_script
+
+__all__ = ["Launch", "Launches", "Taken", "current", "run_launches", "take_launch", "using"]
+
+_OUTSIDE = RunConfiguration(timing=False)  # of kernels that are called in a process without a command of ours
+
+
+class Launch(NamedTuple):
+    """One launch: the file that was built for it, and what came of running it."""
+
+    neff: bytes
+    made: Execution
+
+
+@dataclass
+class Launches:
+    """The configuration of every launch, and what came of each so far.
+
+    `before` is called with name, file and inputs in front of each run, and may raise to take the launch over;
+    `after` is called when it is through, before a fault is raised.
+    """
+
+    configuration: RunConfiguration = _OUTSIDE
+    before: Callable[[str, bytes, Mapping[str, Any]], None] | None = None
+    after: Callable[[Launch], None] | None = None
+    folders: tuple[Path, ...] = ()
+    done: list[Launch] = field(default_factory=list)
+
+    def run(self, name: str, neff: bytes, inputs: Mapping[str, Any]) -> Execution:
+        """Run one launch."""
+        if self.before is not None:
+            self.before(name, neff, inputs)
+        # The launch has been built: what chose its target and its cores chooses nothing more.
+        rest = replace(self.configuration, target=None, lnc=None)
+        made = execute(name, neff, inputs, rest, number=len(self.done) + 1, folders=self.folders)
+        launch = Launch(neff, made)
+        self.done.append(launch)
+        if self.after is not None:
+            self.after(launch)
+        if was_interrupted(made.result):
+            raise Interrupted
+        return made
+
+
+_current: Launches | None = None
+
+
+def current() -> Launches | None:
+    """Return the launches of the running command, None outside of one."""
+    return _current
+
+
+@contextlib.contextmanager
+def using(launches: Launches) -> Iterator[Launches]:
+    """Let kernels be launched this way for a while."""
+    global _current
+    before, _current = _current, launches
+    try:
+        yield launches
+    finally:
+        _current = before
+
+
+def run_launches(file: Path, launches: Launches, *, aside: bool) -> int:
+    """Run a script with its kernels, and return its exit status; `aside` sends what it prints to standard error.
+
+    Raises KernelFaultError for a launch that faulted or hung where the script does not catch it, Interrupted where
+    Ctrl-C ended one.
+    """
+    configuration = launches.configuration
+    settings: dict[str, str] = {}
+    if configuration.target is not None:
+        settings["NEURON_PLATFORM_TARGET_OVERRIDE"] = resolve_target(configuration.target).name
+    if configuration.precise_fp is not None:
+        settings["NKI_PRECISE_FP"] = configuration.precise_fp
+    if configuration.lenient:
+        settings["NEURONTOOLS_LENIENT"] = "1"
+    if configuration.nki != "installed":
+        from neurontools.nki.alias import install  # deferred: start-up
+
+        install(override=configuration.nki == "neurontools")
+    launches.folders = (file.resolve().parent,)
+    stdout = contextlib.redirect_stdout(sys.stderr) if aside else contextlib.nullcontext()
+    with using(launches), _environment(settings), stdout:
+        return run_script(file, list(configuration.arguments))
+
+
+class Taken(NamedTuple):
+    """A launch that was taken out of its script before it ran."""
+
+    kernel: str
+    neff: bytes
+    inputs: dict[str, Any]
+
+
+class _Taking(BaseException):
+    """Carries a launch out of a script; no Exception, so that the script's own handlers let it pass."""
+
+    def __init__(self, taken: Taken) -> None:
+        self.taken = taken
+        super().__init__(taken.kernel)
+
+
+def take_launch(file: Path, configuration: RunConfiguration, *, aside: bool) -> Taken:
+    """Run a script up to the launch that the configuration names, and return that one; what follows does not run.
+
+    Raises typer.Exit with the script's own status where it fails earlier, NotFoundError where it launches less often.
+    """
+    left = configuration.launch
+
+    def take(kernel: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise _Taking(Taken(kernel, neff, {name: array.copy() for name, array in inputs.items()}))
+
+    # Of those before it only the results count.
+    before = replace(configuration, timing=False, checks=()).bounded(always=True)
+    try:
+        status = run_launches(file, Launches(before, take), aside=aside)
+    except _Taking as taking:
+        return taking.taken
+    if status:
+        import typer  # not above: kernels that run without a command need none of it
+
+        raise typer.Exit(status)
+    made = configuration.launch - left
+    raise NotFoundError(
+        f"{file}: the script launched {made or 'no'} kernel{'s' * (made != 1)}"
+        + (f", not {configuration.launch}" if made else "")
+    )
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,1 @@
+"""`neurontools run`: execute scripts, assembler programs and NEFFs, and report what came of it."""

@@ -1,0 +1,1 @@
+"""Text for a terminal that all topics share: tables, numbers, progress, paging."""

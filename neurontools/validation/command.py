@@ -1,0 +1,75 @@
+"""`neurontools profile validate`: the time model against published measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neurontools.command.exits import ExitStatus
+from neurontools.command.lazy import command_app
+from neurontools.command.options import Json, Quiet
+from neurontools.command.output import note, report, write_whole
+from neurontools.validation.results import Validation, use_of
+
+
+def validate(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ROW...]", help="Rows or groups, such as A-12 or B.", show_default=False),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run the large kernels too: minutes, and some GB of memory.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Write the report there (Markdown).", show_default=False),
+    ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Emulate what was published, and compare the times.
+
+    Rows that need files of others read them from the folder that NEURONTOOLS_CORPUS names.  Exit status 1: a row is
+    further off than aimed at.
+    """
+    from neurontools.validation.measure import measure  # deferred: start-up
+    from neurontools.validation.report import markdown, rows, summary  # deferred: start-up
+    from neurontools.validation.targets import chosen  # deferred: start-up
+
+    with report("profile validate", json, quiet=quiet, rows=names or None, write=write) as out:
+        found = []
+        for target in chosen(names or [], every):
+            if every and not (json or quiet):
+                note(f"{target.id}: {target.what}")
+            found.append(measure(target))
+        if write is not None:
+            with write_whole(write) as path:
+                path.write_text(markdown(found), encoding="utf-8")
+        result = out.result = Validation(rows(found), summary(found))
+        out.lines = lambda: _lines(result)
+        if any(row.within is False for row in result.rows):
+            out.status = ExitStatus.FINDING
+
+
+def _lines(result: Validation) -> Iterator[str]:
+    from neurontools.text.table import table  # deferred: start-up
+
+    lines = []
+    for row in result.rows:
+        ours = row.not_run if row.ours is None else f"{row.ours:,.1f}" if row.ours >= 1000 else f"{row.ours:.4g}"
+        error = "" if row.error is None else f"{row.error:+.1%}"
+        mark = "" if row.within is not False else "beyond"
+        published = f"{row.published:,.6g} {row.unit}"
+        lines.append([row.id, row.chip, published, ours, error, mark, use_of(row.held_out), row.what])
+    yield from table(["row", "chip", "published", "ours", "error", "", "use", "what"], lines)
+    for entry in result.summary:
+        yield (
+            f"{entry.title}, {entry.use}: {entry.within} of {entry.rows} rows within {entry.limit:.0%}, "
+            f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}"
+        )
+
+
+app = command_app(validate, result=Validation)

@@ -1,5 +1,0 @@
-"""Write docs/nki-support.md."""
-
-from tests.api_names.support import main
-
-main()

@@ -1,0 +1,192 @@
+"""What the front end says to a kernel that means something else than it writes: names, calls, values, call chains."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools.nki as nki
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+from formats.errors import UnsupportedError
+from neurontools.neuronxcc.nki import isa as old_isa
+from neurontools.neuronxcc.nki import language as old_language
+from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.unknown import FIRST_GENERATION, METHODS
+
+X = np.ones((128, 64), np.float32)
+
+
+def said(body: Any, kind: type[Exception] = NkiValidationError) -> str:
+    """Return the one line that a kernel's error is; the body gets a tile and the input."""
+
+    def kernel(x: Any) -> Any:
+        tile = nl.load(x)
+        body(tile, x)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, tile)
+        return out
+
+    with pytest.raises(kind) as raised:
+        nki.jit(kernel)(X)
+    text = str(raised.value)
+    assert "\n" not in text and "test_hints.py:" in text
+    return text
+
+
+@pytest.mark.parametrize(("ask", "words"), [
+    (lambda t: nl.sofmax(t, 1), "nki.language has no sofmax; did you mean softmax?"),
+    (lambda t: nisa.tensor_tenser(t, t, t, nl.add), "nki.isa has no tensor_tenser; did you mean tensor_tensor"),
+    (lambda t: nl.Add(t, t), "did you mean add?"),
+    (lambda t: nl.arange(128), "of the first generation (neuronxcc.nki.language); write slices"),
+    (lambda t: nl.loop_reduce, "of the first generation (neuronxcc.nki.language)"),
+    (lambda t: nl.qwertyuiop, "nki.language has no qwertyuiop, at "),
+    (lambda t: t.reshap((128, 64)), "an NKI tensor has no reshap; did you mean reshape"),
+    (lambda t: t.astype(nl.bfloat16), "an NKI tensor has no astype; write nl.copy(tile, dtype=...)"),
+    (lambda t: t.T, "write nl.transpose(tile)"),
+])  # fmt: skip
+def test_unknown_names_say_what_may_be_meant(ask: Any, words: str) -> None:
+    assert words in said(lambda tile, x: ask(tile))
+
+
+@pytest.mark.parametrize(("old", "new"), [(old_isa, nisa), (old_language, nl)])
+def test_every_name_of_the_first_generation_only_is_known_as_such(old: ModuleType, new: ModuleType) -> None:
+    listed = FIRST_GENERATION[new.__name__.removeprefix("neurontools.")]
+    assert all(hasattr(old, name) and not hasattr(new, name) for name in listed)
+    helpers = {"copy_into", "prod_"}
+    public = {name for name, one in vars(old).items() if inspect.isfunction(one) and one.__module__ == old.__name__}
+    public = {name for name in {*public, *old.__all__} - helpers if not name.startswith("_") and not hasattr(new, name)}
+    assert public <= listed, sorted(public - listed)
+
+
+def test_unknown_names_are_attribute_errors_outside_kernels_too() -> None:
+    for module in (nl, nisa):
+        assert not hasattr(module, "no_such_name") and not hasattr(module, "__wrapped__")
+        assert getattr(module, "no_such_name", None) is None
+    assert not set(METHODS) & set(dir(nl.NkiTensor))
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda t: nisa.tensor_tensor(t, t, op=nl.add),
+     "nisa.tensor_tensor() missing 1 required positional argument: 'data2'; it is "
+     "nisa.tensor_tensor(dst, data1, data2, op, engine=, name=); it writes into dst and returns no tile"),
+    (lambda t: nisa.tensor_copy(t), "it writes into dst and returns no tile"),
+    (lambda t: nisa.activation(op=nl.exp, data=t), "it writes into dst and returns no tile"),
+    (lambda t: nisa.tensor_copy(t, t, mask=None), "mask= is of the first generation (neuronxcc.nki): take slices"),
+    (lambda t: nisa.reciprocal(t, t, dtype=nl.float32), "the result has the type of dst"),
+    (lambda t: nisa.tensor_reduce(dst=t, op=nl.add, data=t, axes=1), "did you mean axis?"),
+    (lambda t: nl.load(), "nl.load() missing 1 required positional argument: 'src'; it is nl.load(src, dtype=)"),
+    (lambda t: nisa.tensor_scalar(t, nl.add, 1.0, nl.multiply, 2.0), "return a tile, here dst comes first"),
+    (lambda t: nisa.tensor_reduce(nl.add, t, t, axis=1), "return a tile, here dst comes first"),
+    (lambda t: nisa.memset((128, 64), 0.0), "return a tile, here dst comes first"),
+    (lambda t: nl.add(nisa.tensor_copy(t, t), t), "which is no tile: its result is in dst"),
+    (lambda t: nisa.tensor_copy(t, nisa.tensor_copy(t, t)), "which is no tile: its result is in dst"),
+])  # fmt: skip
+def test_calls_in_the_old_style_say_how_they_are_written(call: Any, words: str) -> None:
+    assert words in said(lambda tile, x: call(tile))
+
+
+def test_misfitting_calls_stay_type_errors_and_others_are_left_alone() -> None:
+    assert "nisa.tensor_copy" in said(lambda tile, x: nisa.tensor_copy(tile), TypeError)
+
+    def helper(a: Any) -> None: ...
+
+    def kernel(x: Any) -> None:
+        helper()  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match=r"helper\(\) missing 1 required positional argument") as raised:
+        nki.jit(kernel)(X)
+    assert type(raised.value) is TypeError
+
+
+def test_values_are_not_there_while_a_kernel_is_traced(capsys: pytest.CaptureFixture[str]) -> None:
+    for read in (np.asarray, np.array, lambda t: np.sum(np.asarray(t))):
+        text = said(lambda tile, x, read=read: read(tile))
+        assert "has no values while the kernel is traced" in text and "nl.device_print(prefix, tensor)" in text
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        tile = nl.load(x)
+        print(tile)
+        nl.store(out, np.float32(2) * tile)
+        return out
+
+    np.testing.assert_array_equal(nki.jit(kernel)(X), 2 * X)
+    printed = capsys.readouterr().out
+    assert "<NkiTensor 'tile' sbuf float32 (128, 64)>" in printed and "nl.device_print(prefix, tensor)" in printed
+
+
+def test_a_kernel_that_returns_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def lost(x: Any) -> None:
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+
+    def in_place(x: Any) -> None:
+        nl.store(x, nl.load(x))
+
+    def shown(x: Any) -> None:
+        nl.device_print("x", nl.load(x))
+
+    assert nki.jit(lost)(X) is None
+    assert "kernel lost returns nothing and writes none of its arguments" in capsys.readouterr().err
+    nki.jit(in_place)(X.copy()), nki.jit(shown)(X)
+    assert "returns nothing" not in capsys.readouterr().err
+
+
+def inner(tile: Any) -> None:
+    nisa.tensor_copy(tile, tile[:, 0:7])
+
+
+def middle(tile: Any) -> None:
+    inner(tile)
+
+
+def deep(tile: Any, depth: int) -> None:
+    if depth:
+        deep(tile, depth - 1)
+    else:
+        tile.permute((1, 0))
+
+
+def line_of(function: Any, offset: int) -> str:
+    return f"test_hints.py:{function.__code__.co_firstlineno + offset}"
+
+
+def test_errors_in_helpers_show_the_chain_of_calls() -> None:
+    text = said(lambda tile, x: middle(tile))
+    at, _, callers = text.rpartition(" at ")[2].partition(", called from ")
+    first, second, kernel = callers.split(", from ")[0], callers.split(", from ")[1], callers.split(", from ")[-1]
+    assert at.endswith(line_of(inner, 1)) and first.endswith(line_of(middle, 1))
+    assert "test_hints.py:" in second and "test_hints.py:" in kernel and "pytest" not in text
+    assert len(callers.split(", from ")) == 3  # middle, the lambda, the kernel
+
+
+def test_the_middle_of_a_long_chain_is_left_out() -> None:
+    text = said(lambda tile, x: deep(tile, 50))
+    assert text.count("test_hints.py:") == 8 and ", from 46 more, from " in text
+
+
+def test_the_chain_passes_kernels_that_are_called_by_kernels() -> None:
+    assert said(lambda tile, x: nki.jit(middle)(tile)).count("test_hints.py:") == 4
+
+
+def test_a_misfitting_call_in_a_helper_shows_the_chain() -> None:
+    def copy(tile: Any) -> None:
+        nisa.tensor_copy(tile)
+
+    text = said(lambda tile, x: copy(tile))
+    assert line_of(copy, 1) in text and text.count("test_hints.py:") == 3
+
+
+def test_what_is_unsupported_shows_the_chain_too() -> None:
+    def helper(tile: Any) -> None:
+        nisa.tensor_scalar(tile, tile, nl.add, nisa.register_alloc(0))
+
+    source, _ = inspect.getsourcelines(helper)
+    assert source
+    with pytest.raises((UnsupportedError, NkiValidationError), match="called from"):
+        nki.jit(lambda x: helper(nl.load(x)))(X)
