@@ -139,8 +139,9 @@ def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow]
     page = [
         "# Timing, checked against what was published",
         "",
-        "Written by `neurontools profile validate --all --captures DIR --write docs/timing-validation.md`; do not edit. Targets are"
-        " facts with their sources in `neurontools/validation/targets.csv`; kernels were written for their shapes.",
+        "Written by `neurontools profile validate --all --captures DIR --write docs/timing-validation.md`; do not edit."
+        " Targets are facts with their sources in `neurontools/validation/targets.csv`; kernels were written for their"
+        " shapes.",
         "",
         f"{RULE} {held} of {len(everything)} rows are held out (`test` below), chosen before the model was fitted;"
         " figures that an earlier model took from one of them were taken anew from other rows and from profiles.",
