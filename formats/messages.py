@@ -9,12 +9,17 @@ __all__ = ["message_types"]
 
 _MESSAGE = re.compile(r"message (\w+) \{([^}]*)\}")
 _FIELD = re.compile(r"(repeated )?(\w+) (\w+) = (\d+);")
+# fmt: off
+_SCALARS = frozenset(("bool", "bytes", "double", "fixed64", "float", "int32", "int64", "string", "uint32", "uint64"))
+# fmt: on
+_NEVER_PACKED = frozenset(("bytes", "string"))
 
 
-def message_types(package: str, declared: str) -> dict[str, Any]:
+def message_types(package: str, declared: str, *, packed: bool = False) -> dict[str, Any]:
     """Return the classes of messages that are declared as in a .proto file, by name.
 
-    Fields without `repeated` are optional and know whether they were set (proto2). Enumerations are int32.
+    Fields without `repeated` are optional and know whether they were set (proto2). Enumerations are int32. Repeated
+    numbers are written `packed` where the schema is proto3, and read in both forms.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -25,8 +30,10 @@ def message_types(package: str, declared: str) -> dict[str, Any]:
         for repeated, kind, field, number in _FIELD.findall(body):
             label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
             added = message.field.add(name=field, number=int(number), label=label)
-            if kind in ("bool", "double", "fixed64", "int32", "int64", "string", "bytes", "uint32", "uint64"):
+            if kind in _SCALARS:
                 added.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
+                if packed and repeated and kind not in _NEVER_PACKED:
+                    added.options.packed = True
             else:
                 added.type, added.type_name = kinds.TYPE_MESSAGE, f".{package}.{kind}"
     pool = descriptor_pool.DescriptorPool()
