@@ -43,6 +43,9 @@ def instruction_from(message: Any) -> Instruction:
         elif field.name in _VALUES:
             value = _VALUES[field.name]
             setattr(found, value.attribute, value_from(value.kind, getattr(message, field.name)))
+    if found.opcode in _FIRST_WORDS:  # number 0 of an enumeration is not written
+        field_name = _FIRST_WORDS[found.opcode]
+        setattr(found, field_name, getattr(found, field_name) or ENUMERATIONS[field_name][0])
     for field_name in _TAKEN:
         message.ClearField(field_name)
     found.rest = message.SerializeToString()
@@ -54,6 +57,7 @@ def instruction_from(message: Any) -> Instruction:
 
 
 _REFERENCES = ("operand_ids", "called_computation_ids", "control_predecessor_ids")
+_FIRST_WORDS = {"fft": "fft_type", "rng-bit-generator": "rng_algorithm"}
 _SCALARS = frozenset(SCALARS)
 _VALUES = {each.field: each for each in VALUES}
 _TAKEN = (*SCALARS, *NUMBER_LISTS, *_VALUES, *ENUMERATIONS, *SHARED, "all_reduce_id")
@@ -90,7 +94,8 @@ def _precision(found: Instruction, message: Any) -> None:
     numbers = list(message.precision_config.operand_precision)
     if any(not 0 <= number < len(PRECISIONS) for number in numbers):
         raise FormatError("unknown precision", field=found.name, got=numbers[:8])
-    found.operand_precision = tuple(PRECISIONS[number] for number in numbers)
+    if any(numbers):  # all of them default is the same as nothing said
+        found.operand_precision = tuple(PRECISIONS[number] for number in numbers)
     found.algorithm = message.precision_config.algorithm
 
 

@@ -29,7 +29,8 @@ def module_bytes(module: Module) -> bytes:
 def module_into(module: Module) -> Any:
     """Return a module as an HloModuleProto.
 
-    Operands are put before their users. Numbers of instructions and computations stay where no two are the same.
+    Operands are put before their users. Numbers and names stay where no two are the same; names of instructions are
+    unique in the module.
     """
     message = hlo_messages()["HloModuleProto"].FromString(module.rest)
     numbers = _numbers(module.computations)
@@ -38,8 +39,9 @@ def module_into(module: Module) -> Any:
     message.entry_computation_id = numbers[module.entry]
     if module.is_dynamic:
         message.is_dynamic = True
+    names: set[str] = set()
     for computation in module.computations:
-        _computation(computation, numbers, message.computations.add())
+        _computation(computation, numbers, message.computations.add(), names)
     program_shape_into(module.program_shape or module.entry.program_shape, message.host_program_shape)
     for alias in module.aliases:
         value_into(alias, message.input_output_alias.entries.add())
@@ -70,13 +72,24 @@ def _numbers(things: list[Any]) -> dict[Any, int]:
     return found
 
 
-def _computation(computation: Computation, computations: dict[Computation, int], message: Any) -> None:
+def _unique(name: str, taken: set[str]) -> str:
+    """Return a name that no earlier instruction of the module has: XLA refuses a second one."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    taken.add(found)
+    return found
+
+
+def _computation(computation: Computation, computations: dict[Computation, int], message: Any, names: set[str]) -> None:
     message.name = computation.name
     message.id = computations[computation]
     ordered = computation.in_order()
     numbers = _numbers(ordered)
     for instruction in ordered:
         _instruction(instruction, numbers, computations, message)
+        message.instructions[-1].name = _unique(instruction.name, names)
     message.root_id = numbers[computation.root]
     program_shape_into(computation.program_shape, message.program_shape)
     if computation.is_fusion:
