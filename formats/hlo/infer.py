@@ -90,9 +90,9 @@ def _is_finite(_: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0].with_type(_PRED)
 
 
-@_rule("copy", "optimization-barrier", "add-dependency")
+@_rule("copy", "opt-barrier", "add-dependency")
 def _same(instruction: Instruction, shapes: list[Shape]) -> Shape:
-    return tuple_of(*shapes) if instruction.opcode == "optimization-barrier" and len(shapes) > 1 else shapes[0]
+    return tuple_of(*shapes) if instruction.opcode == "opt-barrier" and len(shapes) > 1 else shapes[0]
 
 
 @_rule("convert")

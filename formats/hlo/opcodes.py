@@ -40,7 +40,7 @@ def _table() -> dict[str, OpcodeFacts]:
         ("move", 1, _MANY, 0, "concatenate dynamic-slice"),
         ("move", 2, _MANY, 0, "dynamic-update-slice"),
         ("move", 0, _MANY, 0, "tuple after-all"),
-        ("move", 1, _MANY, 0, "optimization-barrier domain"),
+        ("move", 1, _MANY, 0, "opt-barrier domain"),
         ("move", 2, 2, 0, "add-dependency"),
         ("move", 3, _MANY, 1, "scatter"),
         ("sum", 2, 2, 0, "dot convolution"),

@@ -54,7 +54,7 @@ def conditional(instruction: Instruction, operands: list[Value], evaluator: Eval
     return evaluator.call(instruction.called[branch], [operands[1 + branch]])
 
 
-@operation("optimization-barrier", "domain", "add-dependency")
+@operation("opt-barrier", "domain", "add-dependency")
 def first_operand(_: Instruction, operands: list[Value], __: Evaluator) -> Value:
     """Pass a value on."""
     return operands[0]

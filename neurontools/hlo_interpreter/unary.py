@@ -41,7 +41,8 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sqrt": np.sqrt,        "rsqrt": _reciprocal_root,  "cbrt": _cube_root,
     "sine": np.sin,         "cosine": np.cos,           "tan": np.tan,
     "tanh": np.tanh,        "sinh": np.sinh,            "cosh": np.cosh,
-    "asin": np.arcsin,      "acos": np.arccos,          "asinh": np.arcsinh,    "acosh": np.arccosh,        "atanh": np.arctanh,
+    "asin": np.arcsin,      "acos": np.arccos,
+    "asinh": np.arcsinh,    "acosh": np.arccosh,        "atanh": np.arctanh,
 }
 # fmt: on
 

@@ -566,8 +566,7 @@ case(
 )
 case(
     "fusion",
-    "  x = f32[] parameter(0)\n  f = f32[] fusion(x), kind=kLoop, calls=twice\n  ROOT r = f32[] "
-    "optimization-barrier(f)",
+    "  x = f32[] parameter(0)\n  f = f32[] fusion(x), kind=kLoop, calls=twice\n  ROOT r = f32[] opt-barrier(f)",
     (_f32(),),
     lambda x: 2 * x,
     0.0,

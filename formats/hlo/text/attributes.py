@@ -155,6 +155,8 @@ def is_shown(instruction: Instruction, attribute: TextAttribute) -> bool:
         return False
     if attribute.word == "index_vector_dim":
         return instruction.opcode == "scatter"
+    if attribute.word == "api_version":
+        return instruction.custom_call_api_version > 1  # 1 is what a text means that says nothing
     if attribute.word == "type":
         return instruction.comparison_type == "TOTALORDER"  # the others follow from the operands
     return bool(_raw(instruction, attribute) != _raw(_NEUTRAL, attribute))

@@ -178,6 +178,8 @@ class _Parser:
         shape = parse_shape(lexer)
         instruction = Instruction(name, lexer.name(), shape, id=len(known) + 1)
         lexer.need("(")
+        if instruction.opcode == "custom-call":
+            instruction.custom_call_api_version = 1
         if instruction.opcode == "constant":
             if lexer.at("{") and lexer.text[lexer.here.offset :].startswith("{...}"):
                 lexer.fail("the elements of this constant were left out when the text was printed")
