@@ -83,6 +83,7 @@ def _convolution(instruction: Instruction, shapes: list[Shape]) -> Shape:
     base, kernel = shapes
     n = instruction.convolution
     spatial = len(n.input_spatial_dimensions)
+    need(spatial == len(n.kernel_spatial_dimensions) == len(n.output_spatial_dimensions), "labels of different lengths")
     _distinct((n.input_batch_dimension, n.input_feature_dimension, *n.input_spatial_dimensions), base.rank, "labels")
     _distinct((n.kernel_input_feature_dimension, n.kernel_output_feature_dimension, *n.kernel_spatial_dimensions),
               kernel.rank, "labels")  # fmt: skip
@@ -235,6 +236,7 @@ def _topk(instruction: Instruction, shapes: list[Shape]) -> Shape:
 @_rule("fft")
 def _fft(instruction: Instruction, shapes: list[Shape]) -> Shape:
     lengths, values = instruction.fft_length, shapes[0]
+    need(instruction.fft_type in ("FFT", "IFFT", "RFFT", "IRFFT"), "no such transform")
     need(0 < len(lengths) <= values.rank and all(length > 0 for length in lengths), "lengths of a transform")
     before = values.dimensions[: values.rank - len(lengths)]
     kind = values.element_type
@@ -276,6 +278,7 @@ def _random(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(stated.is_tuple and len(stated.tuple_shapes) == 2, "random bits come with the next state")
     state = shapes[0]
     need(state.rank == 1 and state.nbytes in (16, 24), f"a state of {state}")
+    need(instruction.rng_algorithm in ("rng_default", "rng_three_fry", "rng_philox"), "no such algorithm")
     return tuple_of(state, stated.tuple_shapes[1])
 
 

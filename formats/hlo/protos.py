@@ -121,4 +121,4 @@ message HloSnapshot { HloProto hlo = 1; repeated LiteralProto arguments = 2; Lit
 @cache
 def hlo_messages() -> dict[str, Any]:
     """Return the message classes by name."""
-    return message_types("neurontools.xla", _DATA + _MODULE, packed=True)
+    return message_types("neurontools.xla", _DATA + _MODULE, proto3=True)

@@ -26,7 +26,12 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         place = f"%{self.computation}: %{self.instruction}" if self.instruction else f"%{self.computation}"
-        return f"{place}: {self.what}" + (f" ({self.source})" if self.source else "")
+        return _shown(f"{place}: {self.what}" + (f" ({self.source})" if self.source else ""))
+
+
+def _shown(text: str) -> str:
+    """Return a text whose names, which come from a file, take no command of a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def need_valid(module: Module) -> None:

@@ -96,4 +96,10 @@ TABLE: dict[str, Listed] = {
     ),
     "hlo tokens strip": Listed("Take the tokens of the collectives out of a module.", "neurontools.hlo.tokens.strip"),
     "hlo verify": Listed("Check that a module is whole and keeps the rules of shapes.", "neurontools.hlo.verify"),
+    "selftest": Listed("Run public test suites of operations against this toolkit, and report by group."),
+    "selftest jax": Listed("Run JAX's primitive harnesses, and compare with XLA on a CPU.", "neurontools.selftest.jax"),
+    "selftest onnx": Listed(
+        "Run ONNX's node tests, and compare with their expected outputs.",
+        "neurontools.selftest.onnx",
+    ),
 }
