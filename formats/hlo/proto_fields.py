@@ -13,7 +13,7 @@ from formats.hlo.attributes import (
     TriangularSolveOptions,
 )
 
-__all__ = ["ALIAS_KINDS", "ENUMERATIONS", "NUMBER_LISTS", "PRECISIONS", "SCALARS", "SHARED", "VALUES"]
+__all__ = ["ALIAS_KINDS", "ENUMERATIONS", "NUMBER_LISTS", "OPAQUE", "PRECISIONS", "SCALARS", "SHARED", "VALUES"]
 
 # Fields that both sides call the same and that hold one number, text or bytes.
 SCALARS = (
@@ -53,6 +53,9 @@ ENUMERATIONS = {
 }
 PRECISIONS = ("default", "high", "highest", "packed_nibble")
 ALIAS_KINDS = ("undefined-alias", "may-alias", "must-alias")
+
+# Messages that are kept as their bytes and written again; empty ones, which XLA writes everywhere, go.
+OPAQUE = ("statistics_viz", "original_value", "result_accuracy")
 
 # Fields that reader and writer treat in code of their own.
 SHARED = (

@@ -10,6 +10,7 @@ from formats.hlo.literals import Literal, dtype_of
 from formats.hlo.shapes import Layout, PrimitiveType, ProgramShape, Shape
 
 __all__ = [
+    "has_unknown_fields",
     "literal_from",
     "literal_into",
     "program_shape_from",
@@ -58,6 +59,13 @@ def _names(kind: type) -> tuple[str, ...]:
     if kind not in _NAMES:
         _NAMES[kind] = getattr(kind, "_fields", ()) or tuple(field.name for field in dataclasses.fields(kind))
     return _NAMES[kind]
+
+
+def has_unknown_fields(message: Any) -> bool:
+    """Return whether a message has fields that are not declared."""
+    from google.protobuf.unknown_fields import UnknownFieldSet  # deferred: start-up
+
+    return bool(len(UnknownFieldSet(message)))
 
 
 def shape_from(message: Any, where: str) -> Shape:

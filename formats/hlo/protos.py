@@ -96,7 +96,8 @@ message HloInstructionProto { string name = 1; string opcode = 2; ShapeProto sha
   int32 rng_algorithm = 70; bool use_global_device_ids = 71; string comparison_type = 72;
   repeated OutputOperandAliasing output_operand_aliasing = 74; int32 padding_type = 75; int32 custom_call_schedule = 76;
   int32 custom_call_api_version = 77; string async_execution_thread = 79; int64 k = 81; bool largest = 85;
-  CollectiveDeviceListProto collective_device_list = 87; bool is_composite = 89; }
+  CollectiveDeviceListProto collective_device_list = 87; bool is_composite = 89; bytes statistics_viz = 82;
+  bytes original_value = 88; bytes result_accuracy = 91; }
 message HloComputationProto { string name = 1; repeated HloInstructionProto instructions = 2;
   ProgramShapeProto program_shape = 4; int64 id = 5; int64 root_id = 6; bool is_fusion_computation = 7;
   string execution_thread = 8; }

@@ -16,6 +16,7 @@ from formats.hlo.module import Computation, Instruction, Module, StackFrames
 from formats.hlo.proto_values import literal_from, program_shape_from, value_from
 from formats.hlo.protos import hlo_messages
 from formats.hlo.reader_instruction import instruction_from
+from formats.hlo.shapes import Shape
 
 __all__ = ["Snapshot", "module_from", "open_hlo", "read_hlo", "read_snapshot"]
 
@@ -124,11 +125,12 @@ _MODELLED = (
 
 def _computation(message: Any, computations: dict[int, Computation]) -> Computation:
     by_id: dict[int, Instruction] = {}
+    shapes: dict[bytes, Shape] = {}
     late: list[tuple[Instruction, list[int]]] = []
     for each in message.instructions:
         if each.id in by_id:
             raise FormatError("two instructions have one number", field=each.name, got=each.id)
-        instruction = instruction_from(each)
+        instruction = instruction_from(each, shapes)
         for number in each.operand_ids:
             if number not in by_id:
                 raise FormatError("an operand is not there, or later", field=each.name, got=number)

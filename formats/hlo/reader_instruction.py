@@ -16,51 +16,61 @@ from formats.hlo.attributes import (
     WindowDimension,
 )
 from formats.hlo.module import Instruction
-from formats.hlo.proto_fields import ENUMERATIONS, NUMBER_LISTS, PRECISIONS, SCALARS, SHARED, VALUES
-from formats.hlo.proto_values import literal_from, shape_from, value_from
+from formats.hlo.proto_fields import ENUMERATIONS, NUMBER_LISTS, OPAQUE, PRECISIONS, SCALARS, VALUES
+from formats.hlo.proto_values import has_unknown_fields, literal_from, shape_from, value_from
+from formats.hlo.shapes import Shape
 
 __all__ = ["instruction_from"]
 
 _MOST_DEVICES = 1 << 20
 
 
-def instruction_from(message: Any) -> Instruction:
+def instruction_from(message: Any, shapes: dict[bytes, Shape]) -> Instruction:
     """Return an instruction; operands, predecessors and called computations are still to be added.
 
-    Takes out of the message what it has read, so that the rest can be kept.
+    `shapes` keeps shapes by their bytes: most instructions of a module have one of a few.
     """
-    name = message.name
-    found = Instruction(name, message.opcode, shape_from(message.shape, name))
-    refer = [(field, list(getattr(message, field))) for field in _REFERENCES]
-    for field, _ in message.ListFields():
-        special = _SPECIAL.get(field.name)
-        if special is not None:
-            special(found, message)
-        elif field.name in _SCALARS:
-            setattr(found, field.name, getattr(message, field.name))
-        elif field.name in NUMBER_LISTS:
-            setattr(found, field.name, tuple(getattr(message, field.name)))
-        elif field.name in _VALUES:
-            value = _VALUES[field.name]
-            setattr(found, value.attribute, value_from(value.kind, getattr(message, field.name)))
+    raw = message.shape.SerializeToString()
+    shape = shapes.get(raw)
+    if shape is None:
+        shape = shapes[raw] = shape_from(message.shape, message.name)
+    found = Instruction(message.name, message.opcode, shape)
+    opaque = False
+    for field, value in message.ListFields():
+        name = field.name
+        if name in _SCALARS:
+            setattr(found, name, value)
+        elif name in NUMBER_LISTS:
+            setattr(found, name, tuple(value))
+        elif name in _VALUES:
+            attribute, _, kind = _VALUES[name]
+            setattr(found, attribute, value_from(kind, value))
+        elif name in _SPECIAL:
+            _SPECIAL[name](found, message)
+        elif name in OPAQUE:
+            opaque = True
     if found.opcode in _FIRST_WORDS:  # number 0 of an enumeration is not written
-        field_name = _FIRST_WORDS[found.opcode]
-        setattr(found, field_name, getattr(found, field_name) or ENUMERATIONS[field_name][0])
-    for field_name in _TAKEN:
-        message.ClearField(field_name)
-    found.rest = message.SerializeToString()
-    message.name = name  # errors of references name the instruction
-    message.id = found.id
-    for field_name, numbers in refer:
-        getattr(message, field_name).extend(numbers)
+        name = _FIRST_WORDS[found.opcode]
+        setattr(found, name, getattr(found, name) or ENUMERATIONS[name][0])
+    if opaque or has_unknown_fields(message):
+        found.rest = _rest(message)
     return found
 
 
-_REFERENCES = ("operand_ids", "called_computation_ids", "control_predecessor_ids")
+def _rest(message: Any) -> bytes:
+    """Return the fields that are not modelled."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    for field, _ in message.ListFields():
+        if field.name not in OPAQUE:
+            copy.ClearField(field.name)
+    raw: bytes = copy.SerializeToString()
+    return raw
+
+
 _FIRST_WORDS = {"fft": "fft_type", "rng-bit-generator": "rng_algorithm"}
 _SCALARS = frozenset(SCALARS)
 _VALUES = {each.field: each for each in VALUES}
-_TAKEN = (*SCALARS, *NUMBER_LISTS, *_VALUES, *ENUMERATIONS, *SHARED, "all_reduce_id")
 
 
 def _word(field: str, number: int, name: str) -> str:

@@ -12,7 +12,7 @@ from formats.errors import FormatError
 from formats.hlo import Layout, Literal, PrimitiveType, Shape, module_bytes, open_hlo, read_hlo, read_snapshot
 from formats.hlo.attributes import DeviceList, Sharding
 from formats.hlo.literals import dtype_of, literal_of
-from formats.hlo.proto_fields import ENUMERATIONS, NUMBER_LISTS, SCALARS, SHARED, VALUES
+from formats.hlo.proto_fields import ENUMERATIONS, NUMBER_LISTS, OPAQUE, SCALARS, SHARED, VALUES
 from formats.hlo.proto_values import literal_from, literal_into
 from formats.hlo.protos import hlo_messages
 from formats.hlo.writer import module_into
@@ -63,7 +63,7 @@ def test_wrapped_modules_are_found() -> None:
 
 def test_every_field_of_an_instruction_is_read_somewhere() -> None:
     declared = {field.name for field in hlo_messages()["HloInstructionProto"].DESCRIPTOR.fields}
-    assert declared == {*SCALARS, *NUMBER_LISTS, *(each.field for each in VALUES), *ENUMERATIONS, *SHARED,
+    assert declared == {*SCALARS, *NUMBER_LISTS, *(each.field for each in VALUES), *ENUMERATIONS, *SHARED, *OPAQUE,
                         "all_reduce_id"}  # fmt: skip
 
 
