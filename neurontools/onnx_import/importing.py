@@ -9,13 +9,22 @@ import numpy as np
 
 from formats.errors import FormatError, UnsupportedError
 from formats.hlo import Computation, Module, Shape, type_of
-from neurontools.onnx_import import elements, indices, matrices, norms, reductions, shapes
+from neurontools.onnx_import import elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes
 from neurontools.onnx_import.builder import Builder, NeedsValueError, Tensor
 from neurontools.onnx_import.registry import OPERATORS, Node
 
 __all__ = ["Imported", "import_model"]
 
-_ = (elements, indices, matrices, norms, reductions, shapes)  # their operators are in the table by being imported
+_ = (
+    elements,
+    indices,
+    loops,
+    matrices,
+    norms,
+    reductions,
+    resize,
+    shapes,
+)  # their operators are in the table by being imported
 _MOST_DEPTH = 20
 
 
