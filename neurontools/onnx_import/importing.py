@@ -21,6 +21,7 @@ _ = (
     loops,
     matrices,
     norms,
+    recurrent,
     reductions,
     resize,
     shapes,
