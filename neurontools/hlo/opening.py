@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from formats.errors import FormatError, UnsupportedError
+from neurontools.version import install_with
 
 if TYPE_CHECKING:
     from formats.hlo import Module
@@ -61,7 +62,9 @@ def _from_stablehlo(data: bytes) -> Module:
         from jax._src.lib import _jax  # deferred: optional jax
         from jaxlib.mlir import ir  # deferred: optional jax
     except ImportError:
-        raise UnsupportedError("StableHLO is read with jaxlib, which is not installed: pip install jax") from None
+        raise UnsupportedError(
+            f"StableHLO is read with jaxlib, which is not installed: {install_with('jax')}"
+        ) from None
     with interpreters.make_ir_context() as context:
         try:
             module = ir.Module.parse(data, context)

@@ -13,6 +13,7 @@ from formats.hlo import dtype_of, read_hlo
 from neurontools.selftest.backends import backend_of
 from neurontools.selftest.judged import judged
 from neurontools.selftest.rows import CaseRow
+from neurontools.version import install_with
 
 __all__ = ["count", "name_of", "run", "version"]
 
@@ -30,7 +31,7 @@ def _harnesses() -> list[Any]:
     try:
         from jax._src.internal_test_util import test_harnesses  # deferred: optional jax
     except ImportError as error:
-        raise UnsupportedError(f"selftest jax needs the extra jax: pip install 'neurontools[jax]' ({error})") from None
+        raise UnsupportedError(f"selftest jax needs the extra jax: {install_with('jax')} ({error})") from None
     return list(test_harnesses.all_harnesses)
 
 

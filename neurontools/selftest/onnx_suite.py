@@ -12,6 +12,7 @@ from formats.errors import NeuronError, UnsupportedError
 from neurontools.selftest.backends import backend_of
 from neurontools.selftest.judged import judged
 from neurontools.selftest.rows import CaseRow
+from neurontools.version import install_with
 
 __all__ = ["count", "name_of", "run", "version"]
 
@@ -21,9 +22,7 @@ def _cases() -> list[Any]:
     try:
         from onnx.backend.test.loader import load_node_model_tests  # deferred: optional onnx
     except ImportError as error:
-        raise UnsupportedError(
-            f"selftest onnx needs the extra onnx: pip install 'neurontools[onnx]' ({error})"
-        ) from None
+        raise UnsupportedError(f"selftest onnx needs the extra onnx: {install_with('onnx')} ({error})") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the arithmetic that makes the expected outputs
         return sorted(load_node_model_tests(), key=lambda case: str(case.name))

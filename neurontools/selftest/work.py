@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from formats.errors import FormatError, UnsupportedError
 from neurontools.selftest.rows import CaseRow
+from neurontools.version import install_with
 
 __all__ = ["Suite", "default_jobs", "run_suite", "sampled"]
 
@@ -80,7 +81,7 @@ def _on_dask(tasks: Sequence[tuple[str, str, tuple[int, ...]]], address: str) ->
     try:
         from distributed import Client  # deferred: optional
     except ImportError:
-        raise UnsupportedError("--dask needs Dask: pip install 'neurontools[fleet]'") from None
+        raise UnsupportedError(f"--dask needs Dask: {install_with('fleet')}") from None
     connect = cast("Callable[..., _Client]", Client)
     try:
         if address == "local":
