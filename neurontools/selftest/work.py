@@ -56,6 +56,8 @@ def run_suite(
 
         with get_context("spawn").Pool(min(jobs, len(tasks))) as pool:  # forking a process with jax in it deadlocks
             yield from pool.imap_unordered(_piece, tasks)
+            pool.close()  # a worker that is ended by a signal prints a stack of jax's
+            pool.join()
 
 
 def _piece(task: tuple[str, str, tuple[int, ...]]) -> list[CaseRow]:

@@ -50,3 +50,16 @@ def test_stablehlo(cli: Cli, tmp_path: Path) -> None:
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_files(cli, "hlo show", tmp_path)
+
+
+def test_stablehlo_as_bytecode(cli: Cli, tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    from jax import export
+
+    exported = export.export(jax.jit(lambda x: jax.numpy.sin(x) * 2))(jax.ShapeDtypeStruct((4,), "float32"))
+    path = tmp_path / "model.mlirbc"
+    path.write_bytes(exported.mlir_module_serialized)
+    ended = cli("hlo", "show", path)
+    assert ended.status == 0 and "sine(" in ended.out
+    path.write_bytes(exported.mlir_module_serialized[:60])
+    assert cli("hlo", "show", path).status == 3
