@@ -77,10 +77,11 @@ def _place(n: Node, at: int, scale: float, length: int, result: int, roi: tuple[
     """Return where an element of the result lies in the operand."""
     mode = n.get("coordinate_transformation_mode", "half_pixel" if n.version >= 11 else "asymmetric")
     middle = (at + 0.5) / scale - 0.5
+    width = scale * length  # not cut to a whole number: so ONNX's reference has it
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
-        return at * (length - 1) / (result - 1) if result > 1 else 0.0
+        return at * (length - 1) / (width - 1) if width != 1 else 0.0
     if mode == "pytorch_half_pixel":
         return middle if result > 1 else 0.0
     if mode == "half_pixel_symmetric":
@@ -88,7 +89,7 @@ def _place(n: Node, at: int, scale: float, length: int, result: int, roi: tuple[
     if mode == "tf_crop_and_resize":
         start, end = roi
         if result > 1:
-            return start * (length - 1) + at * (end - start) * (length - 1) / (result - 1)
+            return start * (length - 1) + at * (end - start) * (length - 1) / (width - 1)
         return 0.5 * (start + end) * (length - 1)
     return middle
 
