@@ -83,4 +83,23 @@ TABLE: dict[str, Listed] = {
     "err explain": Listed("Explain an error code, a name, a log line or a whole log.", "neurontools.err.explain"),
     "reference": Listed("Show the facts behind a cite, with their public sources.", "neurontools.reference.command"),
     "schema": Listed("Print the JSON Schema of a command's documents.", "neurontools.command.schema"),
+    "hlo": Listed("Look into an HLO module, check it, compare, order its collectives."),
+    "hlo diff": Listed("Compare what two modules compute.", "neurontools.hlo.diff"),
+    "hlo flops": Listed("Count the arithmetic and the bytes of a module.", "neurontools.hlo.flops"),
+    "hlo show": Listed("Show a module as HLO text.", "neurontools.hlo.show"),
+    "hlo stats": Listed("Count the instructions of a module by opcode and type.", "neurontools.hlo.stats"),
+    "hlo tokens": Listed("Put the collectives of a module in a total order by tokens."),
+    "hlo tokens add": Listed("Thread tokens through the collectives of a module.", "neurontools.hlo.tokens.add"),
+    "hlo tokens check": Listed(
+        "Prove that the collectives of each stream stand in a total order.",
+        "neurontools.hlo.tokens.check",
+    ),
+    "hlo tokens strip": Listed("Take the tokens of the collectives out of a module.", "neurontools.hlo.tokens.strip"),
+    "hlo verify": Listed("Check that a module is whole and keeps the rules of shapes.", "neurontools.hlo.verify"),
+    "selftest": Listed("Run public test suites of operations against this toolkit, and report by group."),
+    "selftest jax": Listed("Run JAX's primitive harnesses, and compare with XLA on a CPU.", "neurontools.selftest.jax"),
+    "selftest onnx": Listed(
+        "Run ONNX's node tests, and compare with their expected outputs.",
+        "neurontools.selftest.onnx",
+    ),
 }

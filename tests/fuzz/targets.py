@@ -22,6 +22,10 @@ from emulator.device import Device
 from formats import isa
 from formats.core import open_core
 from formats.errors import NeuronError
+from formats.hlo import Module, dtype_of, module_bytes, read_hlo
+from formats.hlo.compare import same
+from formats.hlo.text import parse_module, print_module
+from formats.hlo.verify import verify as verify_module
 from formats.neff import open_neff
 from formats.neff.debuginfo import DebugFile, locate
 from formats.nrt.story import read_story
@@ -33,6 +37,7 @@ from neurontools.debugger import Session, open_core_session
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.commands.table import COMMANDS
 from neurontools.debugger.json_values import plain
+from neurontools.hlo_interpreter import evaluate
 from neurontools.nki.cache import _read as read_launch
 from neurontools.ntff.tracks import FORMATS, write
 from neurontools.program.arrays import load_arrays, write_arrays
@@ -42,6 +47,7 @@ from tests.formats.core.test_damage import look, view
 from tests.formats.neff import support
 from tests.formats.ntff.exercise import read_everything
 from tests.fuzz.oracles import Broken, need_json, need_printable
+from tests.hlo_interpreter.cases import CASES
 from tests.nrt import logs
 
 __all__ = ["TARGETS", "Target"]
@@ -306,6 +312,44 @@ def _ran(neff: Any) -> tuple[object, ...]:
         device.release()
 
 
+def _hlo(data: bytes) -> None:
+    _whole_module(read_hlo(data))
+
+
+def _hlo_text(data: bytes) -> None:
+    _whole_module(parse_module(data.decode("utf-8", "replace")))
+
+
+def _whole_module(module: Module) -> None:
+    """Print, write, read again and compare a module; evaluate what keeps the rules and is small."""
+    text = print_module(module, most_elements=1000)
+    for each in module.instructions():
+        module.stack(each)
+    need_printable([str(finding) for finding in verify_module(module)][:5])
+    again = read_hlo(module_bytes(module))
+    if print_module(again, most_elements=1000).count("\n") != text.count("\n"):
+        raise Broken("a module has other lines after it was written and read")
+    same(module, again)
+    heavy = any(each.opcode == "while" or each.shape.nbytes > _HLO_BYTES for each in module.instructions())
+    dynamic = any(each.shape.is_dynamic for each in module.instructions())
+    if heavy or dynamic or verify_module(module):
+        return
+    parameters = [each.shape for each in module.entry.parameters]
+    if all(shape.is_array for shape in parameters):
+        evaluate(module, [np.zeros(shape.dimensions, dtype_of(shape.element_type)) for shape in parameters])
+
+
+_HLO_BYTES = 1 << 16
+
+
+def _hlo_texts() -> list[bytes]:
+    return [each.text.encode() for each in CASES if "while" not in each.text]
+
+
+def _hlo_seeds() -> list[bytes]:
+    return [module_bytes(parse_module(text.decode())) for text in _hlo_texts()]
+
+
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
@@ -321,5 +365,7 @@ TARGETS: dict[str, Target] = {
         Target("logs", _logs, _log_seeds, text=True),
         Target("debugger", _debugger, _debugger_seeds, text=True),
         Target("execution", _execution, _asm_seeds, text=True),
+        Target("hlo", _hlo, _hlo_seeds),
+        Target("hlo-text", _hlo_text, _hlo_texts, text=True),
     )
 }

@@ -1,0 +1,1 @@
+"""`neurontools hlo`: look into an HLO module, check it, compare, order its collectives."""
