@@ -15,6 +15,7 @@ from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.execution import new_device
 from emulator.runtime.tensor import Tensor, TensorSet
 from emulator.settings import Settings
+from formats.debug_stream import is_printed
 from formats.dtypes import Dtype
 from formats.errors import FormatError, NeuronError
 from formats.isa import SendReceive
@@ -111,7 +112,7 @@ class Model:
         try:
             self.tensors = (
                 *(ModelTensor.of(info, False) for info in neff.inputs),
-                *(ModelTensor.of(info, True) for info in neff.outputs),
+                *(ModelTensor.of(info, True) for info in neff.outputs if not is_printed(info.name)),
             )
             # The first execution runs on the device that loading is tried on.
             self._ready: Device | None = self._load()
@@ -196,6 +197,8 @@ class Model:
             return hung, device.hang.text().partition("\n")[0]
         if self._fail_on_nan:
             for info in self.neff.outputs:
+                if info.name not in outputs:
+                    continue  # printed: nobody's tensor
                 dtype = Dtype.from_numpy_name(info.dtype)
                 if (
                     dtype.is_float
