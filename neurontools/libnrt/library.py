@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from emulator.runtime.errors import StatusError
-from emulator.runtime.instances import DEFAULT_INSTANCE, INSTANCE_VARIABLE, instance_of
+from emulator.runtime.instances import configured
 from emulator.runtime.session import Runtime
 from emulator.runtime.variables import Options
 from formats.errors import NeuronError
@@ -82,7 +82,7 @@ class Library:
 
     def instance(self) -> Any:
         """Return the instance type."""
-        return instance_of(os.environ.get(INSTANCE_VARIABLE) or DEFAULT_INSTANCE)
+        return configured(os.environ)
 
     # --- calls -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,3 +151,31 @@ def test_documented_names_are_there() -> None:
         owners = [nrt.NrtpyModel, nrt.NrtpyTensor, nrt.BenchmarkResult]
         fields = {field for owner in owners for field in (*dir(owner), *getattr(owner, "__annotations__", ()))}
         assert name in fields | {"shape", "dtype", "name", "input_tensors_info", "output_tensors_info"}, name
+
+
+_TUTORIAL = ("oob_kernel", "compile_oob", "debug_with_nrtpy", "fixed_kernel", "validate_fix", "confirm_with_nrtpy")
+
+
+def test_the_tutorial_runs_unmodified(root: Path, tmp_path: Path) -> None:
+    """Compile a kernel that reads out of bounds, run its file, mend it, run it again: AWS's own programs."""
+    corpus = os.environ.get("NEURONTOOLS_CORPUS")
+    page = Path(corpus or "", "aws-neuron-sdk", "neuron-runtime", "nrtpy", "tutorial-debug-neff-nrtpy.rst")
+    if not corpus or not page.is_file():
+        pytest.skip("NEURONTOOLS_CORPUS names no folder with aws-neuron-sdk")
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page.read_text())
+    for name, block in zip(_TUTORIAL, blocks, strict=True):
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(block))
+    path = os.pathsep.join([str(root), str(root / "neurontools" / "nki_path")])
+    environ = {**os.environ, "PYTHONPATH": path, "NEURON_PLATFORM_TARGET_OVERRIDE": "trn2"}
+    said = {}
+    for name in (_TUTORIAL[1], _TUTORIAL[2], *_TUTORIAL[4:]):
+        done = subprocess.run(
+            [sys.executable, f"{name}.py"], capture_output=True, text=True, env=environ, cwd=tmp_path, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said[name] = done.stdout
+    assert "NEFF saved: ./oob_neff/kernel.neff" in said["compile_oob"]
+    assert "  src_tensor: shape=[128, 512], size=262144" in said["debug_with_nrtpy"]
+    assert "  NRT Error NRT_EXEC_OOB(1006): Failed to execute model\n" in said["debug_with_nrtpy"]
+    assert "Output shape: (128, 512)" in said["validate_fix"]
+    assert "Execution succeeded. Output shape: (128, 512)" in said["confirm_with_nrtpy"]

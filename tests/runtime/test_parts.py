@@ -224,6 +224,9 @@ def test_cores_that_are_not_understood(text: str) -> None:
         ({"NEURON_RT_NUM_CORES": "3"}, 3, 2),
         ({"NEURON_RT_NUM_CORES": "3", "NEURON_RT_VISIBLE_CORES": "8-9"}, 2, 2),
         ({"NEURONTOOLS_INSTANCE_TYPE": "inf2.24xlarge"}, 12, 1),
+        ({"NEURON_PLATFORM_TARGET_OVERRIDE": "inf2"}, 24, 1),
+        ({"NEURON_PLATFORM_TARGET_OVERRIDE": "Trn1"}, 32, 1),
+        ({"NEURON_PLATFORM_TARGET_OVERRIDE": "trn1", "NEURONTOOLS_INSTANCE_TYPE": "trn2.3xlarge"}, 4, 2),
     ],
 )
 def test_visible_cores(environ: dict[str, str], cores: int, lnc: int) -> None:
