@@ -40,6 +40,7 @@ static int ready(void) {
         pthread_mutex_lock(&starting);
         if (!Py_IsInitialized()) {
             Py_InitializeEx(0);
+            PyRun_SimpleStringFlags(PROGRAM, NULL);
             PyEval_SaveThread();
         }
         pthread_mutex_unlock(&starting);
@@ -82,7 +83,9 @@ def need_cffi() -> None:
 def _wrappers() -> Iterator[str]:
     yield TYPES
     yield "int neurontools_start(void);"
-    yield _READY.replace("PLACES", json.dumps(_places_code()))
+    # A C program's interpreter has no executable of its own; the collector is started with this one.
+    program = f"import sys\nsys.executable = {sys.executable!r}\n"
+    yield _READY.replace("PLACES", json.dumps(_places_code())).replace("PROGRAM", json.dumps(program))
     yield from map(_wrapper, FUNCTIONS)
 
 

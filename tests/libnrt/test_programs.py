@@ -36,7 +36,9 @@ def _compiled(source: str, library: Path, folder: Path, *flags: str) -> Path:
 
 
 def _run(program: Path, library: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEURON", "PYTHON"))}
+    # Nothing of this interpreter's surroundings: a C program's user need not have it on any path.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEURON", "PYTHON", "VIRTUAL"))}
+    kept["PATH"] = os.defpath
     return subprocess.run(
         [str(program), *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=program.parent,
         env={**kept, "LD_LIBRARY_PATH": str(library.parent), **environ},
