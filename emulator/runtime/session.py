@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -45,6 +45,8 @@ __all__ = ["Failure", "Runtime"]
 
 _FIRST_MODEL = 1001  # what models are numbered from in documented logs
 _MOST_TENSOR = 1 << 46
+# Models whose device of load time waits for their first execution: each holds the memories of its cores, tens of MB.
+_READY = 4
 _ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
@@ -116,6 +118,7 @@ class Runtime:
         self._tracking = count(1)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
+        self._ready: deque[Model] = deque()
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options
@@ -251,6 +254,10 @@ class Runtime:
             raise
         with self._lock:
             self.models[number] = core.models[number] = model
+            self._ready.append(model)
+            resting = self._ready.popleft() if len(self._ready) > _READY else None
+        if resting is not None:
+            resting.rest()
         self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
@@ -267,6 +274,8 @@ class Runtime:
                 core.last = None
             with self._lock:
                 del self.models[model.number], core.models[model.number]
+                if model in self._ready:
+                    self._ready.remove(model)
             with self._memory_lock:
                 self.memory.unload(Owner(core.number, model.number))
         self._event(core, "nrt_unload", model.name)
