@@ -110,6 +110,7 @@ class Runtime:
         self.tensors: set[Tensor] = set()
         self.counters: Counter[tuple[int, str]] = Counter()
         self.kernel_log: list[str] = []
+        self._ready: deque[Model] = deque()
         self.streams = DebugStreams(self.options.stream_events)
         self.meetings = Meetings()
         self.trace: SysTrace | None = None
@@ -118,7 +119,6 @@ class Runtime:
         self._tracking = count(1)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
-        self._ready: deque[Model] = deque()
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options
