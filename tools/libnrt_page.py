@@ -47,6 +47,11 @@ timeline.
 The instance is trn2.48xlarge unless NEURONTOOLS_INSTANCE_TYPE names another. NEURONTOOLS_CORE_LOCKS names a folder that
 stands for the instance where several processes are to keep each other from their cores.
 
+What is not as on a device: an execution starts with fresh SBUF, PSUM and scratchpads; the device addresses that a
+program computes with are its own, those of `nrt_tensor_get_device_allocation_info` are the runtime's; a file for LNC 1
+runs on one core of an LNC 2 instance unless a variable sets the LNC; no NTFF is written; ranks of several processes do
+not meet.
+
 ## Functions
 
 {len(FUNCTIONS)} functions of the public headers are there; {missing} return the status that is given, and say so once
