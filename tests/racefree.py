@@ -32,6 +32,7 @@ def race_free(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return
     from emulator import runtime
     from emulator.checks import make_checks
+    from emulator.runtime import execution
 
     plain, found = runtime.execute, []
 
@@ -49,7 +50,8 @@ def race_free(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         mine = {id(finding) for finding in races}
         return replace(result, findings=tuple(each for each in result.findings if id(each) not in mine))
 
-    monkeypatch.setattr(runtime, "execute", execute)
+    for module in (runtime, execution):
+        monkeypatch.setattr(module, "execute", execute)
     yield
     _counts["findings"] += len(found)
     assert not found, "\n".join(finding.text() for finding in found)

@@ -102,4 +102,5 @@ TABLE: dict[str, Listed] = {
         "Run ONNX's node tests, and compare with their expected outputs.",
         "neurontools.selftest.onnx",
     ),
+    "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
 }
