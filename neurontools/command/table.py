@@ -83,4 +83,12 @@ TABLE: dict[str, Listed] = {
     "err explain": Listed("Explain an error code, a name, a log line or a whole log.", "neurontools.err.explain"),
     "reference": Listed("Show the facts behind a cite, with their public sources.", "neurontools.reference.command"),
     "schema": Listed("Print the JSON Schema of a command's documents.", "neurontools.command.schema"),
+    "mem": Listed("Say what takes device memory, whether models fit together, and why not."),
+    "mem explain": Listed("Explain a report of device memory from a log of the runtime.", "neurontools.memory.explain"),
+    "mem neff": Listed("Show what device memory a NEFF takes, category by category.", "neurontools.memory.neff"),
+    "mem plan": Listed("Say whether models and tensors fit on an instance together.", "neurontools.memory.plan"),
+    "mem scratchpad": Listed(
+        "Show what each scratchpad page size costs models that are loaded together.",
+        "neurontools.memory.scratchpad",
+    ),
 }
