@@ -91,4 +91,15 @@ TABLE: dict[str, Listed] = {
         "Show what each scratchpad page size costs models that are loaded together.",
         "neurontools.memory.scratchpad",
     ),
+    "doctor": Listed("Check the environment of a workload against everything that Neuron documents."),
+    "doctor env": Listed(
+        "Check environment variables against everything that is documented of them.",
+        "neurontools.doctor.env",
+        default=True,
+    ),
+    "doctor numa": Listed(
+        "Show which CPUs are near which cores, and which to keep for the runtime.",
+        "neurontools.doctor.numa",
+    ),
+    "doctor pipeline": Listed("Show how throughput depends on the depth of the queue.", "neurontools.doctor.pipeline"),
 }
