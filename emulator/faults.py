@@ -25,6 +25,15 @@ FAULT_STATUS: dict[str, NrtStatus] = {
     "numerical": NrtStatus.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
     "timeout": NrtStatus.NRT_TIMEOUT,
     "unsupported": NrtStatus.NRT_FAILURE,
+    # What hardware does to a program: only a session of the runtime that was told to injects these (runtime.md 11.1).
+    "collectives": NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES,
+    "hbm-ue": NrtStatus.NRT_EXEC_HW_ERR_HBM_UE,
+    "hbm-ue-repairable": NrtStatus.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE,
+    "sram-ue": NrtStatus.NRT_EXEC_HW_ERR_NC_UE,
+    "dma-abort": NrtStatus.NRT_EXEC_HW_ERR_DMA_ABORT,
+    "nq-overflow": NrtStatus.NRT_EXEC_SW_NQ_OVERFLOW,
+    "network": NrtStatus.NRT_NETWORK_PROXY_FAILURE,
+    "lost-device": NrtStatus.NRT_HW_ERROR,
 }
 
 

@@ -245,9 +245,10 @@ class Allocation:
     `whole` says that every byte is known to be written; then there is no plane to keep or to scan.
     """
 
-    __slots__ = ("_data", "_written", "address", "name", "nbytes", "set_apart", "whole")
+    __slots__ = ("_data", "_written", "address", "lent", "name", "nbytes", "set_apart", "whole")
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("address", "name", "nbytes", "set_apart"), "the program"),
+        "lent": "whose the bytes are",
         "whole": "in the state as `written` None",
     }
 
@@ -257,6 +258,13 @@ class Allocation:
         self._data: Bytes | None = None
         self._written: Plane | None = None
         self.whole = False
+        self.lent = False
+
+    def lend(self, data: Bytes) -> None:
+        """Let the bytes be those of the caller from here on, all of them written; they are never given back."""
+        if data.size != self.nbytes:
+            raise ValueError(f"{self.name} has {self.nbytes} bytes, not {data.size}")
+        self._data, self._written, self.whole, self.lent = data, None, True, True
 
     @property
     def touched(self) -> bool:
@@ -319,7 +327,8 @@ class Allocation:
 
     def release(self) -> None:
         """Give the bytes back."""
-        give(self._data)
+        if not self.lent:
+            give(self._data)
         give(self._written)
         self._data = self._written = None
 

@@ -6,13 +6,13 @@ Source: AWS Neuron documentation, "Quickstart: Generating a Neuron runtime core 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from formats.nrt.log import clean, parse_line
 
-__all__ = ["FIELDS", "Infodump", "InfodumpReader", "parse_infodumps"]
+__all__ = ["FIELDS", "Infodump", "InfodumpReader", "infodump_lines", "parse_infodumps"]
 
 FIELDS: dict[str, str] = {
     "NRT version": "nrt_version",
@@ -123,3 +123,16 @@ def parse_infodumps(lines: Iterable[str]) -> list[Infodump]:
     reader = InfodumpReader()
     blocks = [block for number, line in enumerate(lines, 1) if (block := reader.feed(line, number)) is not None]
     return sorted([*blocks, *reader.rest()], key=lambda block: block.line)
+
+
+def infodump_lines(fields: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the texts of a block: keys of `FIELDS` in their order, as far as they are given, then the variables."""
+    unknown = set(fields) - set(FIELDS)
+    if unknown:
+        raise KeyError(f"no field of the block: {', '.join(sorted(unknown))}")
+    yield "Neuron runtime information - please include in any support request:"
+    yield f"------------->8------------{_BEGIN}------------>8-------------"
+    yield from (f"{key}: {fields[key]}" for key in FIELDS if key in fields)
+    yield "Environment:"
+    yield from (f"    {name}={value}" for name, value in sorted(environment.items()))
+    yield f"-------------8<-----------{_END}-----------8<------------"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-__all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "parse_line", "parse_log"]
+__all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "format_line", "parse_line", "parse_log"]
 
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 LINE_LIMIT = 4096  # characters of a line that are looked at
@@ -29,6 +29,7 @@ _LINE = re.compile(
     r"(?P<module>[A-Za-z_]{2,16}):(?P<function>[A-Za-z_][\w.]{0,100})(?:\s+(?P<text>.*))?$",
     re.ASCII,
 )
+_PLACE_WIDTH = 44  # of "MODULE:function" in the documented lines
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -81,6 +82,13 @@ def parse_line(line: str, number: int = 1) -> LogLine | None:
         found["function"],
         (found["text"] or "").strip(),
     )
+
+
+def format_line(time: datetime, pid: int, tid: int, level: str, module: str, function: str, text: str) -> str:
+    """Return a line as newer releases write it, modules and functions in columns; the inverse of `parse_line`."""
+    month = next(name for name, number in _MONTHS.items() if number == time.month)
+    place = f"{module:>4}:{function}".ljust(_PLACE_WIDTH)
+    return f"{time:%Y}-{month}-{time:%d %H:%M:%S.%f}  {pid}:{tid}  {level}  {place} {text}".rstrip()
 
 
 def parse_log(lines: Iterable[str]) -> Iterator[LogLine]:

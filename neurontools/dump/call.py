@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from formats.core.environment import public_variables
+from formats.nrt.infodump import infodump_lines
+from formats.nrt.log import format_line
 from formats.nrt.names import NO_CLUSTER, expand, time_in_flag, time_in_path
 from formats.nrt.status import NrtStatus
 from neurontools.version import __version__
@@ -26,12 +28,30 @@ _log_ids = itertools.count()
 
 
 class Call:
-    """One call of the collector about a device: `local` and `prefix` are paths that may hold %-variables."""
+    """One call of the collector about a device: `local` and `prefix` are paths that may hold %-variables.
 
-    def __init__(self, device: Device, local: str, prefix: str, name: str, environ: Mapping[str, str]) -> None:
+    `status` is what the call of libnrt at `location` returns, where the device does not say; `place` are the numbers of
+    the device and of its first core.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        local: str,
+        prefix: str,
+        name: str,
+        environ: Mapping[str, str],
+        *,
+        status: NrtStatus | None = None,
+        location: str = "nrt_execute",
+        place: tuple[int, int] = (0, 0),
+    ) -> None:
         self.device = device
         self.now = datetime.now(UTC)
-        self.status = NrtStatus.NRT_TIMEOUT if device.fault is None else device.fault.status
+        failed = NrtStatus.NRT_TIMEOUT if device.fault is None else device.fault.status
+        self.status = failed if status is None else status
+        self.location = location
+        self.device_index, self.first_core = place
         self.instance = environ.get(INSTANCE_VARIABLE) or "i-emulated"
         self.cluster = environ.get(CLUSTER_VARIABLE) or NO_CLUSTER
         self.pid, self.tid, self.log_id = os.getpid(), threading.get_native_id(), next(_log_ids)
@@ -56,7 +76,7 @@ class Call:
             "--log-id": self.log_id,
             "--instance-id": self.instance,
             "--cluster-id": self.cluster,
-            "--error-location": "nrt_execute",
+            "--error-location": self.location,
             "--error-code": int(self.status),
             "--local-output-dir": self.local,
         }
@@ -71,21 +91,18 @@ class Call:
         if device.fault is not None:
             failure = device.fault.text()
         system = platform.uname()
-        block = [
-            "Neuron runtime information - please include in any support request:",
-            "------------->8------------[ cut here ]------------>8-------------",
-            f"NRT version: neurontools {__version__} (emulator, no Neuron runtime)",
-            f"Instance ID: {self.instance}",
-            f"Cluster ID: {self.cluster}",
-            f"Kernel: {system.system} {system.release} {system.machine}",
-            f"Nodename: {system.node}",
-            f"Failure: {self.status.name} in nrt_execute()",
-            f"LNC: {len(device.cores)}",
-            f"Visible cores: {', '.join(str(core.index) for core in device.cores)}",
-            "Environment:",
-            *(f"  {name}={value}" for name, value in self.variables.items() if name.startswith("NEURON_")),
-            "-------------8<-----------[ cut to here ]-----------8<------------",
-        ]
+        fields = {
+            "NRT version": f"neurontools {__version__} (emulator, no Neuron runtime)",
+            "Instance ID": self.instance,
+            "Cluster ID": self.cluster,
+            "Kernel": f"{system.system} {system.release} {system.machine}",
+            "Nodename": system.node,
+            "Failure": f"{self.status.name} in {self.location}()",
+            "LNC": str(len(device.cores)),
+            "Visible cores": ", ".join(str(core.index) for core in device.cores),
+        }
+        variables = {name: value for name, value in self.variables.items() if name.startswith("NEURON_")}
+        block = infodump_lines(fields, variables)
         return [
             *(self._line("EMU:execute", text) for text in failure.splitlines()),
             *(self._line("NRT:nrt_infodump", text) for text in block),
@@ -93,6 +110,5 @@ class Call:
         ]
 
     def _line(self, function: str, text: str) -> str:
-        month = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")[self.now.month - 1]
-        stamp = f"{self.now:%Y}-{month}-{self.now:%d %H:%M:%S.%f}"
-        return f"{stamp}  {self.pid}:{self.tid}  ERROR  {function.rjust(4).ljust(42)}  {text}"
+        module, _, name = function.partition(":")
+        return format_line(self.now, self.pid, self.tid, "ERROR", module, name, text)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from formats.errors import FormatError, NeuronError, NotFoundError
+from formats.neff_versions import NEFF_VERSIONS
 from formats.nrt.status import NrtStatus as S
 from formats.targets import Target
 from neurontools.command.results import LEFT_OUT
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
     from formats.neff.memory import Category
     from formats.ntff import Ntff
 
-__all__ = ["NEFF_VERSIONS", "Check", "LoadPrediction", "Machine", "parse_version", "predict"]
+__all__ = ["Check", "LoadPrediction", "Machine", "parse_version", "predict"]
 
 _RELEASE_NOTES = "AWS Neuron documentation, runtime release notes, NEFF support table"
 _OPERATORS = "AWS Neuron documentation, nrt-troubleshoot: unsupported hardware operator code"
-# The first runtime that loads a version of NEFF; versions that are not here have no documented runtime.
-NEFF_VERSIONS: dict[tuple[int, int], tuple[int, ...]] = {(0, 6): (0,), (1, 0): (1, 0, 6905, 0), (2, 0): (1, 6, 5, 0)}
 _INSTANCES, _INSTANCES_SINCE = 512, (2, 31, 24, 0)
 _RINGS = 16
 _SHOWN = 5

@@ -1,0 +1,131 @@
+"""Faults that a session can be told to have: what each does to the device, and what the runtime says of it.
+
+An injected fault of an execution stops the device where it stands, with a fault that a dump keeps; `core why` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.errors import InputError
+from emulator.faults import Fault
+from formats.nrt.status import NrtStatus as S
+
+if TYPE_CHECKING:
+    from emulator.device import Device
+    from emulator.events import Event
+
+__all__ = ["INJECTIONS", "INJECT_VARIABLE", "Injection", "Injector", "Planned", "read_plan"]
+
+INJECT_VARIABLE = "NEURONTOOLS_INJECT"  # ours: kind[@core][:event], more of them with commas
+
+
+class Injection(NamedTuple):
+    """One kind: the fault of the device ("" where no execution is needed), what it says, the status, sysfs counters."""
+
+    kind: str
+    fault: str
+    message: str
+    status: S
+    counters: tuple[str, ...]
+    kernel: str = ""
+    cite: str = "runtime.md 11.1"
+
+
+# fmt: off
+_ALL = (
+    Injection("sram-ue", "sram-ue", "injected: parity error in SBUF", S.NRT_EXEC_HW_ERR_NC_UE,
+              ("hardware/sram_ecc_uncorrected",), "SRAM_UNCORRECTABLE_ERROR"),
+    Injection("hbm-ue", "hbm-ue", "injected: uncorrectable error in HBM", S.NRT_EXEC_HW_ERR_HBM_UE,
+              ("hardware/mem_ecc_uncorrected",), "HBM_UNCORRECTABLE_ERROR"),
+    Injection("hbm-ue-repairable", "hbm-ue-repairable", "injected: repairable uncorrectable error in HBM",
+              S.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE, ("hardware/mem_ecc_repairable_uncorrected",),
+              "HBM_REPAIRABLE_UNCORRECTABLE_ERROR"),
+    Injection("dma-abort", "dma-abort", "injected: DMA engine 0 in its abort state", S.NRT_EXEC_HW_ERR_DMA_ABORT,
+              ("status/dma_abort",), "DMA_ERROR"),
+    Injection("hang", "timeout", "injected: the engine stands still", S.NRT_TIMEOUT, ("status/timeout",)),
+    Injection("missing-notification", "timeout", "injected: the notification of the end never came", S.NRT_TIMEOUT,
+              ("status/timeout",)),
+    Injection("collectives-hang", "collectives", "injected: a collective operation does not end",
+              S.NRT_EXEC_HW_ERR_COLLECTIVES, ("status/hw_collectives",)),
+    Injection("numerical", "numerical", "injected: NaN", S.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
+              ("status/infer_completed_with_num_error",)),
+    Injection("double-event", "semaphore", "injected: an event was set twice", S.NRT_EXEC_COMPLETED_WITH_ERR,
+              ("status/infer_completed_with_error",)),
+    Injection("nq-overflow", "nq-overflow", "injected: a notification queue overflowed", S.NRT_EXEC_SW_NQ_OVERFLOW,
+              ("status/sw_nq_overflow",)),
+    Injection("network", "network", "injected: the network's proxy failed", S.NRT_NETWORK_PROXY_FAILURE,
+              ("status/generic_error",)),
+    Injection("lost-device", "lost-device", "injected: the device does not answer", S.NRT_HW_ERROR,
+              ("status/hw_error",)),
+    Injection("out-of-memory", "", "injected: device memory is exhausted", S.NRT_RESOURCE, ("status/resource_error",)),
+    Injection("host-memory", "", "injected: host memory is exhausted", S.NRT_FAIL_HOST_MEM_ALLOC,
+              ("status/failure",), cite="runtime.md 11.1: kept for compatibility"),
+)
+# fmt: on
+INJECTIONS: Mapping[str, Injection] = {each.kind: each for each in _ALL}
+
+
+@dataclass
+class Planned:
+    """A fault that is still to come: on one logical core or on any, after so many completions of an execution."""
+
+    injection: Injection
+    core: int | None = None
+    after: int = 1
+
+
+def read_plan(text: str) -> list[Planned]:
+    """Return the faults that "dma-abort@0:5,out-of-memory" plans; InputError names what is wrong."""
+    found: list[Planned] = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        head, colon, after = part.partition(":")
+        kind, at, core = head.partition("@")
+        if kind not in INJECTIONS:
+            raise InputError(f"no fault {kind!r} to inject; there are {', '.join(INJECTIONS)}")
+        numbers = (*([core] if at else []), *([after] if colon else []))
+        if not all(number.isascii() and number.isdecimal() and len(number) < 10 for number in numbers):
+            raise InputError(f"{part!r}: expected kind[@core][:completions]")
+        found.append(Planned(INJECTIONS[kind], int(core) if at else None, max(1, int(after)) if colon else 1))
+    return found
+
+
+class Injector:
+    """An observer that stops a device with a planned fault behind a completion."""
+
+    def __init__(self, planned: Planned) -> None:
+        self.planned = planned
+        self.done = False
+        self._left = planned.after
+        self._device: Device | None = None
+
+    def attach(self, device: Device) -> None:
+        """Remember the device."""
+        self._device = device
+
+    def on_event(self, event: Event) -> None:
+        """Stop the device where its turn has come."""
+        self._left -= 1
+        device = self._device
+        if self._left or device is None or device.finished:
+            return
+        self.done = True
+        kind = self.planned.injection.fault
+        space, address = None, None
+        if kind == "sram-ue":
+            # The bit is really wrong: what a dump shows is what the program would have read.
+            device.cores[event.core].memory.sbuf[0, 0] ^= 1
+            space, address = "SBUF", (0, 1)
+        device.raise_fault(
+            Fault(
+                kind,
+                self.planned.injection.message,
+                core=event.core,
+                engine=event.engine,
+                pc=event.pc,
+                space=space,
+                address=address,
+            )
+        )

@@ -1,0 +1,82 @@
+"""The instance that a session of the runtime runs on: devices, cores, logical cores, numbers of the public header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from emulator.addresses import address_map
+from emulator.arch import arch_of
+from emulator.runtime.memory import Stack
+from formats.errors import NotFoundError
+from formats.targets import Target, resolve_target
+
+__all__ = ["DEFAULT_INSTANCE", "INSTANCES", "INSTANCE_VARIABLE", "Instance", "instance_of"]
+
+INSTANCE_VARIABLE = "NEURONTOOLS_INSTANCE_TYPE"  # ours: there is no instance to ask
+DEFAULT_INSTANCE = "trn2.48xlarge"
+
+
+class Instance(NamedTuple):
+    """One instance type; `family` and `size` are the numbers of nrt.h."""
+
+    name: str
+    chip: str
+    devices: int
+    family: int
+    size: int
+    provenance: str = "documented"
+    cite: str = "runtime.md 1.1"
+
+    @property
+    def target(self) -> Target:
+        """Return the chip."""
+        return resolve_target(self.chip)
+
+    @property
+    def default_lnc(self) -> int:
+        """Return the physical cores of a logical core where no variable says."""
+        return arch_of(self.target).lnc.whole
+
+    def cores(self, lnc: int) -> int:
+        """Return how many logical cores there are."""
+        return self.devices * arch_of(self.target).cores.whole // lnc
+
+    def place(self, core: int, lnc: int) -> tuple[int, tuple[int, ...]]:
+        """Return the device of a logical core, and its physical cores there."""
+        each = arch_of(self.target).cores.whole
+        device, first = divmod(core * lnc, each)
+        return device, tuple(range(first, first + lnc))
+
+    def stacks(self, core: int, lnc: int) -> tuple[Stack, ...]:
+        """Return the HBM stack of each physical core of a logical core."""
+        device, physical = self.place(core, lnc)
+        addresses = address_map(self.target.generation)
+        return tuple(Stack(device, addresses.hbm_of(each)) for each in physical)
+
+
+# fmt: off
+_ALL = (
+    #         name             chip    devices family size
+    Instance("trn1.2xlarge",   "trn1",  1,  2, 1),
+    Instance("trn1.32xlarge",  "trn1", 16,  2, 6),
+    Instance("trn1n.32xlarge", "trn1", 16,  3, 6),
+    Instance("inf2.xlarge",    "inf2",  1,  4, 0),
+    Instance("inf2.8xlarge",   "inf2",  1,  4, 4),
+    Instance("inf2.24xlarge",  "inf2",  6,  4, 5),
+    Instance("inf2.48xlarge",  "inf2", 12,  4, 7),
+    Instance("trn2.3xlarge",   "trn2",  1,  5, 8, "inferred"),
+    Instance("trn2.48xlarge",  "trn2", 16,  5, 7),
+    Instance("trn2u.48xlarge", "trn2", 16,  9, 7),
+    Instance("trn3.48xlarge",  "trn3", 16, 14, 7, "inferred"),
+)
+# fmt: on
+INSTANCES: Mapping[str, Instance] = {instance.name: instance for instance in _ALL}
+
+
+def instance_of(name: str) -> Instance:
+    """Return an instance type by name; NotFoundError for one that is not emulated."""
+    found = INSTANCES.get(name.strip().lower())
+    if found is None:
+        raise NotFoundError(f"no instance type {name!r}; there are {', '.join(INSTANCES)}")
+    return found
