@@ -6,9 +6,11 @@ is made of its entries (`emulator.runtime.ledger_views`), so all of them sum to 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from emulator.addresses import address_map
 from emulator.runtime.allocator import StackAllocator
@@ -24,6 +26,20 @@ _ALIGN = 4096  # of what asks for nothing; ours
 _RING_ALIGN = 256  # runtime.md 3.1
 _DEFAULT_USE = {BY_KEY[use.category].label: use.name for use in reversed(USES.values())}
 _DEFAULT_USE |= {"model code": "pe", "tensors": "tensor", "scratchpad": "scratchpad", "runtime": "generic"}
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _alone(method: _Method) -> _Method:
+    """Let one thread at a time into the methods of a ledger that change it."""
+
+    @wraps(method)
+    def locked(self: Ledger, *args: Any, **more: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **more)
+
+    return cast(_Method, locked)
 
 
 class NoRoomError(OutOfMemoryError):
@@ -100,7 +116,7 @@ class Ledger:
         lnc: int = 1,
         runtime: Version | None = None,
         scratchpad: Scratchpad | None = None,
-        changed: Callable[[Ledger], None] | None = None,
+        changed: Callable[[], None] | None = None,
     ) -> None:
         self.generation, self.lnc, self.runtime = generation, lnc, runtime
         self.scratchpad = scratchpad or scratchpad_of(generation, lnc, runtime)
@@ -111,6 +127,7 @@ class Ledger:
         self._ranges = address_map(generation).hbm
         self._allocators: dict[Stack, StackAllocator] = {}
         self._regions: dict[tuple[int, int], _Region] = {}
+        self._lock = threading.RLock()
         self._of: dict[Owner, dict[int, None]] = {}
         self._numbers = count(1)
 
@@ -128,6 +145,7 @@ class Ledger:
     def limit(self, stack: Stack) -> int:
         return self._ranges[stack.hbm][1]
 
+    @_alone
     def allocate(
         self,
         category: Category,
@@ -150,6 +168,7 @@ class Ledger:
             raise NoRoomError(category, size, stack, owner, allocator.free, allocator.largest, align)
         return self._enter(category, use or _DEFAULT_USE[category], stack, address, max(size, 1), owner, part, name)
 
+    @_alone
     def free(self, allocation: Allocation) -> None:
         """Give an allocation back; ValueError for one that is not there."""
         if self.entries.get(allocation.number, (None,))[0] != allocation:
@@ -157,6 +176,7 @@ class Ledger:
         self._remove(allocation.number)
         self._tell()
 
+    @_alone
     def start_core(self, core: int, stacks: Sequence[Stack]) -> None:
         """Reserve what the physical cores of a logical one take before anything is loaded; all of it or nothing."""
         try:
@@ -168,11 +188,13 @@ class Ledger:
             raise
         self._tell()
 
+    @_alone
     def stop_core(self, core: int) -> None:
         """Give back what `start_core` reserved."""
         self._remove_all(Owner(core), lambda one: one.allocation.name == "core")
         self._tell()
 
+    @_alone
     def start_profile(self, core: int, stacks: Sequence[Stack], nbytes: int) -> None:
         """Reserve the profiler buffers of a logical core, so many bytes on each physical one; all or nothing."""
         try:
@@ -183,6 +205,7 @@ class Ledger:
             raise
         self._tell()
 
+    @_alone
     def stop_profile(self, core: int) -> None:
         """Give back the profiler buffers of a core."""
         self._remove_all(Owner(core), lambda one: one.use == "profiler buffers")
@@ -194,6 +217,7 @@ class Ledger:
         name = f"{header.neff_build_version}-{header.name}" if header.neff_build_version else header.name
         self.load_parts(name, plan_of(neff, self.scratchpad, self.runtime), owner, stacks, header.uuid.hex())
 
+    @_alone
     def load_parts(
         self, name: str, parts: Sequence[PartPlan], owner: Owner, stacks: Sequence[Stack], uuid: str = ""
     ) -> None:
@@ -216,6 +240,7 @@ class Ledger:
         self.models[owner] = LoadedModel(owner, name, uuid, tuple(stacks), tuple(parts))
         self._tell()
 
+    @_alone
     def unload(self, owner: Owner) -> None:
         """Give back everything that belongs to a model; pages that no other model needs go with it."""
         self._forget(owner)
@@ -301,4 +326,4 @@ class Ledger:
 
     def _tell(self) -> None:
         if self.changed is not None:
-            self.changed(self)
+            self.changed()

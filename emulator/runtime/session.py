@@ -11,22 +11,26 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count
+from pathlib import Path
 from time import monotonic_ns
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from emulator.addresses import address_map
 from emulator.device import Device
 from emulator.dump.tail import EventTail
+from emulator.runtime.activity import Activity
 from emulator.runtime.collectives import Meetings
 from emulator.runtime.cores import LogicalCore
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.failures import DGE_BLAMED, counters_of, lines_of
 from emulator.runtime.injection import INJECT_VARIABLE, INJECTIONS, Injector, Planned, read_plan
 from emulator.runtime.instances import Instance
+from emulator.runtime.ledger import Ledger
+from emulator.runtime.ledger_memory import ledger_of, report_lines
+from emulator.runtime.ledger_state import FOLDER_VARIABLE, Publisher
 from emulator.runtime.log import Log, Sink, cores_text, system_fields
-from emulator.runtime.memory import Allocation, BumpMemory, Category, Memory, OutOfMemoryError, Owner
+from emulator.runtime.memory import Allocation, Category, Memory, OutOfMemoryError, Owner
 from emulator.runtime.model import Execution, Model, check_neff
 from emulator.runtime.queues import ErrorTracker, Unit, UnitKind
 from emulator.runtime.reservation import LOCKS_VARIABLE, Reservation
@@ -100,8 +104,8 @@ class Runtime:
             LogicalCore(index, number, self.instance, self.options.lnc)
             for index, number in enumerate(self._take_cores())
         )
-        make = memory or (lambda instance, options, environ: BumpMemory(address_map(instance.target.generation)))
-        self.memory: Memory = make(self.instance, self.options, self.environ)
+        self.memory: Memory = (memory or ledger_of)(self.instance, self.options, self.environ)
+        self.activity = Activity()
         self.models: dict[int, Model] = {}
         self.tensors: set[Tensor] = set()
         self.counters: Counter[tuple[int, str]] = Counter()
@@ -113,6 +117,10 @@ class Runtime:
         self._numbers = count(_FIRST_MODEL)
         self._tracking = count(1)
         self._lock = threading.RLock()
+        folder = self.environ.get(FOLDER_VARIABLE)
+        self._publisher = Publisher(self, Path(folder)) if folder else None
+        if self._publisher is not None and isinstance(self.memory, Ledger):
+            self.memory.changed = self._publisher.changed
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options
@@ -162,7 +170,8 @@ class Runtime:
         try:
             return work()
         except OutOfMemoryError as error:
-            self.log.say("TDRV", "dmem_alloc_internal", f"Failed to allocate {error.size} bytes: {error}")
+            for function, text in report_lines(self.memory, error, self.environ):
+                self.log.say("TDRV", function or "log_dev_mem_usage_table", text)
             raise StatusError(NrtStatus.NRT_RESOURCE, str(error)) from None
 
     def memory_stats(self, index: int) -> tuple[int, int]:
@@ -339,6 +348,7 @@ class Runtime:
 
     def _execute(self, core: LogicalCore, model: Model, inputs: TensorSet, outputs: TensorSet, call: str) -> int:
         tracking = self._event(core, "nrt_execute", model.name, "start")
+        started = monotonic_ns()
         planned = self._due(core, execution=True)
         injector = None if planned is None else Injector(planned)
         # Events are made only for whoever looks at them.
@@ -353,6 +363,9 @@ class Runtime:
             self._report(core, model, error.status, error.message, None, call)
             raise self.fail(core, error) from None
         core.last = model
+        self.activity.ran(core.number, monotonic_ns() - started, ran.time_ps)
+        if self._publisher is not None:
+            self._publisher.changed()
         if injector is not None and injector.done and planned in self._planned:
             self._planned.remove(planned)
         begin, end = core.clock(ran.time_ps)
@@ -510,4 +523,6 @@ class Runtime:
         self.streams.close_all()
         self.trace = None
         self._reservation.release()
+        if self._publisher is not None:
+            self._publisher.close()
         self.closed = True
