@@ -91,6 +91,7 @@ TABLE: dict[str, Listed] = {
         "Show what each scratchpad page size costs models that are loaded together.",
         "neurontools.memory.scratchpad",
     ),
+    "mem watch": Listed("Show the device memory of running sessions as it changes.", "neurontools.memory.watch"),
     "doctor": Listed("Check the environment of a workload against everything that Neuron documents."),
     "doctor env": Listed(
         "Check environment variables against everything that is documented of them.",
@@ -102,4 +103,5 @@ TABLE: dict[str, Listed] = {
         "neurontools.doctor.numa",
     ),
     "doctor pipeline": Listed("Show how throughput depends on the depth of the queue.", "neurontools.doctor.pipeline"),
+    "ls": Listed("List the Neuron devices of an instance, as neuron-ls does.", "neurontools.system.ls"),
 }
