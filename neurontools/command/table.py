@@ -104,4 +104,19 @@ TABLE: dict[str, Listed] = {
     ),
     "doctor pipeline": Listed("Show how throughput depends on the depth of the queue.", "neurontools.doctor.pipeline"),
     "ls": Listed("List the Neuron devices of an instance, as neuron-ls does.", "neurontools.system.ls"),
+    "monitor": Listed("Metrics as neuron-monitor streams them: make, check, sum up and compare them."),
+    "monitor diff": Listed("Compare two streams of reports of neuron-monitor.", "neurontools.monitor.diff"),
+    "monitor run": Listed(
+        "Stream metrics of emulated sessions as neuron-monitor does.",
+        "neurontools.monitor.run",
+        default=True,
+    ),
+    "monitor summarize": Listed(
+        "Sum up a stream of reports of neuron-monitor, real or emulated.",
+        "neurontools.monitor.summarize",
+    ),
+    "monitor validate": Listed(
+        "Check reports of neuron-monitor against the documentation.",
+        "neurontools.monitor.validate",
+    ),
 }
