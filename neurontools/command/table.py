@@ -119,4 +119,15 @@ TABLE: dict[str, Listed] = {
         "Check reports of neuron-monitor against the documentation.",
         "neurontools.monitor.validate",
     ),
+    "sysfs": Listed("The Neuron driver's counters: make a tree of them, read, watch and clear one, real or made."),
+    "sysfs clear": Listed("Set counters of the Neuron driver to zero.", "neurontools.sysfs.clear"),
+    "sysfs mount": Listed(
+        "Make the driver's tree of files from emulated sessions, and keep it up to date.",
+        "neurontools.sysfs.mount",
+    ),
+    "sysfs read": Listed(
+        "Show attributes of the Neuron driver, of a real machine or of a tree that was made.",
+        "neurontools.sysfs.read",
+    ),
+    "sysfs watch": Listed("Show attributes of the Neuron driver as they change.", "neurontools.sysfs.watch"),
 }
