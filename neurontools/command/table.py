@@ -130,4 +130,8 @@ TABLE: dict[str, Listed] = {
         "neurontools.sysfs.read",
     ),
     "sysfs watch": Listed("Show attributes of the Neuron driver as they change.", "neurontools.sysfs.watch"),
+    "top": Listed(
+        "Show cores, CPUs and memory of running programs on a dashboard, as neuron-top.",
+        "neurontools.top.command",
+    ),
 }
