@@ -134,4 +134,9 @@ TABLE: dict[str, Listed] = {
         "Show cores, CPUs and memory of running programs on a dashboard, as neuron-top.",
         "neurontools.top.command",
     ),
+    "hbm": Listed("Where tensors lie, and what it costs to move them between host and device."),
+    "hbm trace": Listed(
+        "Trace where tensors of a chain of models lie, and what crosses PCIe.",
+        "neurontools.hbm.trace",
+    ),
 }
