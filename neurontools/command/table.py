@@ -139,4 +139,14 @@ TABLE: dict[str, Listed] = {
         "Trace where tensors of a chain of models lie, and what crosses PCIe.",
         "neurontools.hbm.trace",
     ),
+    "dbgstream": Listed("Tensors that programs print, as events of a debug stream: record, decode, follow."),
+    "dbgstream decode": Listed("Show the events in a file of a debug stream.", "neurontools.dbgstream.decode"),
+    "dbgstream record": Listed(
+        "Run a program on the emulator, and write what it prints as a debug stream.",
+        "neurontools.dbgstream.record",
+    ),
+    "dbgstream tail": Listed(
+        "Show the events of a debug stream as they are written to a file.",
+        "neurontools.dbgstream.tail",
+    ),
 }

@@ -16,6 +16,7 @@ from neurontools.command.output import report
 from neurontools.memory.plot import bar, legend
 from neurontools.memory.states import Place, find_states
 from neurontools.text.table import bytes_text, count
+from neurontools.text.visible import printable
 
 if TYPE_CHECKING:
     from emulator.runtime.ledger_state import MachineState
@@ -131,7 +132,7 @@ def mem_watch(
         out.streamed = True
         with suppress(KeyboardInterrupt):
             for found in changes(place, period):
-                print("\n".join([*view(found), ""]), flush=True)
+                print("\n".join([*map(printable, view(found)), ""]), flush=True)
 
 
 app = command_app(mem_watch, result=Watched)

@@ -13,6 +13,7 @@ from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
 from neurontools.sysfs.attributes import Patterns, Root, attributes, matching
+from neurontools.text.visible import printable
 
 
 class AttributeChange(NamedTuple):
@@ -68,7 +69,7 @@ def sysfs_watch(
                 for one in changed(before, now, monotonic() - began):
                     found.append(one)
                     if not json:
-                        print(line_of(one), flush=True)
+                        print(printable(line_of(one)), flush=True)
                 before = now
 
 
