@@ -27,6 +27,7 @@ GENERATORS: Mapping[str, Generator] = {
     "core-manual": Generator("tools.core_manual", "man/man5/neuron-core.5"),
     "isa-manual": Generator("tools.isa_manual", "man/man7/neuron-isa.7"),
     "isa-provenance": Generator("tools.isa_provenance", "docs/isa-provenance.md"),
+    "libnrt": Generator("tools.libnrt_page", "docs/libnrt.md"),
     "nki-support": Generator("tests.api_names.support", "docs/nki-support.md"),
     # Device times in them are those of the emulator that wrote, which may change without making them wrong.
     "neff-fixtures": Generator("tools.neff_fixtures", "fixtures/neff", usual=False),

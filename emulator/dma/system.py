@@ -67,7 +67,7 @@ class DmaSystem:
         self.engines: list[list[DmaEngine]] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._durations: dict[tuple[Shares, int, bool, str], tuple[int, ...]] = {}
+        self._durations: dict[tuple[Shares, int, bool, bool, str], tuple[int, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
@@ -139,11 +139,11 @@ class DmaSystem:
         writes = transfer.writes_hbm
         ready = begin + costs.start_ps(writes, maker)
         fill = 0 if writes else costs.fill_ps
-        stagger = costs.stagger_ps(writes)
+        stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
         transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
         first = ready
-        times = self._times(transfer, shares, writes, costs)
+        times = self._times(transfer, shares, costs)
         # A packet is a descriptor; those from load time are cut.
         cuts = max(-(-transfer.nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
         number, ring, signal, moved = transfer.number, queue.ring, costs.signal_ps, False
@@ -219,16 +219,16 @@ class DmaSystem:
         heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
         heapify(heap)
 
-    def _times(self, transfer: Transfer, shares: Shares, writes: bool, costs: DmaCosts) -> tuple[int, ...]:
+    def _times(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[int, ...]:
         """Return how long each engine is busy with its part of a transfer."""
-        op = transfer.op
-        key = (shares, transfer.nbytes, writes, op)
+        op, writes, reads = transfer.op, transfer.writes_hbm, transfer.reads_hbm
+        key = (shares, transfer.nbytes, writes, reads, op)
         times = self._durations.get(key) if costs is self.costs else None
         if times is None:
             share = self._share(op)
             each = transfer.nbytes / shares[-1][1] if shares else 0
             times = tuple(
-                costs.data_ps(last - first, int((last - first) * each), writes, share) for first, last in shares
+                costs.data_ps(last - first, int((last - first) * each), writes, share, reads) for first, last in shares
             )
             if costs is self.costs:
                 self._durations[key] = times

@@ -281,6 +281,11 @@ class Transfer:
         return any(side.space == "HBM" for side in self.writes)
 
     @property
+    def reads_hbm(self) -> bool:
+        """Return whether device memory is read."""
+        return self.hbm_bytes > (self.nbytes if self.writes_hbm else 0)
+
+    @property
     def hbm_bytes(self) -> int:
         """Return the bytes moved to and from device memory."""
         return sum(side.nbytes for side in (*self.reads, *self.writes) if side.space == "HBM")

@@ -9,11 +9,15 @@ __all__ = ["StatusError", "invalid"]
 
 
 class StatusError(EmulatorError):
-    """Carry the status that a call of libnrt returns, and what there is to say about it."""
+    """Carry the status that a call of libnrt returns, and what there is to say about it.
+
+    `reported` is whether the log has it already.
+    """
 
     def __init__(self, status: NrtStatus, message: str) -> None:
         self.status = status
         self.message = message
+        self.reported = False
         super().__init__(f"{status.name}({int(status)}): {message}")
 
 

@@ -23,13 +23,15 @@ INJECT_VARIABLE = "NEURONTOOLS_INJECT"  # ours: kind[@core][:event], more of the
 
 
 class Injection(NamedTuple):
-    """One kind: the fault of the device ("" where no execution is needed), what it says, the status, sysfs counters."""
+    """One kind: the fault of the device ("" where no execution is needed), what it says, the status.
+
+    `kernel` is what the driver calls it in the kernel's log.
+    """
 
     kind: str
     fault: str
     message: str
     status: S
-    counters: tuple[str, ...]
     kernel: str = ""
     cite: str = "runtime.md 11.1"
 
@@ -37,32 +39,25 @@ class Injection(NamedTuple):
 # fmt: off
 _ALL = (
     Injection("sram-ue", "sram-ue", "injected: parity error in SBUF", S.NRT_EXEC_HW_ERR_NC_UE,
-              ("hardware/sram_ecc_uncorrected",), "SRAM_UNCORRECTABLE_ERROR"),
+              "SRAM_UNCORRECTABLE_ERROR"),
     Injection("hbm-ue", "hbm-ue", "injected: uncorrectable error in HBM", S.NRT_EXEC_HW_ERR_HBM_UE,
-              ("hardware/mem_ecc_uncorrected",), "HBM_UNCORRECTABLE_ERROR"),
+              "HBM_UNCORRECTABLE_ERROR"),
     Injection("hbm-ue-repairable", "hbm-ue-repairable", "injected: repairable uncorrectable error in HBM",
-              S.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE, ("hardware/mem_ecc_repairable_uncorrected",),
-              "HBM_REPAIRABLE_UNCORRECTABLE_ERROR"),
+              S.NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE, "HBM_REPAIRABLE_UNCORRECTABLE_ERROR"),
     Injection("dma-abort", "dma-abort", "injected: DMA engine 0 in its abort state", S.NRT_EXEC_HW_ERR_DMA_ABORT,
-              ("status/dma_abort",), "DMA_ERROR"),
-    Injection("hang", "timeout", "injected: the engine stands still", S.NRT_TIMEOUT, ("status/timeout",)),
-    Injection("missing-notification", "timeout", "injected: the notification of the end never came", S.NRT_TIMEOUT,
-              ("status/timeout",)),
+              "DMA_ERROR"),
+    Injection("hang", "timeout", "injected: the engine stands still", S.NRT_TIMEOUT),
+    Injection("missing-notification", "timeout", "injected: the notification of the end never came", S.NRT_TIMEOUT),
     Injection("collectives-hang", "collectives", "injected: a collective operation does not end",
-              S.NRT_EXEC_HW_ERR_COLLECTIVES, ("status/hw_collectives",)),
-    Injection("numerical", "numerical", "injected: NaN", S.NRT_EXEC_COMPLETED_WITH_NUM_ERR,
-              ("status/infer_completed_with_num_error",)),
-    Injection("double-event", "semaphore", "injected: an event was set twice", S.NRT_EXEC_COMPLETED_WITH_ERR,
-              ("status/infer_completed_with_error",)),
-    Injection("nq-overflow", "nq-overflow", "injected: a notification queue overflowed", S.NRT_EXEC_SW_NQ_OVERFLOW,
-              ("status/sw_nq_overflow",)),
-    Injection("network", "network", "injected: the network's proxy failed", S.NRT_NETWORK_PROXY_FAILURE,
-              ("status/generic_error",)),
-    Injection("lost-device", "lost-device", "injected: the device does not answer", S.NRT_HW_ERROR,
-              ("status/hw_error",)),
-    Injection("out-of-memory", "", "injected: device memory is exhausted", S.NRT_RESOURCE, ("status/resource_error",)),
+              S.NRT_EXEC_HW_ERR_COLLECTIVES),
+    Injection("numerical", "numerical", "injected: NaN", S.NRT_EXEC_COMPLETED_WITH_NUM_ERR),
+    Injection("double-event", "semaphore", "injected: an event was set twice", S.NRT_EXEC_COMPLETED_WITH_ERR),
+    Injection("nq-overflow", "nq-overflow", "injected: a notification queue overflowed", S.NRT_EXEC_SW_NQ_OVERFLOW),
+    Injection("network", "network", "injected: the network's proxy failed", S.NRT_NETWORK_PROXY_FAILURE),
+    Injection("lost-device", "lost-device", "injected: the device does not answer", S.NRT_HW_ERROR),
+    Injection("out-of-memory", "", "injected: device memory is exhausted", S.NRT_RESOURCE),
     Injection("host-memory", "", "injected: host memory is exhausted", S.NRT_FAIL_HOST_MEM_ALLOC,
-              ("status/failure",), cite="runtime.md 11.1: kept for compatibility"),
+              cite="runtime.md 11.1: kept for compatibility"),
 )
 # fmt: on
 INJECTIONS: Mapping[str, Injection] = {each.kind: each for each in _ALL}

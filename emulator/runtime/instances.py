@@ -11,10 +11,11 @@ from emulator.runtime.memory import Stack
 from formats.errors import NotFoundError
 from formats.targets import Target, resolve_target
 
-__all__ = ["DEFAULT_INSTANCE", "INSTANCES", "INSTANCE_VARIABLE", "Instance", "instance_of"]
+__all__ = ["INSTANCES", "INSTANCE_VARIABLE", "Instance", "configured", "instance_of", "instance_with"]
 
 INSTANCE_VARIABLE = "NEURONTOOLS_INSTANCE_TYPE"  # ours: there is no instance to ask
-DEFAULT_INSTANCE = "trn2.48xlarge"
+TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
+_DEFAULT = "trn2.48xlarge"
 
 
 class Instance(NamedTuple):
@@ -80,3 +81,20 @@ def instance_of(name: str) -> Instance:
     if found is None:
         raise NotFoundError(f"no instance type {name!r}; there are {', '.join(INSTANCES)}")
     return found
+
+
+def instance_with(chip: str) -> Instance:
+    """Return the largest instance of a chip; NotFoundError for one that is not emulated."""
+    found = [each for each in INSTANCES.values() if each.chip == chip]
+    if not found:
+        raise NotFoundError(f"no instance with {chip!r}; there are {', '.join(INSTANCES)}")
+    return max(found, key=lambda each: (each.devices, -each.family))
+
+
+def configured(environ: Mapping[str, str]) -> Instance:
+    """Return the instance that variables name: one by its type, or one of the chip that kernels are built for."""
+    name, chip = environ.get(INSTANCE_VARIABLE), environ.get(TARGET_VARIABLE, "").strip().lower()
+    if name:
+        return instance_of(name)
+    known = {each.chip for each in INSTANCES.values()}
+    return instance_with(chip) if chip in known else INSTANCES[_DEFAULT]

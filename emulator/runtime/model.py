@@ -13,10 +13,12 @@ from emulator.dtypes import numpy_dtype
 from emulator.errors import LoadError
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.execution import new_device
+from emulator.runtime.instances import INSTANCE_VARIABLE, instance_with
 from emulator.runtime.tensor import Tensor, TensorSet
 from emulator.settings import Settings
+from formats.debug_stream import is_printed
 from formats.dtypes import Dtype
-from formats.errors import FormatError, NeuronError
+from formats.errors import FormatError, NeuronError, NotFoundError
 from formats.isa import SendReceive
 from formats.neff import Neff, TensorInfo, open_neff
 from formats.neff_versions import NEFF_VERSIONS
@@ -79,13 +81,16 @@ def check_neff(data: bytes, options: Options) -> Neff:
         target = neff.target
         if target.generation != options.instance.target.generation:
             # nrtpy's page has NRT_FAILURE for another chip (runtime.md 20: 5).
+            other = instance_with(target.name).name
             raise StatusError(
-                NrtStatus.NRT_FAILURE, f"the file is for {target.name}, the instance is {options.instance.name}"
+                NrtStatus.NRT_FAILURE,
+                f"the file is for {target.name}, the instance is {options.instance.name}; {INSTANCE_VARIABLE}={other} "
+                "emulates one that it runs on",
             )
         cores = len(neff.subgraphs)
         if cores > options.lnc or (options.explicit_lnc and cores != options.lnc):
             raise invalid(f"the file is for LNC {cores}, configured is {options.lnc} (NEURON_LOGICAL_NC_CONFIG)")
-    except (FormatError, LoadError) as error:
+    except (FormatError, LoadError, NotFoundError) as error:
         raise invalid(str(error)) from None
     return neff
 
@@ -111,7 +116,7 @@ class Model:
         try:
             self.tensors = (
                 *(ModelTensor.of(info, False) for info in neff.inputs),
-                *(ModelTensor.of(info, True) for info in neff.outputs),
+                *(ModelTensor.of(info, True) for info in neff.outputs if not is_printed(info.name)),
             )
             # The first execution runs on the device that loading is tried on.
             self._ready: Device | None = self._load()
@@ -196,6 +201,8 @@ class Model:
             return hung, device.hang.text().partition("\n")[0]
         if self._fail_on_nan:
             for info in self.neff.outputs:
+                if info.name not in outputs:
+                    continue  # printed: nobody's tensor
                 dtype = Dtype.from_numpy_name(info.dtype)
                 if (
                     dtype.is_float

@@ -25,6 +25,7 @@ from emulator.runtime.cores import LogicalCore
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.failures import DGE_BLAMED, counters_of, lines_of
 from emulator.runtime.injection import INJECT_VARIABLE, INJECTIONS, Injector, Planned, read_plan
+from emulator.runtime.input_dump import write_inputs
 from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Ledger
 from emulator.runtime.ledger_memory import ledger_of, report_lines
@@ -361,6 +362,7 @@ class Runtime:
             ran = model.execute(inputs, outputs, watchers)
         except StatusError as error:
             self._report(core, model, error.status, error.message, None, call)
+            error.reported = True
             raise self.fail(core, error) from None
         core.last = model
         self.activity.ran(core.number, monotonic_ns() - started, ran.time_ps)
@@ -387,11 +389,23 @@ class Runtime:
     ) -> None:
         error = self.fail(core, StatusError(ran.status, ran.message))
         self._report(core, model, ran.status, ran.message, ran.device, call)
+        error.reported = True
+        given = {each.name: inputs.get(each.name).get() for each in model.tensors if not each.output}
+        if self.options.dump_inputs_on == int(ran.status):
+            self._dump_inputs(model, given)
         if self._collector is not None:
-            given = {each.name: inputs.get(each.name).get() for each in model.tensors if not each.output}
             lines = tuple(self.log.tail)
             self._collector(Failure(call, ran.status, ran.message, model, core, ran.device, given, lines, tail))
         raise error
+
+    def _dump_inputs(self, model: Model, given: Mapping[str, bytes]) -> None:
+        try:
+            folder = write_inputs(given, model.name, model.number, Path.cwd())
+        except OSError as error:
+            self.log.say("TDRV", "tensor_dump_inputs", f"Failed to dump input tensors: {error}")
+            return
+        self.log.say("TDRV", "tensor_dump_inputs", f"{len(given)} input tensors were dumped successfully to directory "
+                     f"{folder}. Model name is {model.name}")  # fmt: skip
 
     def _report(
         self, core: LogicalCore, model: Model, status: NrtStatus, message: str, device: Device | None, call: str
@@ -489,6 +503,11 @@ class Runtime:
             raise invalid("no system trace is under way")
         self.trace = None
 
+    def note(self, core: int, kind: str, **data: Any) -> None:
+        """Add what a client did to the trace."""
+        if self.trace is not None:
+            self.trace.add(core, kind, "instant", next(self._tracking), monotonic_ns(), **data)
+
     def _event(self, core: LogicalCore, kind: str, name: str, phase: str = "instant", tracking: int = 0) -> int:
         trace = self.trace
         if trace is None:
@@ -509,10 +528,11 @@ class Runtime:
     def close(self) -> None:
         """End the session: queues, models, tensors, streams, reserved cores; nothing of it can be used afterwards."""
         self._need_open()
+        # Whoever waits for a rank that never comes must not keep its queue.
+        self.meetings.close()
         for core in self.cores:
             for unit in core.units():
                 unit.close()
-        self.meetings.close()
         for model in list(self.models.values()):
             self.unload(model)
         for tensor in list(self.tensors):

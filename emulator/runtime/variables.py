@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from emulator.runtime.errors import StatusError
-from emulator.runtime.instances import DEFAULT_INSTANCE, INSTANCE_VARIABLE, Instance, instance_of
+from emulator.runtime.instances import Instance, configured
 from formats.nrt.status import NrtStatus
 
 __all__ = ["VARIABLES", "Options", "Variable", "read_cores"]
@@ -36,6 +36,8 @@ VARIABLES: tuple[Variable, ...] = (
         "0 is all."),
     Variable("NEURON_LOGICAL_NC_CONFIG", "honoured", "Physical cores of a logical core."),
     Variable("NEURON_RT_VIRTUAL_CORE_SIZE", "honoured", "An older name of NEURON_LOGICAL_NC_CONFIG."),
+    Variable("NEURON_PLATFORM_TARGET_OVERRIDE", "honoured", "The chip of the instance, where "
+        "NEURONTOOLS_INSTANCE_TYPE names none."),
     Variable("NEURON_RT_LOG_LEVEL", "honoured", "Least level that is written: TRACE, DEBUG, INFO, WARNING, ERROR, "
         "QUIET."),
     Variable("NEURON_RT_LOG_LEVEL_*", "honoured", "The same for one module: TDRV, NMGR, NRT."),
@@ -168,7 +170,7 @@ class Options:
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Options:
         """Return what an environment says; StatusError (NRT_INVALID) names the variable that is wrong."""
-        instance = instance_of(environ.get(INSTANCE_VARIABLE) or DEFAULT_INSTANCE)
+        instance = configured(environ)
         lnc_name = next((n for n in ("NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE") if environ.get(n)), "")
         lnc = _number(environ, lnc_name, 0) if lnc_name else instance.default_lnc
         if not 1 <= lnc <= instance.default_lnc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,8 +10,9 @@ from formats.nrt.facts import Fact
 from formats.nrt.infodump import Infodump, InfodumpReader
 from formats.nrt.log import clean, parse_line
 from formats.nrt.lookup import mentions
+from formats.nrt.status import NrtStatus as S
 
-__all__ = ["Event", "Story", "read_story"]
+__all__ = ["Event", "Story", "merge_stories", "read_story"]
 
 MOST_KINDS = 1000  # kinds of error kept; a log has tens
 MOST_BLOCKS = 1000
@@ -28,6 +29,7 @@ class Event:
     text: str
     values: dict[str, str]
     count: int = 1
+    log: str = ""  # which log it is in, where there are several
 
 
 @dataclass
@@ -40,14 +42,52 @@ class Story:
     events: list[Event] = field(default_factory=list)
     blocks: list[Infodump] = field(default_factory=list)
     first_error: datetime | None = None
+    block_logs: list[str] = field(default_factory=list)  # of each block, where there are several logs
 
     @property
     def first(self) -> Event | None:
-        """Return the error that came first: by time where lines have one, and the status only where no message does."""
+        """Return the error that came first: by time where lines have one, and the status only where no message does.
+
+        Among several processes a time-out or a hang in collectives comes behind whatever another one says: who waits
+        for a rank that failed gives up first or last, as clocks and limits have it.
+        """
         fatal = [event for event in self.events if event.fact.fatal]
         if not fatal:
             return None
-        return min(fatal, key=lambda event: (event.time is None, event.time or datetime.min, event.line))  # noqa: DTZ901  times of logs have no zone
+        several = len({(event.log, event.pid) for event in fatal}) > 1
+        return min(fatal, key=lambda event: (several and follows(event), *moment(event)))
+
+
+_FOLLOWING = frozenset(str(int(status)) for status in (S.NRT_TIMEOUT, S.NRT_EXEC_HW_ERR_COLLECTIVES))
+
+
+def follows(event: Event) -> bool:
+    """Return whether an error may be the consequence of another rank's."""
+    return event.fact.code in _FOLLOWING
+
+
+def moment(event: Event) -> tuple[bool, datetime, int]:
+    """Return when an error came, as a key to order by; lines without a time come last."""
+    return event.time is None, event.time or datetime.min, event.line  # noqa: DTZ901  times of logs have no zone
+
+
+def merge_stories(stories: Mapping[str, Story]) -> Story:
+    """Return several logs as one story, events in the order of their times, each with the log that it is from."""
+    whole = Story()
+    for name, story in stories.items():
+        whole.lines += story.lines
+        whole.recognised += story.recognised
+        whole.processes |= story.processes
+        times = [time for time in (whole.first_error, story.first_error) if time is not None]
+        whole.first_error = min(times, default=None)
+        for event in story.events:
+            event.log = name
+        whole.events += story.events
+        whole.blocks += story.blocks
+        whole.block_logs += [name] * len(story.blocks)
+    whole.events.sort(key=moment)
+    del whole.events[MOST_KINDS:]
+    return whole
 
 
 def read_story(lines: Iterable[str]) -> Story:

@@ -149,4 +149,5 @@ TABLE: dict[str, Listed] = {
         "Show the events of a debug stream as they are written to a file.",
         "neurontools.dbgstream.tail",
     ),
+    "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
 }

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from neurontools.dump.state import CORE_VARIABLE
 if TYPE_CHECKING:
     from emulator.device import Device
 
-__all__ = ["DumpObserver", "DumpSettings"]
+__all__ = ["DumpObserver", "DumpSettings", "hand_over"]
 
 SCRIPT_VARIABLE = "NEURONTOOLS_NEURON_DUMP"
 LEVEL_VARIABLE = "NEURONTOOLS_DUMP_LEVEL"
@@ -85,43 +85,55 @@ class DumpObserver(EventTail):
         call = Call(device, self.settings.local, self.settings.prefix, self.name, self.environ)
         try:
             with tempfile.TemporaryDirectory(prefix="neurontools-core-") as folder:
-                self._run(call, Path(folder))
+                self.directory, notes = hand_over(call, call.log_lines(), self, self.environ, Path(folder))
         except (OSError, FormatError) as error:
-            self.notes.append(f"no dump: {' '.join(str(error).split())}")
+            notes = [f"no dump: {' '.join(str(error).split())}"]
+        self.notes += notes
 
-    def _run(self, call: Call, folder: Path) -> None:
-        """Write core and log into a folder, and run the collector on them."""
-        log = call.log_lines()
-        (folder / "log").write_text("\n".join([*log, ""]), encoding="utf-8")
-        level = self.environ.get(LEVEL_VARIABLE, "light")
-        write_core(
-            call.device, folder / "core", level="full" if level == "full" else "light", journal=self, log_tail=log
+
+def hand_over(
+    call: Call, log: Sequence[str], events: EventTail, environ: Mapping[str, str], folder: Path
+) -> tuple[str | None, list[str]]:
+    """Write core and log into a folder, run the collector on them; return the dump directory and notes for people.
+
+    Raises OSError and FormatError where the core cannot be written.
+    """
+    notes: list[str] = []
+    (folder / "log").write_text("\n".join([*log, ""]), encoding="utf-8")
+    level = environ.get(LEVEL_VARIABLE, "light")
+    write_core(
+        call.device,
+        folder / "core",
+        level="full" if level == "full" else "light",
+        journal=events,
+        log_tail=log,
+        error_location=call.location,
+    )
+    script = environ.get(SCRIPT_VARIABLE)
+    # -P: a json.py in the working directory must not become the standard library's.
+    program = [script] if script else [sys.executable, "-P", "-m", "neurontools.dump"]
+    environ = {**environ, CORE_VARIABLE: str(folder / "core"), LOG_VARIABLE: str(folder / "log")}
+    if not script:
+        root = str(Path(__file__).resolve().parents[2])
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH", "")]))
+    try:
+        ended = subprocess.run(
+            [*program, *call.flags],
+            env=environ,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
-        script = self.environ.get(SCRIPT_VARIABLE)
-        # -P: a json.py in the working directory must not become the standard library's.
-        program = [script] if script else [sys.executable, "-P", "-m", "neurontools.dump"]
-        environ = {**self.environ, CORE_VARIABLE: str(folder / "core"), LOG_VARIABLE: str(folder / "log")}
-        if not script:
-            root = str(Path(__file__).resolve().parents[2])
-            environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH", "")]))
-        try:
-            ended = subprocess.run(
-                [*program, *call.flags],
-                env=environ,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            self.notes.append(f"{program[0]} did not end within {_SECONDS:g} s")
-            return
-        self.notes += [line for line in ended.stderr.splitlines() if line.strip()][:20]
-        if ended.returncode:
-            self.notes.append(f"{script or 'neuron-dump'} ended with status {ended.returncode}")
-        if call.local and Path(call.local).is_dir():
-            self.directory = call.local
-        elif not self.notes and not call.prefix:
-            self.notes.append(f"{call.local}: the dump is not there")
+    except subprocess.TimeoutExpired:
+        return None, [f"{program[0]} did not end within {_SECONDS:g} s"]
+    notes += [line for line in ended.stderr.splitlines() if line.strip()][:20]
+    if ended.returncode:
+        notes.append(f"{script or 'neuron-dump'} ended with status {ended.returncode}")
+    if call.local and Path(call.local).is_dir():
+        return call.local, notes
+    if not notes and not call.prefix:
+        notes.append(f"{call.local}: the dump is not there")
+    return None, notes

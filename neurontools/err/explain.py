@@ -10,12 +10,12 @@ from typing import Annotated, TextIO
 
 import typer
 
-from formats.errors import NotFoundError
+from formats.errors import FormatError, NotFoundError
 from formats.nrt.facts import Fact, Family
 from formats.nrt.infodump import Infodump
 from formats.nrt.log import LogLine, parse_line
 from formats.nrt.lookup import Mention, fact_of, mentions, status_of
-from formats.nrt.story import Event, Story, read_story
+from formats.nrt.story import Event, Story, merge_stories, read_story
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -33,6 +33,7 @@ from neurontools.err.rows import (
 from neurontools.text.table import bold
 
 _STANDARD_INPUT = "-"
+_MOST_LOGS = 10_000
 _PIECE = 1 << 16  # characters of a line that are read at once
 _FAMILIES: dict[Family, str] = {
     "status": "status of the Neuron runtime",
@@ -43,11 +44,15 @@ _FAMILIES: dict[Family, str] = {
 }
 
 
-def answer(text: str) -> Answer:
-    """Return what is known of a code, a name, a line, or the log in a file ("-" for standard input).
+def answer(words: list[str]) -> Answer:
+    """Return what is known of a code, a name, a line, or the logs in files and folders ("-" for standard input).
 
     Raises NotFoundError where nothing is known, FileNotFoundError for what looks like the name of a file.
     """
+    logs = _logs(words)
+    if len(logs) > 1:
+        return _of_logs(logs)
+    text = logs[0] if logs else " ".join(words)
     if text == _STANDARD_INPUT:
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
@@ -66,18 +71,48 @@ def answer(text: str) -> Answer:
     return CodeAnswer("code", (_error(Mention(found[0].fact if found else fact_of(text), {})),), None, ())
 
 
+def _logs(words: list[str]) -> list[str]:
+    """Return the files that all of the words name: files, and what ends in .log below folders; none for other words."""
+    found: list[str] = []
+    for word in words:
+        if status_of(word) is None and os.path.isfile(word):
+            found.append(word)
+        elif os.path.isdir(word):
+            for folder, folders, files in os.walk(word):
+                folders.sort()
+                found += [os.path.join(folder, name) for name in sorted(files) if name.endswith(".log")]
+                if len(found) > _MOST_LOGS:
+                    raise FormatError("too many logs", path=word, expected=f"at most {_MOST_LOGS:,}")
+            if not found:
+                raise NotFoundError(f"{word}: nothing in it ends in .log")
+        else:
+            return []
+    return list(dict.fromkeys(found))
+
+
+def _of_logs(paths: list[str]) -> LogAnswer:
+    stories = {}
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            stories[path] = read_story(_pieces(file))
+    return _of_log(merge_stories(stories), tuple(paths))
+
+
 def _pieces(file: TextIO) -> Iterator[str]:
     """Yield lines in pieces of a bounded length: a file without line ends must not fill memory."""
     while piece := file.readline(_PIECE):
         yield piece
 
 
-def _of_log(story: Story) -> LogAnswer:
+def _of_log(story: Story, files: tuple[str, ...] | None = None) -> LogAnswer:
     first = story.first
-    events = sorted(story.events, key=lambda event: (event is not first, event.line))
+    # One log in its own order, several in the order of time.
+    events = sorted(story.events, key=lambda event: (event is not first, event.line if files is None else 0))
     first_error = None if story.first_error is None else story.first_error.isoformat()
-    about = LogRow(story.lines, story.recognised, tuple(sorted(story.processes)), first_error)
-    return LogAnswer("log", tuple(map(_logged, events)), about, tuple(map(_infodump, story.blocks)))
+    about = LogRow(story.lines, story.recognised, tuple(sorted(story.processes)), first_error, files)
+    logs: list[str | None] = [*story.block_logs] or [None] * len(story.blocks)
+    blocks = tuple(_infodump(block)._replace(log=log) for block, log in zip(story.blocks, logs, strict=True))
+    return LogAnswer("log", tuple(map(_logged, events)), about, blocks)
 
 
 def _error(one: Mention) -> ErrorRow:
@@ -94,7 +129,7 @@ def _code(fact: Fact) -> int | str | None:
 def _logged(event: Event) -> LoggedError:
     time = None if event.time is None else event.time.isoformat()
     return LoggedError(**vars(_error(Mention(event.fact, event.values))), line=event.line, time=time, pid=event.pid,
-                       count=event.count, text=event.text)  # fmt: skip
+                       count=event.count, text=event.text, log=event.log or None)  # fmt: skip
 
 
 def _line(parsed: LogLine | None) -> LineRow | None:
@@ -121,14 +156,18 @@ def view(found: Answer) -> Iterator[str]:
 def _log_view(found: LogAnswer) -> Iterator[str]:
     about = found.log
     who = ", ".join(map(str, about.processes[:8])) or "none"
-    yield f"{about.lines:,} lines, {about.recognised:,} of the runtime; processes: {who}"
+    logs = f"{len(about.files):,} logs, " if about.files else ""
+    yield f"{logs}{about.lines:,} lines, {about.recognised:,} of the runtime; processes: {who}"
     if not found.errors:
         yield "no error that is known"
     for number, error in enumerate(found.errors):
         times = f", {error.count} times" if error.count > 1 else ""
         process = f", process {error.pid}" if error.pid is not None else ""
         yield ""
-        yield f"{'first: ' if not number and error.fatal else ''}line {error.line}{process}{times}: {error.text}"
+        where = f"{error.log} " if error.log else ""
+        when = f"{error.time} " if error.log and error.time else ""
+        first = "first: " if not number and error.fatal else ""
+        yield f"{first}{when}{where}line {error.line}{process}{times}: {error.text}"
         yield from ("  " + text for text in _error_view(error))
     for block in found.infodumps:
         yield ""
@@ -157,7 +196,8 @@ def _listed(head: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _infodump_view(block: InfodumpRow) -> Iterator[str]:
-    yield bold(f"nrt_infodump at line {block.line}" + ("" if block.whole else ", cut off"))
+    where = f" of {block.log}" if block.log else ""
+    yield bold(f"nrt_infodump at line {block.line}{where}" + ("" if block.whole else ", cut off"))
     rows = {**{key.replace("_", " "): value for key, value in block.fields.items()}, **block.other}
     width = max((len(key) for key in rows), default=0)
     yield from (f"  {key.ljust(width)}  {value}" for key, value in rows.items())
@@ -168,9 +208,9 @@ def explain(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="CODE|NAME|LINE|FILE|-",
-            help="A status (1006, NRT_EXEC_OOB), a driver or compiler error, a line of a log, a log file, or - for a "
-            "log on standard input.",
+            metavar="CODE|NAME|LINE|FILE...|-",
+            help="A status (1006, NRT_EXEC_OOB), a driver or compiler error, a line of a log, log files or folders of "
+            "them, or - for a log on standard input.",
             show_default=False,
         ),
     ],
@@ -180,11 +220,11 @@ def explain(
 
     Knows every NRT status, the errors that the driver counts and prints to the kernel log, messages of runtime and
     collectives, and the codes of the graph compiler (NCC_...).  Of a log it gives each kind of error once per process,
-    the first one first, and the information blocks that the runtime prints when an execution fails.
+    the first one first, and the information blocks that the runtime prints when an execution fails.  Logs of several
+    ranks are one timeline: what failed by itself comes before those that only waited for it.
     """
-    text = " ".join(what)
-    with report("err explain", json, what=text) as out:
-        out.result = found = answer(text)
+    with report("err explain", json, what=" ".join(what)) as out:
+        out.result = found = answer(what)
         out.lines = lambda: view(found)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from formats.nrt.facts import Family, Provenance
+from neurontools.command.results import LEFT_OUT
 
 __all__ = [
     "Answer", "CodeAnswer", "ErrorRow", "InfodumpRow", "LineAnswer", "LineRow", "LogAnswer", "LogRow", "LoggedError",
@@ -39,6 +40,7 @@ class LoggedError(ErrorRow):
     pid: int | None
     count: Annotated[int, "How often the process had it."]
     text: Annotated[str, "What the first line says."]
+    log: Annotated[str | None, LEFT_OUT, "The file that it is in, where there are several."] = None
 
 
 class LineRow(NamedTuple):
@@ -61,6 +63,7 @@ class LogRow(NamedTuple):
     recognised: Annotated[int, "Lines in the form of the runtime's log."]
     processes: tuple[int, ...]
     first_error: Annotated[str | None, "Time of the first error, ISO 8601."]
+    files: Annotated[tuple[str, ...] | None, LEFT_OUT, "The logs, where there are several."] = None
 
 
 class InfodumpRow(NamedTuple):
@@ -75,6 +78,7 @@ class InfodumpRow(NamedTuple):
     other: Annotated[dict[str, str], "Fields that are not."]
     environment: dict[str, str]
     whole: Annotated[bool, "Whether its last line is there."]
+    log: Annotated[str | None, LEFT_OUT, "The file that it is in, where there are several."] = None
 
 
 class CodeAnswer(NamedTuple):

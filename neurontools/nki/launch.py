@@ -13,7 +13,7 @@ import numpy as np
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
-from neurontools.nki import cache, calls, regions
+from neurontools.nki import artifacts, cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
@@ -217,6 +217,7 @@ def launch(
     arguments = Arguments(_function_of(kernel)[0], args, kwargs)
     name = _name(kernel)
     ready = _prepare(kernel, arguments, lnc, target)
+    artifacts.keep(ready.neff)
     values = {
         tensor: _as_held(np.ascontiguousarray(one.array)).reshape(shape)
         for (tensor, shape), one in zip(ready.inputs, arguments.inputs, strict=True)

@@ -99,3 +99,40 @@ def test_compiler_and_kernel_errors(cli: Cli) -> None:
     assert cli("err", "explain", "[NCC_EVRF036] something").out.startswith("NCC_EVRF036\n")
     line = "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-1 nc-id=3 action=TERMINATE_INSTANCE"
     assert "Replace the instance" in cli("err", "explain", line).out
+
+
+def _failing_rank(folder: Path, rank: int, fault: str) -> None:
+    """Let a session of its own write the log of a rank, as the runtime writes it."""
+    from tests.runtime.support import Session, copying
+
+    session = Session({"NEURONTOOLS_INJECT": fault, "NEURON_RT_VISIBLE_CORES": str(rank)})
+    model = session.runtime.load(copying())
+    with pytest.raises(Exception, match="NRT_"):
+        session.runtime.execute(model, *session.sets(model))
+    (folder / f"rank{rank}.log").write_text("\n".join(session.lines))
+
+
+def test_logs_of_many_ranks_are_one_timeline(cli: Cli, tmp_path: Path) -> None:
+    """Ranks 0 and 1 wait in a collective for rank 2, whose HBM failed, and give up before it says so."""
+    for rank, fault in ((0, "collectives-hang"), (1, "hang"), (2, "hbm-ue")):
+        _failing_rank(tmp_path, rank, fault)
+    names = [str(tmp_path / f"rank{rank}.log") for rank in range(3)]
+    result = checked_json(cli("err", "explain", *names, "--json"), "err explain")
+    first = result["errors"][0]
+    assert (first["code"], first["log"]) == (1201, names[2])
+    times = [error["time"] for error in result["errors"][1:]]
+    assert times == sorted(times) and {error["log"] for error in result["errors"]} == set(names)
+    assert result["log"]["files"] == names
+    assert [block["status"] for block in result["infodumps"]] == [
+        "NRT_EXEC_HW_ERR_COLLECTIVES", "NRT_TIMEOUT", "NRT_EXEC_HW_ERR_HBM_UE",
+    ]  # fmt: skip
+    assert all(block["whole"] for block in result["infodumps"])
+    text = cli("err", "explain", tmp_path).out
+    assert text.startswith("3 logs, ") and f"{names[2]} line 1, process " in text.split("first: ")[1].splitlines()[0]
+    # Alone, a hang is what the log says.
+    alone = checked_json(cli("err", "explain", names[0], "--json"), "err explain")
+    assert alone["errors"][0]["code"] == 1200 and "files" not in alone["log"]
+
+
+def test_a_folder_without_logs(cli: Cli, tmp_path: Path) -> None:
+    assert cli("err", "explain", tmp_path).status == 4

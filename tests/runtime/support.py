@@ -12,6 +12,7 @@ from emulator.runtime.model import Model
 from emulator.runtime.session import Failure, Runtime
 from emulator.runtime.tensor import Placement, Tensor, TensorSet
 from formats import isa
+from formats.debug_stream import tensor_name
 from formats.neff import Neff
 from tests.emulator.dma_programs import PARTITION, direct, gen3, load_and_store, wait
 
@@ -34,6 +35,17 @@ def out_of_bounds() -> bytes:
         {"SP": [direct(("table", 0, 4), ("variable", 0, 0x4000), 256, 128, 256, PARTITION)]},
         inputs={"x": ("float32", (128, 64))},
     ).to_bytes()
+
+
+def printing() -> bytes:
+    """Return a file that prints x and has no output."""
+    words = [
+        direct(("table", 0, 0), ("variable", 0, 0x4000), 256, 128, 256, PARTITION),
+        direct(("variable", 0, 0x4000), ("table", 1, 0), 256, 128, PARTITION, 256, semaphore=9, **wait(8)),
+        isa.Nop(**wait(9)),
+    ]
+    form = ("float32", (128, 64))
+    return gen3({"SP": words}, inputs={"x": form}, outputs={tensor_name(0, "x is"): form}).to_bytes()
 
 
 def with_header(neff: Neff, **fields: Any) -> bytes:

@@ -1,0 +1,26 @@
+"""The built file of a launch, kept as `kernel.neff` where NKI_ARTIFACTS_DIR asks for it (runtime.md 11.4)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.whole_files import write_beside
+
+__all__ = ["NAME", "VARIABLE", "keep"]
+
+VARIABLE = "NKI_ARTIFACTS_DIR"
+NAME = "kernel.neff"
+
+
+def keep(neff: bytes) -> None:
+    """Write a built file where the variable asks for it; FormatError where that cannot be done."""
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_beside(Path(folder, NAME), neff)
+    except OSError as error:
+        raise FormatError(f"{VARIABLE}: {error.strerror or error}", path=folder) from None

@@ -1,0 +1,62 @@
+"""`neurontools shim`: what it writes, and what it says is missing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from neurontools.shim.writers import Writer
+from tests.cli.check import checked_json
+from tests.cli.conftest import Cli
+
+
+def _writes(folder: Path) -> list[str]:
+    (folder / "part.so").write_text("new")
+    return ["as it is"]
+
+
+@pytest.fixture
+def one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = importlib.import_module("neurontools.shim.command")
+    monkeypatch.setattr(command, "WRITERS", (Writer("part", "part.so", "A part.", _writes),))
+
+
+@pytest.mark.usefixtures("one_part")
+def test_parts_replace_their_own_files_only(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "shim"
+    for _ in range(2):
+        ended = cli("shim", folder)
+        assert ended.status == 0 and f"{folder}/part.so: A part." in ended.out and "note: as it is" in ended.out
+        assert f"LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH" in ended.out
+        (folder / "mine").write_text("stays")
+        (folder / "part.so").write_text("old")
+    result = checked_json(cli("shim", folder, "--json"), "shim")
+    assert [part["name"] for part in result["parts"]] == ["part"]
+    assert {each.name: each.read_text() for each in folder.iterdir()} == {"mine": "stays", "part.so": "new"}
+
+
+@pytest.mark.usefixtures("one_part")
+def test_what_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    assert cli("shim", tmp_path / "no" / "folder").status == 4
+    assert cli("shim", tmp_path, "--only", "nonsense").status == 2
+    (tmp_path / "file").write_text("")
+    assert cli("shim", tmp_path / "file").status in (3, 4)
+
+
+def test_a_missing_compiler_says_what_to_install(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cffi", reason="without cffi that is what is missing")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    ended = cli("shim", tmp_path / "shim", "--only", "libnrt")
+    assert ended.status == 6 and "no C compiler" in ended.error_line and "apt-get install gcc" in ended.error_line
+    assert not list((tmp_path / "shim").iterdir())
+
+
+def test_a_missing_cffi_says_what_to_install(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cffi", None)
+    ended = cli("shim", tmp_path / "shim", "--only", "libnrt")
+    assert ended.status == 6 and "pip install 'neurontools[nrt]'" in ended.error_line
+    assert not list((tmp_path / "shim").iterdir())
