@@ -130,6 +130,7 @@ TABLE: dict[str, Listed] = {
         "neurontools.sysfs.read",
     ),
     "sysfs watch": Listed("Show attributes of the Neuron driver as they change.", "neurontools.sysfs.watch"),
+    "sysfs datastore": Listed("Show the counters in a data store of the Neuron driver.", "neurontools.sysfs.datastore"),
     "top": Listed(
         "Show cores, CPUs and memory of running programs on a dashboard, as neuron-top.",
         "neurontools.top.command",

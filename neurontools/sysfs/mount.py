@@ -17,6 +17,7 @@ from neurontools.command.options import Json
 from neurontools.command.output import note, report
 from neurontools.dump.sysfs import PLACE
 from neurontools.memory.states import find_states
+from neurontools.sysfs.stores import FOLDER, stores_of
 from neurontools.sysfs.tree import Attributes, Tree, tree_of
 from neurontools.text.table import count
 
@@ -61,6 +62,22 @@ class Files:
         return len(texts)
 
 
+def keep_stores(top: Path, kind: Instance, states: list[MachineState], written: dict[Path, bytes]) -> None:
+    """Write the data store of each session on each device where that is another than was written before."""
+    from formats.nrt.datastore import encode  # deferred: start-up
+    from formats.whole_files import write_whole  # deferred: start-up
+
+    for state in states:
+        for device, store in stores_of(kind, state).items():
+            place = top / FOLDER / str(state.pid) / f"neuron{device}"
+            data = encode(store)
+            if written.get(place) != data:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with write_whole(place) as beside:
+                    beside.write_bytes(data)
+                written[place] = data
+
+
 def running(place: Path | None, instance: Instance) -> list[MachineState]:
     """Return the sessions of an instance that run, ended ones too: the driver's counters outlive their programs."""
     try:
@@ -103,6 +120,8 @@ def sysfs_mount(
         files = Files(top)
         states = running(place, kind)
         number = files.update(tree_of(kind, states))
+        stores: dict[Path, bytes] = {}
+        keep_stores(top, kind, states, stores)
         out.result = Mounted(str(top), kind.name, len(states), number)
         out.lines = lambda: [f"{os.fspath(top)}: {count(number, 'attribute')} of {kind.name}, "
                              f"{count(len(states), 'session')}"]  # fmt: skip
@@ -113,7 +132,9 @@ def sysfs_mount(
         with suppress(KeyboardInterrupt):
             while True:
                 sleep(period)
-                files.update(tree_of(kind, running(place, kind)))
+                states = running(place, kind)
+                files.update(tree_of(kind, states))
+                keep_stores(top, kind, states, stores)
 
 
 app = command_app(sysfs_mount, result=Mounted)
