@@ -146,7 +146,8 @@ def _cores(state: MachineState, earlier: MachineState | None, period: float) -> 
     for core in sorted({one.allocation.owner.core for one in ledger.entries.values()}):
         then = earlier.activity.get(core) if earlier is not None else None
         mine = state.activity.get(core)
-        busy = 0.0 if mine is None else (mine.busy_ns - (then.busy_ns if then is not None else mine.busy_ns)) / 1e9
+        # What was not there before began in this period.
+        busy = 0.0 if mine is None else (mine.busy_ns - (then.busy_ns if then is not None else 0)) / 1e9
         share = round(min(100.0, 100 * busy / period), 2) if period else 0.0
         row: dict[str, Any] = {"neuroncore_utilization": share}
         if ledger.lnc > 1:

@@ -42,13 +42,12 @@ def test_a_session_between_two_moments(root: Path, tmp_path: Path) -> None:
     assert problems(report) == []
     groups = report["neuron_runtime_data"][0]["report"]
     core = groups["neuroncore_counters"]["neuroncores_in_use"]["0"]
-    # The first report of a session knows no earlier activity of it: its executions are counted, its time is not.
-    assert core["neuroncore_utilization"] == 0.0 and set(core["v3d"]) == {"nc_v3.0", "nc_v3.1"}
+    assert core["neuroncore_utilization"] == 50.0 and set(core["v3d"]) == {"nc_v3.0", "nc_v3.1"}
     later = after._replace(time=14.0, states=(after.states[0]._replace(
-        activity={0: CoreActivity(4, 2_000_000_000, 6_000, ((1_000_000_000, 1000),))}),))  # fmt: skip
+        activity={0: CoreActivity(4, 1_500_000_000, 6_000, ((1_000_000_000, 1000),))}),))  # fmt: skip
     second = make_report(later, after, DEFAULT, instance_of("trn2.48xlarge"), 2)
     counters = second["neuron_runtime_data"][0]["report"]["neuroncore_counters"]["neuroncores_in_use"]
-    assert counters["0"]["neuroncore_utilization"] == 50.0
+    assert counters["0"]["neuroncore_utilization"] == 25.0
     stats = groups["execution_stats"]
     assert (stats["execution_summary"]["completed"], stats["execution_summary"]["timed_out"]) == (2, 1)
     assert stats["latency_stats"]["total_latency"]["p50"] == 0.3
