@@ -118,6 +118,7 @@ class Runtime:
         self._numbers = count(_FIRST_MODEL)
         self._tracking = count(1)
         self._lock = threading.RLock()
+        self._memory_lock = threading.RLock()
         folder = self.environ.get(FOLDER_VARIABLE)
         self._publisher = Publisher(self, Path(folder)) if folder else None
         if self._publisher is not None and isinstance(self.memory, Ledger):
@@ -169,7 +170,8 @@ class Runtime:
         """Take device memory; what there is no room for is NRT_RESOURCE."""
         self._inject_call("out-of-memory", core)
         try:
-            return work()
+            with self._memory_lock:
+                return work()
         except OutOfMemoryError as error:
             for function, text in report_lines(self.memory, error, self.environ):
                 self.log.say("TDRV", function or "log_dev_mem_usage_table", text)
@@ -189,23 +191,28 @@ class Runtime:
         self._planned.append(Planned(INJECTIONS[kind], core, max(1, after)))
 
     def _due(self, core: LogicalCore, *, execution: bool, kind: str = "") -> Planned | None:
+        """Take a fault that is planned for a core off the list."""
         with self._lock:
             for planned in self._planned:
                 fits = bool(planned.injection.fault) if execution else planned.injection.kind == kind
                 if fits and planned.core in (None, core.index):
+                    self._planned.remove(planned)
                     return planned
         return None
 
     def _inject_call(self, kind: str, core: LogicalCore) -> None:
         planned = self._due(core, execution=False, kind=kind)
         if planned is not None:
-            self._planned.remove(planned)
             raise self.fail(core, StatusError(planned.injection.status, planned.injection.message))
+
+    def _count(self, core: int, *counters: str) -> None:
+        with self._lock:
+            for counter in counters:
+                self.counters[core, counter] += 1
 
     def fail(self, core: LogicalCore | None, error: StatusError) -> StatusError:
         """Count an error of a call, and return it."""
-        for counter in counters_of(error.status):
-            self.counters[-1 if core is None else core.number, counter] += 1
+        self._count(-1 if core is None else core.number, *counters_of(error.status))
         return error
 
     # --- models ------------------------------------------------------------------------------------------------------
@@ -252,7 +259,7 @@ class Runtime:
             raise
         with self._lock:
             self.models[number] = core.models[number] = model
-        self.counters[core.number, "other_info/model_load_count"] += 1
+        self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
         return model
@@ -268,7 +275,8 @@ class Runtime:
                 core.last = None
             with self._lock:
                 del self.models[model.number], core.models[model.number]
-            self.memory.unload(Owner(core.number, model.number))
+            with self._memory_lock:
+                self.memory.unload(Owner(core.number, model.number))
         self._event(core, "nrt_unload", model.name)
 
     # --- tensors -----------------------------------------------------------------------------------------------------
@@ -295,7 +303,7 @@ class Runtime:
             raise self.fail(visible, error) from None
 
         def give() -> None:
-            if not self.closed:
+            with self._memory_lock:
                 self.memory.free(allocation)
 
         return self._keep(Tensor(name, Storage(self._zeros(size), placement, core, allocation, give), 0, size))
@@ -364,34 +372,38 @@ class Runtime:
             self._report(core, model, error.status, error.message, None, call)
             error.reported = True
             raise self.fail(core, error) from None
+        finally:
+            if planned is not None and injector is not None and not injector.done:
+                self._planned.append(planned)  # it did not come so far: for the next execution
         core.last = model
         self.activity.ran(core.number, monotonic_ns() - started, ran.time_ps)
         if self._publisher is not None:
             self._publisher.changed()
-        if injector is not None and injector.done and planned in self._planned:
-            self._planned.remove(planned)
         begin, end = core.clock(ran.time_ps)
         try:
             self._traced(core, tracking, begin, end)
-            self.counters[core.number, "other_info/inference_count"] += 1
+            self._count(core.number, "other_info/inference_count")
             for each in ran.prints:
                 self._print(core, each)
             if ran.status:
-                self._failed(core, model, ran, inputs, call, tail)
+                self._failed(core, model, ran, call, tail)
         finally:
             ran.device.release()
-        self.counters[core.number, "status/success"] += 1
+        self._count(core.number, "status/success")
         self._event(core, "nrt_execute", model.name, "stop", tracking)
         return ran.time_ps
 
-    def _failed(
-        self, core: LogicalCore, model: Model, ran: Execution, inputs: TensorSet, call: str, tail: EventTail
-    ) -> None:
+    def _failed(self, core: LogicalCore, model: Model, ran: Execution, call: str, tail: EventTail) -> None:
         error = self.fail(core, StatusError(ran.status, ran.message))
         self._report(core, model, ran.status, ran.message, ran.device, call)
         error.reported = True
-        given = {each.name: inputs.get(each.name).get() for each in model.tensors if not each.output}
-        if self.options.dump_inputs_on == int(ran.status):
+        dump = self.options.dump_inputs_on == int(ran.status)
+        given: dict[str, bytes] = {}
+        if dump or self._collector is not None:
+            # The device's: a tensor that is an output too may have other bytes by now.
+            names = (each.name for each in model.tensors if not each.output)
+            given = {name: ran.device.tensor(name).tobytes() for name in names}
+        if dump:
             self._dump_inputs(model, given)
         if self._collector is not None:
             lines = tuple(self.log.tail)

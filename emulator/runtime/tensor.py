@@ -18,6 +18,7 @@ from formats.nrt.status import NrtStatus
 __all__ = ["DeviceRange", "Placement", "Storage", "Tensor", "TensorSet", "zeros"]
 
 Bytes = npt.NDArray[np.uint8]
+_counting = threading.Lock()
 
 
 class Placement(IntEnum):
@@ -47,14 +48,19 @@ class Storage:
         self._users = 1
 
     def share(self) -> Storage:
-        """Count one more tensor."""
-        self._users += 1
+        """Count one more tensor; NRT_INVALID_HANDLE where the last one is gone."""
+        with _counting:
+            if not self._users:
+                raise StatusError(NrtStatus.NRT_INVALID_HANDLE, "the storage was given back")
+            self._users += 1
         return self
 
     def drop(self) -> None:
         """Count one tensor less; the last one gives the bytes back."""
-        self._users -= 1
-        if not self._users:
+        with _counting:
+            self._users -= 1
+            last = not self._users
+        if last:
             self._give()
 
 
@@ -148,10 +154,11 @@ class Tensor:
 
     def free(self) -> None:
         """Give the tensor up; a second time is NRT_INVALID_HANDLE."""
-        if self.freed:
-            raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"tensor {self.name!r} is freed")
-        self.freed = True
-        storage, self._storage = self._storage, None
+        with _counting:
+            if self.freed:
+                raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"tensor {self.name!r} is freed")
+            self.freed = True
+            storage, self._storage = self._storage, None
         if storage is not None:
             storage.drop()
 

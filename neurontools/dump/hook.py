@@ -21,7 +21,7 @@ from formats.errors import FormatError
 from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY, DIRECTORY_VARIABLE, PREFIX_VARIABLE
 from neurontools.dump.call import Call
 from neurontools.dump.stage import LOG_VARIABLE
-from neurontools.dump.state import CORE_VARIABLE
+from neurontools.dump.state import CORE_VARIABLE, PLACE_VARIABLE
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -112,7 +112,12 @@ def hand_over(
     script = environ.get(SCRIPT_VARIABLE)
     # -P: a json.py in the working directory must not become the standard library's.
     program = [script] if script else [sys.executable, "-P", "-m", "neurontools.dump"]
-    environ = {**environ, CORE_VARIABLE: str(folder / "core"), LOG_VARIABLE: str(folder / "log")}
+    environ = {
+        **environ,
+        CORE_VARIABLE: str(folder / "core"),
+        PLACE_VARIABLE: f"{call.device_index}:{call.first_core}",
+        LOG_VARIABLE: str(folder / "log"),
+    }
     if not script:
         root = str(Path(__file__).resolve().parents[2])
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH", "")]))

@@ -117,7 +117,7 @@ def _state(stage: Stage, environ: Mapping[str, str], environment: EnvironmentNot
     request = stage.request
     core = environ.get(state.CORE_VARIABLE)
     if core:
-        found = state.handed_over(request, Path(core), stage.folder)
+        found = state.handed_over(request, Path(core), stage.folder, environ.get(state.PLACE_VARIABLE, ""))
     else:
         root = Path(request["--sysfs-root"])
         found = state.real_devices(request, root, stage.folder, environment, log, environ)

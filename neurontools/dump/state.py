@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,19 +17,23 @@ if TYPE_CHECKING:
     from formats.core.records import EnvironmentNote
     from neurontools.dump.flags import Request
 
-__all__ = ["CORE_VARIABLE", "handed_over", "real_devices"]
+__all__ = ["CORE_VARIABLE", "PLACE_VARIABLE", "handed_over", "real_devices"]
 
 CORE_VARIABLE = "NEURONTOOLS_CORE_FILE"  # an emulated run names the core dump it has written here
+PLACE_VARIABLE = "NEURONTOOLS_CORE_PLACE"  # and its device and first physical core there: "1:2"
+_PLACE = re.compile(r"(\d{1,4}):(\d{1,4})", re.ASCII)
 
 
-def handed_over(request: Request, source: Path, stage: Path) -> Iterator[tuple[str, Path]]:
+def handed_over(request: Request, source: Path, stage: Path, where: str = "") -> Iterator[tuple[str, Path]]:
     """Put the core dump of an emulated run into `stage`, under one name per physical core; they share their bytes.
 
-    Yields names and paths.  Raises OSError.
+    `where` is what PLACE_VARIABLE holds.  Yields names and paths.  Raises OSError.
     """
     first: Path | None = None
+    found = _PLACE.fullmatch(where)
+    device, lowest = (0, 0) if found is None else (int(found[1]), int(found[2]))
     for core in range(_cores(source)):
-        name = str(request.file("core", core, 0))
+        name = str(request.file("core", lowest + core, device))
         place = stage / name
         try:
             os.link(source if first is None else first, place)

@@ -49,6 +49,25 @@ def test_slices_share_bytes_and_keep_them_alive() -> None:
         inner.get()
 
 
+def test_threads_share_and_drop_one_storage() -> None:
+    session = Session()
+    whole = session.tensor(np.zeros(64, np.uint8))
+    used = session.used()
+
+    def work() -> None:
+        for _ in range(300):
+            session.runtime.free(session.runtime.slice(whole, 0, 8))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert session.used() == used and whole.get() == bytes(64)
+    session.runtime.free(whole)
+    assert session.used() <= used - 64
+
+
 @pytest.mark.parametrize(("offset", "size"), [(0, 65), (64, 1), (-1, 1), (1, 64), (1 << 62, 1 << 62)])
 def test_bytes_outside_a_tensor(offset: int, size: int) -> None:
     tensor = Session().tensor(np.zeros(64, np.uint8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -76,8 +77,6 @@ def _timeout() -> None:
 @reaches(S.NRT_QUEUE_FULL)
 def _queue_full() -> None:
     session = Session()
-    import threading
-
     gate = threading.Event()
     try:
         for _ in range(64):
@@ -231,6 +230,44 @@ def test_a_fault_waits_for_its_core() -> None:
                 session.runtime.execute(model, *session.sets(model))
         else:
             session.runtime.execute(model, *session.sets(model))
+
+
+def test_a_fault_that_an_execution_does_not_reach_waits_for_the_next() -> None:
+    session = Session({"NEURONTOOLS_INJECT": "dma-abort:9999,sram-ue:1"}, collect=True)
+    model = session.runtime.load(copying())
+    inputs, outputs = session.sets(model)
+    session.runtime.execute(model, inputs, outputs)
+    with pytest.raises(StatusError, match="NRT_INVALID"):
+        session.runtime.execute(model, TensorSet(), outputs)
+    assert {each.injection.kind for each in session.runtime._planned} == {"dma-abort", "sram-ue"}
+    outputs.add("y", inputs.get("x"))
+    with pytest.raises(StatusError, match="NRT_EXEC_HW_ERR_NC_UE"):
+        for _ in range(2):
+            session.runtime.execute(model, inputs, outputs)
+    assert session.failures[0].inputs == {"x": X.tobytes()}
+
+
+def test_threads_inject_a_fault_once() -> None:
+    session = Session({"NEURONTOOLS_INJECT": "hang", "NEURON_RT_NUM_CORES": "4"})
+    statuses: list[S] = []
+
+    def work(core: int) -> None:
+        model = session.runtime.load(copying(), core)
+        sets = session.sets(model)
+        for _ in range(3):
+            try:
+                session.runtime.execute(model, *sets)
+                statuses.append(S.NRT_SUCCESS)
+            except StatusError as error:
+                statuses.append(error.status)
+
+    threads = [threading.Thread(target=work, args=(core,)) for core in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [S.NRT_SUCCESS] * 11 + [S.NRT_TIMEOUT]
+    assert sum(session.runtime.counters[core, "status/success"] for core in range(4)) == 11
 
 
 def test_out_of_memory_is_injected_at_a_call() -> None:
