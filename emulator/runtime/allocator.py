@@ -11,6 +11,8 @@ from bisect import bisect_left, bisect_right
 
 __all__ = ["StackAllocator"]
 
+_BLOCK = 256  # gaps that are passed over at once where none of them is large enough
+
 
 class StackAllocator:
     """The gaps of a range of device addresses, kept in order and never touching one another."""
@@ -19,6 +21,7 @@ class StackAllocator:
         self.base, self.size = base, size
         self._starts = [base]
         self._ends = [base + size]
+        self._sizes = [size]  # of the same gaps, for a quick look at many of them
         self.free = size
 
     @property
@@ -34,22 +37,29 @@ class StackAllocator:
     @property
     def largest(self) -> int:
         """Return the bytes of the largest gap."""
-        return max((end - start for start, end in zip(self._starts, self._ends, strict=True)), default=0)
+        return max(self._sizes, default=0)
 
     def highest(self, size: int, align: int = 1) -> int | None:
         """Return the highest aligned address with `size` free bytes, None where there is none."""
-        for index in range(len(self._starts) - 1, -1, -1):
-            address = (self._ends[index] - size) // align * align
-            if address >= self._starts[index]:
-                return address
+        for last in range(len(self._sizes), 0, -_BLOCK):
+            first = max(0, last - _BLOCK)
+            if max(self._sizes[first:last]) < size:
+                continue
+            for index in range(last - 1, first - 1, -1):
+                address = (self._ends[index] - size) // align * align
+                if address >= self._starts[index]:
+                    return address
         return None
 
     def lowest(self, size: int, align: int = 1, above: int = 0) -> int | None:
         """Return the lowest aligned address from `above` on with `size` free bytes, None where there is none."""
-        for start, end in zip(self._starts, self._ends, strict=True):
-            address = -(-max(start, above) // align) * align
-            if address + size <= end:
-                return address
+        for first in range(0, len(self._sizes), _BLOCK):
+            if max(self._sizes[first : first + _BLOCK]) < size:
+                continue
+            for index in range(first, min(first + _BLOCK, len(self._sizes))):
+                address = -(-max(self._starts[index], above) // align) * align
+                if address + size <= self._ends[index]:
+                    return address
         return None
 
     def has(self, address: int, size: int) -> bool:
@@ -63,12 +73,19 @@ class StackAllocator:
             raise ValueError(f"0x{address:x} to 0x{address + size:x} is not free")
         index = bisect_right(self._starts, address) - 1
         start, end = self._starts[index], self._ends[index]
-        del self._starts[index], self._ends[index]
+        self._drop(index)
         for first, last in ((address + size, end), (start, address)):  # the second goes in front of the first
             if last > first:
-                self._starts.insert(index, first)
-                self._ends.insert(index, last)
+                self._insert(index, first, last)
         self.free -= size
+
+    def _drop(self, index: int) -> None:
+        del self._starts[index], self._ends[index], self._sizes[index]
+
+    def _insert(self, index: int, start: int, end: int) -> None:
+        self._starts.insert(index, start)
+        self._ends.insert(index, end)
+        self._sizes.insert(index, end - start)
 
     def give(self, address: int, size: int) -> None:
         """Take a range back; ValueError where a byte of it was free already, or lies outside."""
@@ -81,10 +98,10 @@ class StackAllocator:
             raise ValueError(f"0x{address:x} to 0x{end:x} was not given out")
         if index < len(self._starts) and self._starts[index] == end:
             end = self._ends[index]
-            del self._starts[index], self._ends[index]
+            self._drop(index)
         if index > 0 and self._ends[index - 1] == address:
-            self._ends[index - 1] = end
-        else:
-            self._starts.insert(index, address)
-            self._ends.insert(index, end)
+            address = self._starts[index - 1]
+            index -= 1
+            self._drop(index)
+        self._insert(index, address, end)
         self.free += size

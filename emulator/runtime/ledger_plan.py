@@ -19,7 +19,6 @@ _MIB = 1 << 20
 CONTIGUOUS_PAGE, PAGE = 64 * _MIB, 512 * _MIB
 PAGE_STEP, PAGE_MOST = 512 * _MIB, 3584 * _MIB
 _CONTIGUOUS_SINCE = (2, 33)
-_RING_USES = ("dma rings io", "dma rings spill")
 
 
 class Scratchpad(NamedTuple):
@@ -80,7 +79,7 @@ def _part(neff: Neff, index: int, scratchpad: Scratchpad, runtime: Version | Non
     graph = neff.subgraphs[index]
     takes: list[tuple[str, str, int]] = []
     for use, nbytes in model_uses(graph, neff.target.generation, runtime).items():
-        if use not in _RING_USES and use not in ("weight", "scratchpad"):
+        if use not in ("weight", "scratchpad"):
             takes.append((use, graph.name, nbytes))
     for queue, (use, nbytes) in ring_uses(graph).items():
         takes.append((use, queue, nbytes))

@@ -108,7 +108,7 @@ def core_uses(generation: str, runtime: Version | None = None) -> dict[str, int]
 def model_uses(graph: Subgraph, generation: str, runtime: Version | None = None) -> dict[str, int]:
     """Return what loading one subgraph takes on its physical core beyond `core_uses`, by use.
 
-    Neither scratchpad pages nor tensors are in it: those depend on what else is loaded.
+    Neither scratchpad pages nor tensors are in it: those depend on what else is loaded. Rings by queue are `ring_uses`.
     """
     folder = f"{graph.folder}/" if graph.folder else ""
     tables = any(one.name.startswith(folder) and one.name.endswith(_TABLES) for one in graph.neff.members)
@@ -129,7 +129,6 @@ def model_uses(graph: Subgraph, generation: str, runtime: Version | None = None)
     # The records of trn1 have neither of the two that trn2's have beside the output of GpSimd.
     found["generic"] = 0 if generation == "gen2" else _GENERIC_BYTES - _CORE_GENERIC_BYTES
     found["dma rings runtime"] = 0 if generation == "gen2" else _RUNTIME_RINGS - _CORE_RINGS + _TABLE_RINGS * tables
-    found["dma rings io"], found["dma rings spill"] = _rings(graph)
     return {use: nbytes for use, nbytes in found.items() if nbytes}
 
 
@@ -148,6 +147,8 @@ def device_memory(neff: Neff, runtime: Version | None = None) -> tuple[Category,
             for use, nbytes in uses.items():
                 category = USES[use].category
                 taken[category] = taken.get(category, 0) + nbytes
+        for use, nbytes in ring_uses(graph).values():
+            taken[USES[use].category] = taken.get(USES[use].category, 0) + nbytes
         scratch += -(-scratchpad_need(graph) // page) * page
         for variable in graph.variables.values():
             if variable.kind in ("input", "output"):
@@ -180,13 +181,6 @@ def _shared(nbytes: int, page: int, *, seen: bool) -> Category:
     if page == _CONTIGUOUS_PAGE:
         return Category(name, nbytes, "documented", f"runtime.md 3.1: {pages}")
     return Category(name, nbytes, "observed" if seen else "inferred", f"{_CAPTURES}: {pages}")
-
-
-def _rings(graph: Subgraph) -> tuple[int, int]:
-    """Return the bytes of the rings of queues that touch inputs or outputs, and of the others."""
-    found = ring_uses(graph).values()
-    io = sum(nbytes for use, nbytes in found if use == "dma rings io")
-    return io, sum(nbytes for _, nbytes in found) - io
 
 
 def ring_uses(graph: Subgraph) -> dict[str, tuple[str, int]]:

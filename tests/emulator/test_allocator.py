@@ -36,9 +36,11 @@ class Bytes:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_use_is_that_of_a_map_of_bytes(seed: int) -> None:
+def test_random_use_is_that_of_a_map_of_bytes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     size = rng.choice((64, 200, 333))
+    # Blocks of a few gaps, so that there are several of them.
+    monkeypatch.setattr("emulator.runtime.allocator._BLOCK", rng.choice((1, 2, 3, 256)))
     allocator, reference = StackAllocator(0, size), Bytes(size)
     live: list[tuple[int, int]] = []
     for _ in range(250):
