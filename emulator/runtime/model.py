@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,6 +114,7 @@ class Model:
         self._fail_on_nan = options.fail_on_nan
         self.unloaded = False
         self.executions = 0
+        self._lock = threading.Lock()
         try:
             self.tensors = (
                 *(ModelTensor.of(info, False) for info in neff.inputs),
@@ -152,7 +154,7 @@ class Model:
             raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"model {self.name} is unloaded")
         given = {each.name: self._tensor(each, inputs) for each in self.tensors if not each.output}
         wanted = {each.name: self._tensor(each, outputs) for each in self.tensors if each.output}
-        device, self._ready = self._ready or self._load(), None
+        device = self._take() or self._load()
         variables = device.tensors
         for name, tensor in given.items():
             data = tensor.data
@@ -216,6 +218,15 @@ class Model:
         if self.unloaded:
             raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"model {self.name} is unloaded")
         self.unloaded = True
-        if self._ready is not None:
-            self._ready.release()
-            self._ready = None
+        self.rest()
+
+    def rest(self) -> None:
+        """Give back the device that was made at load time; the next execution makes its own."""
+        device = self._take()
+        if device is not None:
+            device.release()
+
+    def _take(self) -> Device | None:
+        with self._lock:
+            device, self._ready = self._ready, None
+        return device

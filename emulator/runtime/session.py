@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -48,6 +48,8 @@ __all__ = ["Failure", "Runtime"]
 
 _FIRST_MODEL = 1001  # what models are numbered from in documented logs
 _MOST_TENSOR = 1 << 46
+# Models whose device of load time waits for their first execution: each holds the memories of its cores, tens of MB.
+_READY = 4
 _ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
@@ -111,6 +113,7 @@ class Runtime:
         self.tensors: set[Tensor] = set()
         self.counters: Counter[tuple[int, str]] = Counter()
         self.kernel_log: list[str] = []
+        self._ready: deque[Model] = deque()
         self.streams = DebugStreams(self.options.stream_events)
         self.meetings = Meetings()
         self.trace: SysTrace | None = None
@@ -259,6 +262,10 @@ class Runtime:
             raise
         with self._lock:
             self.models[number] = core.models[number] = model
+            self._ready.append(model)
+            resting = self._ready.popleft() if len(self._ready) > _READY else None
+        if resting is not None:
+            resting.rest()
         self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
@@ -275,6 +282,8 @@ class Runtime:
                 core.last = None
             with self._lock:
                 del self.models[model.number], core.models[model.number]
+                if model in self._ready:
+                    self._ready.remove(model)
             with self._memory_lock:
                 self.memory.unload(Owner(core.number, model.number))
         self._event(core, "nrt_unload", model.name)

@@ -57,6 +57,16 @@ def test_several_models_on_one_core_and_memory_comes_back() -> None:
     assert _status(caught) is S.NRT_INVALID_HANDLE
 
 
+def test_many_loaded_models_hold_few_memories_and_still_run() -> None:
+    session = Session()
+    models = [session.runtime.load(copying(), 0) for _ in range(7)]
+    assert [model._ready is not None for model in models] == [False] * 3 + [True] * 4
+    for model in models:
+        inputs, outputs = session.sets(model)
+        session.runtime.execute(model, inputs, outputs)
+        assert outputs.get("y").get() == X.tobytes()
+
+
 def test_first_free_core_is_taken_until_there_is_none() -> None:
     session = Session({"NEURON_RT_VISIBLE_CORES": "2,3"})
     assert [session.runtime.load(copying()).core for _ in range(2)] == [0, 1]
