@@ -21,6 +21,7 @@ RULE = (
     "A capture is held out when the first byte of the SHA-256 of its path, from the name of its repository on,"
     " is a multiple of 3."
 )
+_LEAST_PS = 1_000_000  # an engine that was active for less had two or three words
 _LIMITS = {"program": 0.15, "active": 0.10, "words": 0.10}
 
 
@@ -61,7 +62,8 @@ def compare(folder: Path, path: Path, neff: Path) -> CaptureRow:
     name = path.relative_to(folder).as_posix()
     return CaptureRow(
         name, found.target, held_out(name), main.captured_ns, main.emulated_ns, main.emulated_ns / main.captured_ns - 1,
-        len(words), median(words) if words else None, _most(words), len(transfers),
+        len(words), median(words) if words else None, _most(words), sum(each <= _LIMITS["words"] for each in words),
+        len(transfers),
         median(transfers) if transfers else None, engine, active,
     )  # fmt: skip
 
@@ -76,7 +78,7 @@ def _most(errors: Sequence[float]) -> float | None:
 
 
 def _active(rows: Iterable[Residual]) -> Iterator[tuple[str, float]]:
-    """Yield each engine, and how far the time is off in which it had a word under way."""
+    """Yield each engine that had words under way for a microsecond or more, and how far ours is off."""
     engines: defaultdict[str, list[Residual]] = defaultdict(list)
     for row in rows:
         if row.kind == "word":
@@ -84,7 +86,7 @@ def _active(rows: Iterable[Residual]) -> Iterator[tuple[str, float]]:
     for engine, found in engines.items():
         real = _union((row.captured_start_ps, row.captured_start_ps + row.captured_ps) for row in found)
         mine = _union((row.emulated_start_ps, row.emulated_start_ps + row.emulated_ps) for row in found)
-        if real:
+        if real >= _LEAST_PS:
             yield engine, mine / real - 1
 
 
@@ -108,6 +110,7 @@ def summary(rows: Sequence[CaptureRow]) -> tuple[CaptureSummary, ...]:
         found.append(CaptureSummary(
             use, len(chosen), median(programs), max(programs), sum(each <= _LIMITS["program"] for each in programs),
             median(medians), sum((row.word_most or 0) <= _LIMITS["words"] for row in chosen),
-            sum(abs(row.active_error) <= _LIMITS["active"] for row in chosen),
+            sum(abs(row.active_error) <= _LIMITS["active"] for row in chosen), sum(row.words for row in chosen),
+            sum(row.words_near for row in chosen) / max(sum(row.words for row in chosen), 1),
         ))  # fmt: skip
     return tuple(found)

@@ -102,7 +102,7 @@ def _capture_lines(result: Validation) -> Iterator[str]:
             f"captures, {use_of(entry.held_out)}: {entry.within} of {entry.captures} programs within 15%, "
             f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}; words median "
             f"{entry.word_median:.1%}, 95 % within 10 % in {entry.words_within}; engines active within 10 % in "
-            f"{entry.active_within}"
+            f"{entry.active_within}; {entry.near_share:.1%} of {entry.words:,} words within 10 %"
         )
 
 

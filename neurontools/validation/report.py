@@ -112,17 +112,18 @@ def _captures(rows: Sequence[CaptureRow]) -> list[str]:
     lines = [
         (use_of(entry.held_out), str(entry.captures), f"{entry.median_error:.1%}", f"{entry.largest_error:.1%}",
          f"{entry.within} of {entry.captures}", f"{entry.word_median:.1%}", f"{entry.words_within} of {entry.captures}",
-         f"{entry.active_within} of {entry.captures}")
+         f"{entry.active_within} of {entry.captures}", f"{entry.words:,}", f"{entry.near_share:.1%}")
         for entry in capture_summary(rows)
     ]  # fmt: skip
     head = ("use", "captures", "median error", "largest", "within 15 %", "words, median", "95 % of words within 10 %",
-            "engines active within 10 %")  # fmt: skip
+            "engines active within 10 %", "words in all", "within 10 %")  # fmt: skip
     return [
         "## Captures, word by word",
         "",
         f"Written with `--captures DIR`, a folder of checkouts. {CAPTURE_RULE} Stated before anything was fitted. The"
         " ten of trainium-kernel-fusion were known to the earlier model, also those that are held out now. A program"
-        " lasts from its first word to the end of its last word or transfer; waits are not compared.",
+        " lasts from its first word to the end of its last word or transfer; waits are not compared. Engines that"
+        " were active for under 1 us are left out of `active`.",
         "",
         *_table(head, lines),
         "",

@@ -61,9 +61,12 @@ class CaptureRow(NamedTuple):
     words: int
     word_median: Annotated[float | None, "Median of the words' absolute errors."]
     word_most: Annotated[float | None, "What 95 percent of them do not pass."]
+    words_near: Annotated[int, "Words within 10 percent."]
     transfers: int
     transfer_median: float | None
-    active_engine: Annotated[str, "The engine whose time with a word under way is farthest off."]
+    active_engine: Annotated[
+        str, "The engine whose time with a word under way is farthest off; under 1 us is left out."
+    ]
     active_error: float
 
 
@@ -78,6 +81,8 @@ class CaptureSummary(NamedTuple):
     word_median: Annotated[float, "Median over captures of the median error of words."]
     words_within: Annotated[int, "Captures of which 95 percent of the words are within 10 percent."]
     active_within: Annotated[int, "Captures whose engines are all active within 10 percent."]
+    words: Annotated[int, "Of all captures together."]
+    near_share: Annotated[float, "The share of them that is within 10 percent."]
 
 
 class Validation(NamedTuple):
