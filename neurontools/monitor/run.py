@@ -17,6 +17,7 @@ from neurontools.command.output import note, report
 from neurontools.memory.states import Place, find_states
 from neurontools.monitor.config import DEFAULT, read_config
 from neurontools.monitor.report import Sample, make_report, sample
+from neurontools.version import install_with
 
 if TYPE_CHECKING:
     from emulator.runtime.ledger_state import MachineState
@@ -109,7 +110,7 @@ def _served(port: int) -> Any:
     try:
         served = Served(port)
     except MissingClientError:
-        raise UnsupportedError("--prometheus needs prometheus-client: pip install 'neurontools[prometheus]'") from None
+        raise UnsupportedError(f"--prometheus needs prometheus-client: {install_with('prometheus')}") from None
     note(f"metrics on port {port}")
     return served.show
 

@@ -138,7 +138,7 @@ def test_metrics_over_http() -> None:
 def test_prometheus_without_its_client(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
     ended = cli("monitor", "run", "--prometheus", "9")
-    assert ended.status == 6 and "neurontools[prometheus]" in ended.error_line
+    assert ended.status == 6 and "[prometheus]" in ended.error_line
 
 
 def test_bad_places(cli: Cli, tmp_path: Path) -> None:
