@@ -16,7 +16,7 @@ __all__ = [
     "variable",
 ]  # fmt: skip
 
-Kind = Literal["text", "int", "bool", "flag", "one of", "cores", "cpus", "folder", "address"]
+Kind = Literal["text", "int", "bool", "flag", "one of", "cores", "numbers", "folder", "address"]
 
 
 class Variable(NamedTuple):
@@ -57,7 +57,7 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_RT_RESET_CORES", "flag"),
     Variable("NEURON_RT_VIRTUAL_CORE_SIZE", "int", low=1, high=2, cite=_V),
     Variable("NEURON_LOGICAL_NC_CONFIG", "int", low=1, high=2, cite="runtime.md 2.2"),
-    Variable("NEURON_RT_LOW_LATENCY_TASKS_CPU_AFFINITY", "cpus", cite="runtime.md 5"),
+    Variable("NEURON_RT_LOW_LATENCY_TASKS_CPU_AFFINITY", "numbers", cite="runtime.md 5"),
     Variable("NEURON_RT_ONE_THREAD_PER_CORE", "flag", cite="runtime.md 5"),
     Variable("NEURON_RT_RANKS_PER_NETWORK_PROXY", "int", low=1, cite="runtime.md 5"),
     Variable("NEURON_RT_NUMERICAL_ERRORS_VERBOSITY", cite="runtime.md 11.1"),
@@ -70,7 +70,7 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_SCRATCHPAD_PAGE_SIZE", "int", low=512, high=3584, default="512", cite=_V),
     *(Variable(f"NEURON_RT_PROFILE_BUF_{one}_MB", "int", low=1, high=65536, cite=_V) for one in PROFILE_BUFFERS),
     Variable("NEURON_RT_DBG_DMA_PACKETIZATION_SIZE", "int"),
-    Variable("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "int"),
+    Variable("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "numbers"),  # one for each stream
     Variable("NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", cite="runtime.md 6.1"),
     Variable("NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY", "folder", default="/tmp/neuron-core-dump/dt-%d-cid-%c",
              cite="runtime.md 6.1"),
@@ -79,14 +79,14 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_RT_ASYNC_SENDRECV_BOOTSTRAP_PORT", "int", low=1, high=65535, cite="runtime.md 11.3"),
     Variable("NEURON_RT_ULTRASERVER_MODE"),
     Variable("NEURON_RT_ULTRASERVER_SERVER_ID"),
-    Variable("NEURON_RT_ULTRASERVER_NODE_ID", "int"),
+    Variable("NEURON_RT_ULTRASERVER_NODE_ID"),
     Variable("NEURON_ULTRASERVER_NODE_CONFIG", "int", low=1, high=4),
     Variable("NEURON_RT_INSPECT_ENABLE", "flag", default="0", cite=_V),
     Variable("NEURON_RT_INSPECT_OUTPUT_DIR", "folder", default="./output", cite=_V),
     Variable("NEURON_RT_INSPECT_SYSTEM_PROFILE", "flag", default="1", cite=_V),
     Variable("NEURON_RT_INSPECT_DEVICE_PROFILE", "one of", ("0", "1", "model", "session"), default="0", cite=_V),
     Variable("NEURON_RT_INSPECT_ON_FAIL", "flag"),
-    Variable("NEURON_RT_INSPECT_EVENT_FILTER_NC", "cpus", cite=_V),
+    Variable("NEURON_RT_INSPECT_EVENT_FILTER_NC", "numbers", cite=_V),
     Variable("NEURON_RT_INSPECT_EVENT_FILTER_TYPE", cite=_V),
     Variable("NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "int", low=1, default="1000000", cite=_V),
     Variable("NEURON_RT_INSPECT_PRECACHE_ENABLE", "flag"),
@@ -110,6 +110,7 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_NXD_FSDP_CC_MULTISTREAM", "flag"),
     Variable("NEURON_FSDP_NUM_LAYER_EARLY_AG_SHIFT", "int"),
     Variable("NEURON_FSDP_NUM_LAYER_LATE_RS_SHIFT", "int"),
+    Variable("NEURON_RTD_ADDRESS", gone="of the daemon that Neuron 1 had", instead="remove it"),
     Variable("NEURONCORE_GROUP_SIZES", gone="deprecated", instead="set NEURON_RT_VISIBLE_CORES", cite=_V),
     # Names that framework and tutorial pages use; their values are not described.
     *(Variable(f"NEURON_{one}") for one in (
@@ -167,7 +168,7 @@ def misfit(one: Variable, value: str) -> str | None:
         return "0 or 1"
     elif one.kind == "one of" and text.lower() not in {word.lower() for word in one.words}:
         return f"one of {', '.join(one.words)}"
-    elif one.kind in ("cores", "cpus"):
+    elif one.kind in ("cores", "numbers"):
         numbers = parse_cpus(text)
         if numbers is None:
             return "numbers and ranges between commas, such as 0-3"

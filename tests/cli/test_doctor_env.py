@@ -124,6 +124,21 @@ def test_json_and_sarif_of_a_file(cli: Cli, root: Path) -> None:
     assert 4 in lines and len(run["results"]) == len(result["findings"])
 
 
+def test_what_the_documentation_sets_is_no_finding(corpus: Path) -> None:
+    """But for the one list of cores that a page gives as an example of what is not valid."""
+    assigned = re.compile(r"\b(NEURON[A-Z0-9_]+)=([^ `'\"\\\\<>$\n]+)")
+    wrong, seen = set(), 0
+    for path in (corpus / "aws-neuron-sdk").rglob("*.rst"):
+        for name, value in assigned.findall(path.read_text(errors="replace")):
+            known = variable(name)
+            if known is not None and not known.gone:
+                seen += 1
+                text = value.rstrip(".,;)")
+                if misfit(known, text) is not None:
+                    wrong.add((name, text))
+    assert seen > 200 and wrong == {("NEURON_RT_VISIBLE_CORES", "3,5,6")}
+
+
 def test_files_of_variables() -> None:
     text = ['export A_B="x y" C=d', "# no", "NEURON_X=1  # why", "env N=2 python t.py K=3", "noise", "", "python a=b"]
     assert parse_environment(text) == {"A_B": ("x y", 1), "C": ("d", 1), "NEURON_X": ("1", 3), "N": ("2", 4)}
