@@ -139,6 +139,11 @@ class Ledger:
             found = self._allocators[stack] = StackAllocator(base, size)
         return found
 
+    def entries_of(self, owner: Owner) -> list[Entry]:
+        """Return what belongs to an owner."""
+        with self._lock:
+            return [self.entries[number] for number in self._of.get(owner, ())]
+
     def used(self, stack: Stack) -> int:
         return self.allocator(stack).used
 

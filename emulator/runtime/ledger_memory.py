@@ -8,11 +8,11 @@ from emulator.runtime.errors import invalid
 from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Ledger
 from emulator.runtime.ledger_plan import PAGE_MOST, scratchpad_of
-from emulator.runtime.ledger_views import oom_lines
-from emulator.runtime.memory import Memory, OutOfMemoryError
+from emulator.runtime.ledger_views import model_lines, oom_lines
+from emulator.runtime.memory import Memory, OutOfMemoryError, Owner
 from emulator.runtime.variables import Options
 
-__all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "report_lines"]
+__all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "loaded_lines", "report_lines"]
 
 CONTIGUOUS_VARIABLE, PAGE_VARIABLE = "NEURON_RT_CONTIGUOUS_SCRATCHPAD", "NEURON_SCRATCHPAD_PAGE_SIZE"
 REPORT_VARIABLE = "NEURON_RT_ENABLE_DEVICE_MEMORY_OOM_LOG"
@@ -31,6 +31,11 @@ def ledger_of(instance: Instance, options: Options, environ: Mapping[str, str]) 
     generation = instance.target.generation
     pad = scratchpad_of(generation, options.lnc, None, contiguous, page)
     return Ledger(generation, lnc=options.lnc, scratchpad=pad)
+
+
+def loaded_lines(memory: Memory, owner: Owner) -> list[str]:
+    """Return what the log says of a model's memory when it has been loaded, at level INFO; nothing without a ledger."""
+    return model_lines(memory, owner) if isinstance(memory, Ledger) else []
 
 
 def report_lines(memory: Memory, error: OutOfMemoryError, environ: Mapping[str, str]) -> list[tuple[str, str]]:

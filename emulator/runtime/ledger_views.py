@@ -90,14 +90,15 @@ def model_lines(ledger: Ledger, owner: Owner) -> list[str]:
     from formats.nrt.memory_sizes import size_text  # deferred: start-up
 
     loaded = ledger.models[owner]
-    mine = [one for one in ledger.entries.values() if one.allocation.owner.core == owner.core]
-    shared = sum(one.allocation.size for one in mine if one.category == "shared_scratchpad")
-    total = sum(one.allocation.size for one in mine)
-    values = by_category(one for one in mine if one.allocation.owner == owner)
+    total = shared = 0
+    for (_, core, _, name), counter in list(ledger.counters.items()):
+        if core == owner.core:
+            total += counter.total
+            shared += counter.total * (name == BY_KEY["shared_scratchpad"].sysfs)
     return [
         f"[ND {loaded.stacks[0].device}:NC {owner.core}] Current Usage Total: {size_text(total)}",
         f"        shared scratchpad: {size_text(shared)}",
-        *model_block(loaded.name, values),
+        *model_block(loaded.name, by_category(ledger.entries_of(owner))),
     ]
 
 

@@ -28,7 +28,7 @@ from emulator.runtime.injection import INJECT_VARIABLE, INJECTIONS, Injector, Pl
 from emulator.runtime.input_dump import write_inputs
 from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Ledger
-from emulator.runtime.ledger_memory import ledger_of, report_lines
+from emulator.runtime.ledger_memory import ledger_of, loaded_lines, report_lines
 from emulator.runtime.ledger_state import FOLDER_VARIABLE, Publisher
 from emulator.runtime.log import Log, Sink, cores_text, system_fields
 from emulator.runtime.memory import Allocation, Category, Memory, OutOfMemoryError, Owner
@@ -268,6 +268,8 @@ class Runtime:
             resting.rest()
         self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
+        for text in loaded_lines(self.memory, owner):
+            self.log.write("INFO", "TDRV", "dml_log_dev_neff_mem", text)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
         return model
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from formats.errors import FormatError
-from formats.nrt.log import clean
+from formats.nrt.log import clean, parse_line
 from formats.nrt.memory import BY_LABEL, CATEGORIES
 from formats.nrt.memory_sizes import parse_size, size_step
 from formats.nrt.oom import COLUMNS, NOT_GIVEN, OomRow, OomTable
@@ -195,7 +195,8 @@ def read_memory_report(lines: Iterable[str], path: str | None = None) -> MemoryR
     """Return what a log, a table file or a pasted excerpt says; FormatError for numbers that are none."""
     reader = _Reader(path)
     for number, line in enumerate(lines, 1):
-        reader.read(number, clean(line))
+        logged = parse_line(line)
+        reader.read(number, clean(line) if logged is None else logged.text)
     reader.close()
     rows = tuple(reader.rows)
     return MemoryReport(

@@ -106,6 +106,22 @@ def test_memory_that_is_exhausted_is_reported_as_documented(pair: bytes) -> None
     assert report.failures and report.problems == () and report.table.rows[0].label == "ND 0 HBM 0"
 
 
+def test_a_load_logs_its_memory_where_the_level_asks_for_it(pair: bytes) -> None:
+    for level, wanted in (("info", 1), ("error", 0)):
+        lines: list[str] = []
+        environ = {**ENVIRONMENT, "NEURON_RT_LOG_LEVEL_TDRV": level}
+        runtime = Runtime(environ, sink=lambda place, line, kept=lines: kept.append(line))  # type: ignore[misc]
+        model = runtime.load(pair, 0)
+        report = read_memory_report(lines)
+        assert len(report.blocks) == wanted and report.problems == ()
+        if wanted:
+            (block,) = report.blocks
+            entries = [one for one in ledger_of(runtime).entries.values() if one.allocation.owner.model == model.number]
+            mine = sum(one.allocation.size for one in entries if one.category != "tensors")
+            assert block.device == 0 and abs((block.total or 0) - mine) <= mine / 1000
+        runtime.close()
+
+
 def test_page_size_that_is_none() -> None:
     for text in ("700", "4096", "x", "-512"):
         with pytest.raises(StatusError, match="NEURON_SCRATCHPAD_PAGE_SIZE"):
