@@ -139,6 +139,15 @@ class Ledger:
             found = self._allocators[stack] = StackAllocator(base, size)
         return found
 
+    def restore(self, entry: Entry) -> None:
+        """Enter an allocation as it was somewhere else; ValueError where its bytes, or its number, are taken."""
+        allocation = entry.allocation
+        if allocation.number in self.entries:
+            raise ValueError(f"allocation {allocation.number} is there already")
+        self.allocator(allocation.stack).take(allocation.address, allocation.size)
+        self.entries[allocation.number] = entry
+        self._of.setdefault(allocation.owner, {})[allocation.number] = None
+
     def entries_of(self, owner: Owner) -> list[Entry]:
         """Return what belongs to an owner."""
         with self._lock:

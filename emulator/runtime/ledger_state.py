@@ -139,14 +139,12 @@ def read_state(path: Path) -> MachineState:
         number, use, device, hbm, address, size, core, model, part, name = _row(row, "isiiiiiiis", "entries", where)
         _need(use in USES and size > 0 and device >= 0 and 0 <= hbm < 4, "entries", where)
         stack = Stack(device, hbm)
+        category = Category(BY_KEY[USES[use].category].label)
+        made = Allocation(number, category, stack, address, size, Owner(core, model), name)
         try:
-            ledger.allocator(stack).take(address, size)
+            ledger.restore(Entry(made, use, part))
         except (ValueError, IndexError):
             raise FormatError("two allocations overlap, or lie outside of their stack", path=where) from None
-        category = Category(BY_KEY[USES[use].category].label)
-        ledger.entries[number] = Entry(
-            Allocation(number, category, stack, address, size, Owner(core, model), name), use, part
-        )
     for row in found["models"]:
         core, model, name, uuid, stacks, parts = _row(row, "iissli", "models", where)
         _need(0 <= parts <= 2 and len(stacks) <= 2, "models", where)
