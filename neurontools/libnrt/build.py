@@ -20,13 +20,13 @@ from pathlib import Path
 
 from formats.errors import UnsupportedError
 from neurontools.libnrt.functions import FUNCTIONS, TYPES, Function
+from neurontools.version import install_with
 
 __all__ = ["LIBRARY", "build", "c_source", "need_cffi", "need_compiler"]
 
 LIBRARY = "libnrt.so.1"
 _MODULE = "_neurontools_libnrt"
 _INSTALL_CC = "apt-get install gcc, dnf install gcc, or set CC"
-_INSTALL_CFFI = "pip install 'neurontools[nrt]'"
 _FAILED = {"NRT_STATUS": " 1", "void": "", "size_t": " 0"}
 _STARTS = "static int _cffi_carefully_make_gil(void)\n{"
 # cffi looks for its own module before any code of ours could run, and in a program's interpreter, which need not know
@@ -77,7 +77,9 @@ def need_cffi() -> None:
     try:
         import cffi  # noqa: F401  # deferred: optional
     except ImportError:
-        raise UnsupportedError(f"cffi is not installed, which libnrt.so.1 is made with: {_INSTALL_CFFI}") from None
+        raise UnsupportedError(
+            f"cffi is not installed, which libnrt.so.1 is made with: {install_with('nrt')}"
+        ) from None
 
 
 def _wrappers() -> Iterator[str]:

@@ -59,8 +59,8 @@ def shim(
     """Write stand-ins for parts of the Neuron SDK into a folder.
 
     libnrt.so.1 is the Neuron runtime's C interface over the emulator: programs that link it, such as nkipy's spike, run
-    on emulated devices.  It is compiled here, for the Python that runs this, and needs a C compiler and cffi
-    (pip install 'neurontools[nrt]').  Files of the same names are replaced; others in the folder stay.
+    on emulated devices.  It is compiled here, for the Python that runs this, and needs a C compiler and cffi, which the
+    extra `nrt` brings.  Files of the same names are replaced; others in the folder stay.
     """
     with report("shim", json, folder=folder) as out:
         chosen = tuple(writer for writer in WRITERS if only in (None, writer.name))
