@@ -151,4 +151,61 @@ TABLE: dict[str, Listed] = {
         "neurontools.dbgstream.tail",
     ),
     "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
+    "arch": Listed("Show instances, chips and links, and how they are wired."),
+    "arch cycles": Listed(
+        "Find edge-disjoint Hamiltonian cycles of an instance and prove them.",
+        "neurontools.arch.cycles",
+    ),
+    "arch diff": Listed("Compare two chips or instances, figure by figure.", "neurontools.arch.diff"),
+    "arch path": Listed("Show the way of bytes between two chips or ranks.", "neurontools.arch.path"),
+    "arch show": Listed(
+        "Show what an instance or a chip is made of; without a name, list the instance types.",
+        "neurontools.arch.show",
+    ),
+    "arch topo": Listed("Draw how the chips of an instance are wired.", "neurontools.arch.topo"),
+    "cc": Listed("Plan, run, check, benchmark and break collective operations on emulated machines."),
+    "cc bench": Listed(
+        "Time a collective over many sizes, with the options and columns of nccom-test.",
+        "neurontools.cc.bench",
+    ),
+    "cc bench-parse": Listed(
+        "Compare real output of nccom-test with the model, row by row.",
+        "neurontools.cc.bench_parse",
+    ),
+    "cc fault": Listed(
+        "Break a collective on purpose: stop a rank, slow a link, lose a transfer.",
+        "neurontools.cc.fault",
+    ),
+    "cc groups": Listed("Check replica groups of collective operations."),
+    "cc groups check": Listed(
+        "Check replica groups, or the pairs of a permute, and list the algorithms they allow.",
+        "neurontools.cc.groups.check",
+    ),
+    "cc plan": Listed(
+        "Show which algorithm a collective takes, its steps and traffic, and its time.",
+        "neurontools.cc.plan",
+    ),
+    "cc run": Listed("Execute a collective on emulated ranks, with data.", "neurontools.cc.run"),
+    "cc verify": Listed(
+        "Execute a collective and compare every rank with NumPy, bit for bit.",
+        "neurontools.cc.verify",
+    ),
+    "cc schedule": Listed(
+        "Run collectives that ranks call in their own order, and explain deadlocks among them.",
+        "neurontools.cc.schedule",
+    ),
+    "memh": Listed("Show the memory hierarchy, and what a program does with it."),
+    "memh budget": Listed(
+        "Show how much of SBUF and PSUM a program needs, and what goes through HBM and back.",
+        "neurontools.memh.budget",
+    ),
+    "memh lint": Listed("Find accesses that break the rules of a memory, and slow ones.", "neurontools.memh.lint"),
+    "memh map": Listed("Show what a partition of SBUF or PSUM holds when a program ends.", "neurontools.memh.map"),
+    "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
+    "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
+    "overlap": Listed("Show how compute and collectives share the DMA engines."),
+    "overlap whatif": Listed(
+        "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
+        "neurontools.overlap.whatif",
+    ),
 }
