@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emulator.addresses import address_map
 from emulator.device import Device
 from emulator.dump.tail import EventTail
+from emulator.runtime.activity import Activity
 from emulator.runtime.collectives import Meetings
 from emulator.runtime.cores import LogicalCore
 from emulator.runtime.errors import StatusError, invalid
@@ -27,8 +27,11 @@ from emulator.runtime.failures import DGE_BLAMED, counters_of, lines_of
 from emulator.runtime.injection import INJECT_VARIABLE, INJECTIONS, Injector, Planned, read_plan
 from emulator.runtime.input_dump import write_inputs
 from emulator.runtime.instances import Instance
+from emulator.runtime.ledger import Ledger
+from emulator.runtime.ledger_memory import ledger_of, loaded_lines, report_lines
+from emulator.runtime.ledger_state import FOLDER_VARIABLE, Publisher
 from emulator.runtime.log import Log, Sink, cores_text, system_fields
-from emulator.runtime.memory import Allocation, BumpMemory, Category, Memory, OutOfMemoryError, Owner
+from emulator.runtime.memory import Allocation, Category, Memory, OutOfMemoryError, Owner
 from emulator.runtime.model import Execution, Model, check_neff
 from emulator.runtime.queues import ErrorTracker, Unit, UnitKind
 from emulator.runtime.reservation import LOCKS_VARIABLE, Reservation
@@ -104,8 +107,8 @@ class Runtime:
             LogicalCore(index, number, self.instance, self.options.lnc)
             for index, number in enumerate(self._take_cores())
         )
-        make = memory or (lambda instance, options, environ: BumpMemory(address_map(instance.target.generation)))
-        self.memory: Memory = make(self.instance, self.options, self.environ)
+        self.memory: Memory = (memory or ledger_of)(self.instance, self.options, self.environ)
+        self.activity = Activity()
         self.models: dict[int, Model] = {}
         self.tensors: set[Tensor] = set()
         self.counters: Counter[tuple[int, str]] = Counter()
@@ -119,6 +122,10 @@ class Runtime:
         self._tracking = count(1)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
+        folder = self.environ.get(FOLDER_VARIABLE)
+        self._publisher = Publisher(self, Path(folder)) if folder else None
+        if self._publisher is not None and isinstance(self.memory, Ledger):
+            self.memory.changed = self._publisher.changed
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options
@@ -169,7 +176,8 @@ class Runtime:
             with self._memory_lock:
                 return work()
         except OutOfMemoryError as error:
-            self.log.say("TDRV", "dmem_alloc_internal", f"Failed to allocate {error.size} bytes: {error}")
+            for function, text in report_lines(self.memory, error, self.environ):
+                self.log.say("TDRV", function or "log_dev_mem_usage_table", text)
             raise StatusError(NrtStatus.NRT_RESOURCE, str(error)) from None
 
     def memory_stats(self, index: int) -> tuple[int, int]:
@@ -260,6 +268,8 @@ class Runtime:
             resting.rest()
         self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
+        for text in loaded_lines(self.memory, owner):
+            self.log.write("INFO", "TDRV", "dml_log_dev_neff_mem", text)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
         return model
 
@@ -358,6 +368,7 @@ class Runtime:
 
     def _execute(self, core: LogicalCore, model: Model, inputs: TensorSet, outputs: TensorSet, call: str) -> int:
         tracking = self._event(core, "nrt_execute", model.name, "start")
+        started = monotonic_ns()
         planned = self._due(core, execution=True)
         injector = None if planned is None else Injector(planned)
         # Events are made only for whoever looks at them.
@@ -376,6 +387,9 @@ class Runtime:
             if planned is not None and injector is not None and not injector.done:
                 self._planned.append(planned)  # it did not come so far: for the next execution
         core.last = model
+        self.activity.ran(core.number, monotonic_ns() - started, ran.time_ps)
+        if self._publisher is not None:
+            self._publisher.changed()
         begin, end = core.clock(ran.time_ps)
         try:
             self._traced(core, tracking, begin, end)
@@ -552,4 +566,6 @@ class Runtime:
         self.streams.close_all()
         self.trace = None
         self._reservation.release()
+        if self._publisher is not None:
+            self._publisher.close()
         self.closed = True

@@ -10,12 +10,17 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.nrt.memory import BY_KEY, USES
+
 if TYPE_CHECKING:
     from formats.neff.reader import Neff
     from formats.neff.subgraph import Subgraph
     from formats.neff.transfers import Descriptor
 
-__all__ = ["MICROCODE_BYTES", "Category", "device_memory", "scratchpad_need", "scratchpad_page"]
+__all__ = [
+    "MICROCODE_BYTES", "PROFILER_BYTES", "Category", "core_uses", "device_memory", "model_uses", "private_variables",
+    "profiler_bytes", "ring_uses", "scratchpad_need", "scratchpad_page",
+]  # fmt: skip
 
 Version = tuple[int, ...]
 
@@ -23,16 +28,24 @@ _MIB = 1 << 20
 # Of every physical core. The documented 96 MB hold on trn1; captured trn2 takes a sixtieth of it.
 MICROCODE_BYTES = {"gen2": 100_669_644, "gen3": 1_744_584}
 _DOCUMENTED_MICROCODE = 96 * _MIB
-# Less with runtime 2.27.23: microcode of trn2, and what the loader puts around the streams.
-_SMALLER_BEFORE, _SMALLER = (2, 30), (40_648, 2_304)
+# Microcode of trn2 is so much less with runtime 2.27.23.
+_SMALLER_BEFORE, _SMALLER = (2, 30), 40_648
+_SMALL_SINCE = (2, 27)
+# Of every physical core, captured on trn2: with runtime 2.27.23, and with 2.30.51. About 2 GB are documented.
+PROFILER_BYTES = (2_415_919_104, 2_554_331_136)
 _CONTIGUOUS_PAGE, _PAGE = 64 * _MIB, 512 * _MIB
 _CONTIGUOUS_SINCE = (2, 33)
 # What the loader puts around the streams of a core, and more for each queue; 26 to 32 KB in every capture.
-_LOADER_BYTES, _LOADER_QUEUE_BYTES = 29_568, 1_024
+_LOADER = {"pe": 6_592, "act": 5_568, "pool": 6_272, "dve": 6_208, "sp": 4_928}
+_LOADER_LESS = {"pe": 384, "act": 320, "pool": 640, "dve": 576, "sp": 384}  # of the same, before 2.30
+_LOADER_QUEUE_BYTES = 1_024
+_USE_OF = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
 _TABLE_BYTES = 83_968  # of a core that uses activation functions
 _GENERIC_BYTES, _STDIO_BYTES = 38_912, 1_088
 _GENERATOR_BYTES = 8  # beside the tensors, for each table that descriptors are made with
 _RUNTIME_RINGS, _TABLE_RINGS = 30_720, 2_048
+# Of these, what a core has before it has a model: so the documented table (runtime.md 3.2) minus what its NEFFs have.
+_CORE_GENERIC_BYTES, _CORE_RINGS = 12_288, 28_672
 _DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP, _RINGS = 16, 65536, 64, 16, 16
 _TABLES = "_bkt.bin", "_ctrl.bin"
 _CAPTURES = "formats.md 6.1: memory records of public captures"
@@ -64,54 +77,102 @@ def scratchpad_need(graph: Subgraph) -> int:
     return max(ends, default=0)
 
 
+def private_variables(graph: Subgraph, page: int) -> dict[str, int]:
+    """Return the scratchpad variables that cross the end of a page, which pages apart cannot hold, with their bytes."""
+    return {one.name: size for one in graph.variables.values()
+            if one.kind == "virtual" and (size := max(0, one.size or 0))
+            and (one.backing_offset or 0) % page + size > page}  # fmt: skip
+
+
+def profiler_bytes(generation: str, runtime: Version | None = None) -> int | None:
+    """Return the bytes of a physical core's profiler buffers; None for a chip of which no capture has a record."""
+    if generation != "gen3":
+        return None
+    return PROFILER_BYTES[runtime is None or runtime >= _SMALLER_BEFORE]
+
+
+def core_uses(generation: str, runtime: Version | None = None) -> dict[str, int]:
+    """Return what a physical core takes before anything is loaded, by use (`formats.nrt.memory.USES`).
+
+    Runtimes before 2.27 have the documented 96 MB of microcode on every chip, as the documented table of May 2025.
+    """
+    microcode = MICROCODE_BYTES.get(generation, _DOCUMENTED_MICROCODE)
+    if generation == "gen3" and runtime is not None and runtime < _SMALLER_BEFORE:
+        microcode = MICROCODE_BYTES["gen2"] if runtime < _SMALL_SINCE else microcode - _SMALLER
+    if generation == "gen2":
+        return {"ucode": microcode, "pool stdio": _STDIO_BYTES}
+    return {"ucode": microcode, "generic": _CORE_GENERIC_BYTES, "pool stdio": _STDIO_BYTES,
+            "dma rings runtime": _CORE_RINGS}  # fmt: skip
+
+
+def model_uses(graph: Subgraph, generation: str, runtime: Version | None = None) -> dict[str, int]:
+    """Return what loading one subgraph takes on its physical core beyond `core_uses`, by use.
+
+    Neither scratchpad pages nor tensors are in it: those depend on what else is loaded. Rings by queue are `ring_uses`.
+    """
+    folder = f"{graph.folder}/" if graph.folder else ""
+    tables = any(one.name.startswith(folder) and one.name.endswith(_TABLES) for one in graph.neff.members)
+    less = _LOADER_LESS if generation == "gen3" and runtime is not None and runtime < _SMALLER_BEFORE else {}
+    found = {use: nbytes - less.get(use, 0) for use, nbytes in _LOADER.items()}
+    for engine in graph.streams:
+        found[_USE_OF[engine]] += len(graph.stream_bytes(engine))
+    for queue in {queue for queue, _ in graph.dma_blocks}:
+        known = graph.queue_of(queue)
+        owner = None if known is None else known.engine
+        found[_USE_OF.get(owner or "", "pool")] += _LOADER_QUEUE_BYTES
+    found["act table"] = _TABLE_BYTES * tables
+    found["weight"] = found["scratchpad"] = 0
+    for variable in graph.variables.values():
+        kept = {"file": "weight", "tmp-buf": "scratchpad"}.get(variable.kind)
+        if kept:
+            found[kept] += max(0, variable.size or 0)
+    # The records of trn1 have neither of the two that trn2's have beside the output of GpSimd.
+    found["generic"] = 0 if generation == "gen2" else _GENERIC_BYTES - _CORE_GENERIC_BYTES
+    found["dma rings runtime"] = 0 if generation == "gen2" else _RUNTIME_RINGS - _CORE_RINGS + _TABLE_RINGS * tables
+    return {use: nbytes for use, nbytes in found.items() if nbytes}
+
+
 def device_memory(neff: Neff, runtime: Version | None = None) -> tuple[Category, ...]:
     """Return what a loaded file and one set of its inputs and outputs take, category by category.
 
     Tensors are those of the graph, once for all cores; everything else is each core's own.
     """
     generation = neff.target.generation
-    microcode, loader = MICROCODE_BYTES.get(generation, _DOCUMENTED_MICROCODE), _LOADER_BYTES
-    if generation == "gen3" and runtime is not None and runtime < _SMALLER_BEFORE:
-        microcode, loader = microcode - _SMALLER[0], loader - _SMALLER[1]
     page = scratchpad_page(generation, neff.lnc, runtime)
-    code = constants = scratch = private = runs = io = spill = feeding = generators = 0
+    taken: dict[str, int] = {}
+    scratch = generators = 0
     tensors: dict[str, int] = {}
     for graph in neff.subgraphs:
-        tables = any(one.name.startswith(f"{graph.folder}/" if graph.folder else "") and one.name.endswith(_TABLES)
-                     for one in neff.members)  # fmt: skip
-        queues = {queue for queue, _ in graph.dma_blocks}
-        code += microcode + sum(len(graph.stream_bytes(engine)) for engine in graph.streams)
-        code += loader + _LOADER_QUEUE_BYTES * len(queues) + _TABLE_BYTES * tables
+        for uses in (core_uses(generation, runtime), model_uses(graph, generation, runtime)):
+            for use, nbytes in uses.items():
+                category = USES[use].category
+                taken[category] = taken.get(category, 0) + nbytes
+        for use, nbytes in ring_uses(graph).values():
+            taken[USES[use].category] = taken.get(USES[use].category, 0) + nbytes
         scratch += -(-scratchpad_need(graph) // page) * page
         for variable in graph.variables.values():
-            size = max(0, variable.size or 0)
             if variable.kind in ("input", "output"):
-                tensors[variable.name] = size
-            elif variable.kind == "file":
-                constants += size
-            elif variable.kind == "tmp-buf":
-                private += size
+                tensors[variable.name] = max(0, variable.size or 0)
             elif variable.kind == "dge-table":
                 generators += _GENERATOR_BYTES
-        # The records of trn1 have neither of the two that trn2's have beside the output of GpSimd.
-        runs += _STDIO_BYTES + (0 if generation == "gen2" else _GENERIC_BYTES)
-        feeding += 0 if generation == "gen2" else _RUNTIME_RINGS + _TABLE_RINGS * tables
-        of_io, of_spill = _rings(graph)
-        io, spill = io + of_io, spill + of_spill
     known = generation in MICROCODE_BYTES
     seen = "observed" if known else "inferred"
+
+    def row(key: str, provenance: str, cite: str) -> Category:
+        return Category(BY_KEY[key].name, taken.get(key, 0), provenance, cite)
+
     return (
-        Category("Model Code", code, "observed", f"{_CAPTURES}: streams, microcode, tables") if known
-        else Category("Model Code", code, "documented", "runtime.md 3.1: 96 MB of microcode per physical core"),
-        Category("Model Constants", constants, "documented", "runtime.md 3.1"),
+        row("code", "observed", f"{_CAPTURES}: streams, microcode, tables") if known
+        else row("code", "documented", "runtime.md 3.1: 96 MB of microcode per physical core"),
+        row("constants", "documented", "runtime.md 3.1"),
         Category("Tensors", sum(tensors.values()) + generators, "observed" if generators else "documented",
                  "runtime.md 3.1: allocated by the caller" + (f"; {_CAPTURES}: 8 bytes a table" if generators else "")),
         _shared(scratch, page, seen=generation == "gen3" and neff.lnc > 1),
-        Category("Scratchpad", private, "inferred", "formats.md 3.5: variables of type tmp-buf"),
-        Category("Runtime", runs, seen, f"{_CAPTURES}: generic, output of GpSimd"),
-        Category("DMA Rings IO", io, "inferred", f"{_CAPTURES}: within 1 percent"),
-        Category("DMA Rings Spill", spill, "inferred", f"{_CAPTURES}: within 13 percent"),
-        Category("DMA Rings Runtime", feeding, seen, f"{_CAPTURES}: instruction fetch and tables"),
+        row("scratchpad", "inferred", "formats.md 3.5: variables of type tmp-buf"),
+        row("runtime", seen, f"{_CAPTURES}: generic, output of GpSimd"),
+        row("rings_io", "inferred", f"{_CAPTURES}: within 1 percent"),
+        row("rings_spill", "inferred", f"{_CAPTURES}: within 13 percent"),
+        row("rings_runtime", seen, f"{_CAPTURES}: instruction fetch and tables"),
     )  # fmt: skip
 
 
@@ -122,8 +183,8 @@ def _shared(nbytes: int, page: int, *, seen: bool) -> Category:
     return Category(name, nbytes, "observed" if seen else "inferred", f"{_CAPTURES}: {pages}")
 
 
-def _rings(graph: Subgraph) -> tuple[int, int]:
-    """Return the bytes of the rings of queues that touch inputs or outputs, and of the others.
+def ring_uses(graph: Subgraph) -> dict[str, tuple[str, int]]:
+    """Return the use and the bytes of the rings of each queue.
 
     A queue has a ring for both ends on sixteen DMA engines, with its share of every transfer's descriptors and of what
     signals its end. Transfers that words describe themselves are made on the device and need none.
@@ -138,10 +199,9 @@ def _rings(graph: Subgraph) -> tuple[int, int]:
             found = (graph.variables.get(name) for name in (descriptor.source, descriptor.target))
             if any(one is not None and one.kind in ("input", "output") for one in found):
                 outside.add(block.queue)
-    sizes = {queue: max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * _RINGS
-             for queue, number in each.items()}  # fmt: skip
-    io = sum(size for queue, size in sizes.items() if queue in outside)
-    return io, sum(sizes.values()) - io
+    return {queue: ("dma rings io" if queue in outside else "dma rings spill",
+                    max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * _RINGS)
+            for queue, number in each.items()}  # fmt: skip
 
 
 def _elements(descriptor: Descriptor) -> int:

@@ -19,7 +19,7 @@ from neurontools.version import __version__
 if TYPE_CHECKING:
     from emulator.checks import Finding
 
-__all__ = ["junit", "refused", "sarif", "uri_of"]
+__all__ = ["junit", "refused", "sarif", "sarif_log", "uri_of"]
 
 
 def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code: int,
@@ -36,13 +36,13 @@ def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code:
         print_of = _fingerprint(row)
         seen[print_of] += 1
         results.append(_result(row, accepted, f"{print_of}:{seen[print_of]}"))
-    yield from _log(rules, results, exit_code, [("warning", text) for text in warnings])
+    yield from sarif_log(rules, results, exit_code, [("warning", text) for text in warnings])
 
 
 def refused(form: str, title: str, failure: Failure) -> Iterator[str]:
     """Yield the document, in SARIF or JUnit, that says that a file was not checked at all, and why."""
     if form == "sarif":
-        yield from _log({}, [], int(failure.status), [("error", failure.message)])
+        yield from sarif_log({}, [], int(failure.status), [("error", failure.message)])
         return
     root = ElementTree.Element("testsuites", name="neurontools check")
     suite = ElementTree.SubElement(root, "testsuite", name="check", tests="1", failures="0", errors="1", skipped="0")
@@ -51,8 +51,9 @@ def refused(form: str, title: str, failure: Failure) -> Iterator[str]:
     yield from _xml(root)
 
 
-def _log(rules: dict[str, str], results: list[dict[str, Any]], exit_code: int,
-         notifications: list[tuple[str, str]]) -> Iterator[str]:  # fmt: skip
+def sarif_log(rules: dict[str, str], results: list[dict[str, Any]], exit_code: int,
+              notifications: list[tuple[str, str]]) -> Iterator[str]:  # fmt: skip
+    """Yield a SARIF log of one run as lines: rules by id with their descriptions, results, (level, text) of notes."""
     driver = {"name": "neurontools", "version": __version__,
               "rules": [{"id": name, "shortDescription": {"text": text}} for name, text in rules.items()]}  # fmt: skip
     invocation = {

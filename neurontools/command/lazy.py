@@ -37,6 +37,8 @@ class LazyGroup(TyperGroup):
         default = next((name for name, entry in rows.items() if entry.default), None)
         if default is not None and args and args[0] not in rows and args[0] != "--help":
             args = [default, *args]
+        elif default is not None and not args and not _asks_for_arguments(self.get_command(ctx, default)):
+            args = [default]
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -73,6 +75,10 @@ class LazyGroup(TyperGroup):
         """Write the list of commands without importing one of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.rows.items()])
+
+
+def _asks_for_arguments(command: Any) -> bool:
+    return any(parameter.required for parameter in command.params)
 
 
 def _group_app(group: str, summary: str) -> typer.Typer:

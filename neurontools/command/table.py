@@ -101,6 +101,129 @@ TABLE: dict[str, Listed] = {
     "selftest onnx": Listed(
         "Run ONNX's node tests, and compare with their expected outputs.",
         "neurontools.selftest.onnx",
+    "mem": Listed("Say what takes device memory, whether models fit together, and why not."),
+    "mem explain": Listed("Explain a report of device memory from a log of the runtime.", "neurontools.memory.explain"),
+    "mem neff": Listed("Show what device memory a NEFF takes, category by category.", "neurontools.memory.neff"),
+    "mem plan": Listed("Say whether models and tensors fit on an instance together.", "neurontools.memory.plan"),
+    "mem scratchpad": Listed(
+        "Show what each scratchpad page size costs models that are loaded together.",
+        "neurontools.memory.scratchpad",
+    ),
+    "mem watch": Listed("Show the device memory of running sessions as it changes.", "neurontools.memory.watch"),
+    "doctor": Listed("Check the environment of a workload against everything that Neuron documents."),
+    "doctor env": Listed(
+        "Check environment variables against everything that is documented of them.",
+        "neurontools.doctor.env",
+        default=True,
+    ),
+    "doctor numa": Listed(
+        "Show which CPUs are near which cores, and which to keep for the runtime.",
+        "neurontools.doctor.numa",
+    ),
+    "doctor pipeline": Listed("Show how throughput depends on the depth of the queue.", "neurontools.doctor.pipeline"),
+    "ls": Listed("List the Neuron devices of an instance, as neuron-ls does.", "neurontools.system.ls"),
+    "monitor": Listed("Metrics as neuron-monitor streams them: make, check, sum up and compare them."),
+    "monitor diff": Listed("Compare two streams of reports of neuron-monitor.", "neurontools.monitor.diff"),
+    "monitor run": Listed(
+        "Stream metrics of emulated sessions as neuron-monitor does.",
+        "neurontools.monitor.run",
+        default=True,
+    ),
+    "monitor summarize": Listed(
+        "Sum up a stream of reports of neuron-monitor, real or emulated.",
+        "neurontools.monitor.summarize",
+    ),
+    "monitor validate": Listed(
+        "Check reports of neuron-monitor against the documentation.",
+        "neurontools.monitor.validate",
+    ),
+    "sysfs": Listed("The Neuron driver's counters: make a tree of them, read, watch and clear one, real or made."),
+    "sysfs clear": Listed("Set counters of the Neuron driver to zero.", "neurontools.sysfs.clear"),
+    "sysfs mount": Listed(
+        "Make the driver's tree of files from emulated sessions, and keep it up to date.",
+        "neurontools.sysfs.mount",
+    ),
+    "sysfs read": Listed(
+        "Show attributes of the Neuron driver, of a real machine or of a tree that was made.",
+        "neurontools.sysfs.read",
+    ),
+    "sysfs watch": Listed("Show attributes of the Neuron driver as they change.", "neurontools.sysfs.watch"),
+    "sysfs datastore": Listed("Show the counters in a data store of the Neuron driver.", "neurontools.sysfs.datastore"),
+    "top": Listed(
+        "Show cores, CPUs and memory of running programs on a dashboard, as neuron-top.",
+        "neurontools.top.command",
+    ),
+    "hbm": Listed("Where tensors lie, and what it costs to move them between host and device."),
+    "hbm trace": Listed(
+        "Trace where tensors of a chain of models lie, and what crosses PCIe.",
+        "neurontools.hbm.trace",
+    ),
+    "dbgstream": Listed("Tensors that programs print, as events of a debug stream: record, decode, follow."),
+    "dbgstream decode": Listed("Show the events in a file of a debug stream.", "neurontools.dbgstream.decode"),
+    "dbgstream record": Listed(
+        "Run a program on the emulator, and write what it prints as a debug stream.",
+        "neurontools.dbgstream.record",
+    ),
+    "dbgstream tail": Listed(
+        "Show the events of a debug stream as they are written to a file.",
+        "neurontools.dbgstream.tail",
     ),
     "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
+    "arch": Listed("Show instances, chips and links, and how they are wired."),
+    "arch cycles": Listed(
+        "Find edge-disjoint Hamiltonian cycles of an instance and prove them.",
+        "neurontools.arch.cycles",
+    ),
+    "arch diff": Listed("Compare two chips or instances, figure by figure.", "neurontools.arch.diff"),
+    "arch path": Listed("Show the way of bytes between two chips or ranks.", "neurontools.arch.path"),
+    "arch show": Listed(
+        "Show what an instance or a chip is made of; without a name, list the instance types.",
+        "neurontools.arch.show",
+    ),
+    "arch topo": Listed("Draw how the chips of an instance are wired.", "neurontools.arch.topo"),
+    "cc": Listed("Plan, run, check, benchmark and break collective operations on emulated machines."),
+    "cc bench": Listed(
+        "Time a collective over many sizes, with the options and columns of nccom-test.",
+        "neurontools.cc.bench",
+    ),
+    "cc bench-parse": Listed(
+        "Compare real output of nccom-test with the model, row by row.",
+        "neurontools.cc.bench_parse",
+    ),
+    "cc fault": Listed(
+        "Break a collective on purpose: stop a rank, slow a link, lose a transfer.",
+        "neurontools.cc.fault",
+    ),
+    "cc groups": Listed("Check replica groups of collective operations."),
+    "cc groups check": Listed(
+        "Check replica groups, or the pairs of a permute, and list the algorithms they allow.",
+        "neurontools.cc.groups.check",
+    ),
+    "cc plan": Listed(
+        "Show which algorithm a collective takes, its steps and traffic, and its time.",
+        "neurontools.cc.plan",
+    ),
+    "cc run": Listed("Execute a collective on emulated ranks, with data.", "neurontools.cc.run"),
+    "cc verify": Listed(
+        "Execute a collective and compare every rank with NumPy, bit for bit.",
+        "neurontools.cc.verify",
+    ),
+    "cc schedule": Listed(
+        "Run collectives that ranks call in their own order, and explain deadlocks among them.",
+        "neurontools.cc.schedule",
+    ),
+    "memh": Listed("Show the memory hierarchy, and what a program does with it."),
+    "memh budget": Listed(
+        "Show how much of SBUF and PSUM a program needs, and what goes through HBM and back.",
+        "neurontools.memh.budget",
+    ),
+    "memh lint": Listed("Find accesses that break the rules of a memory, and slow ones.", "neurontools.memh.lint"),
+    "memh map": Listed("Show what a partition of SBUF or PSUM holds when a program ends.", "neurontools.memh.map"),
+    "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
+    "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
+    "overlap": Listed("Show how compute and collectives share the DMA engines."),
+    "overlap whatif": Listed(
+        "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
+        "neurontools.overlap.whatif",
+    ),
 }

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.nrt.memory import BY_KEY, USES
+
 if TYPE_CHECKING:
     from formats.ntff import Ntff
 
 __all__ = ["LEDGER", "captured_memory", "runtime_version"]
 
-# The ledger's name of every category that captures have (runtime.md 3.1). Version 4 has one for all rings: the programs
-# it was captured of touch inputs and outputs only.
-LEDGER: dict[str, str] = {
-    **dict.fromkeys(("pe", "act", "pool", "dve", "sp", "ucode", "act table"), "Model Code"),
-    "weight": "Model Constants",
-    **dict.fromkeys(("tensor", "io"), "Tensors"),
-    "shared scratchpad": "Shared Scratchpad",
-    **dict.fromkeys(("scratchpad", "spill"), "Scratchpad"),
-    **dict.fromkeys(("generic", "pool stdio"), "Runtime"),
-    **dict.fromkeys(("dma rings io", "dma rings"), "DMA Rings IO"),
-    "dma rings spill": "DMA Rings Spill",
-    "dma rings runtime": "DMA Rings Runtime",
-    "dma rings collectives": "DMA Rings Collectives",
-    "collectives": "Collectives",
-    "xt cc": "XT CC",
-    "profiler buffers": "Profiler Buffers",
-}
+# The ledger's name of every category that captures have. Version 4 has one for all rings: the programs it was captured
+# of touch inputs and outputs only.
+LEDGER: dict[str, str] = {name: BY_KEY[use.category].name for name, use in USES.items()}
+LEDGER["dma rings"] = BY_KEY["rings_io"].name
 
 
 def captured_memory(ntff: Ntff) -> dict[str, int]:

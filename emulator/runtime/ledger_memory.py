@@ -1,0 +1,46 @@
+"""The ledger of a session: scratchpad as its variables ask, the runtime's report when memory is exhausted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator.runtime.errors import invalid
+from emulator.runtime.instances import Instance
+from emulator.runtime.ledger import Ledger
+from emulator.runtime.ledger_plan import PAGE_MOST, scratchpad_of
+from emulator.runtime.ledger_views import model_lines, oom_lines
+from emulator.runtime.memory import Memory, OutOfMemoryError, Owner
+from emulator.runtime.variables import Options
+
+__all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "loaded_lines", "report_lines"]
+
+CONTIGUOUS_VARIABLE, PAGE_VARIABLE = "NEURON_RT_CONTIGUOUS_SCRATCHPAD", "NEURON_SCRATCHPAD_PAGE_SIZE"
+REPORT_VARIABLE = "NEURON_RT_ENABLE_DEVICE_MEMORY_OOM_LOG"
+_MIB = 1 << 20
+
+
+def ledger_of(instance: Instance, options: Options, environ: Mapping[str, str]) -> Ledger:
+    """Return the ledger of a session; StatusError (NRT_INVALID) for a page size that the runtime does not take."""
+    contiguous = None if environ.get(CONTIGUOUS_VARIABLE, "").strip() != "0" else False
+    text = environ.get(PAGE_VARIABLE, "").strip()
+    page = None
+    if text:
+        page = int(text) * _MIB if text.isascii() and text.isdecimal() and len(text) < 6 else -1
+        if page % (512 * _MIB) or not 0 < page <= PAGE_MOST:
+            raise invalid(f"{PAGE_VARIABLE}={text!r}: expected a multiple of 512 below 4096")
+    generation = instance.target.generation
+    pad = scratchpad_of(generation, options.lnc, None, contiguous, page)
+    return Ledger(generation, lnc=options.lnc, scratchpad=pad)
+
+
+def loaded_lines(memory: Memory, owner: Owner) -> list[str]:
+    """Return what the log says of a model's memory when it has been loaded, at level INFO; nothing without a ledger."""
+    return model_lines(memory, owner) if isinstance(memory, Ledger) else []
+
+
+def report_lines(memory: Memory, error: OutOfMemoryError, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what the log says of memory that is exhausted, as (function, text); without a ledger there is no table."""
+    if isinstance(memory, Ledger):
+        lines = oom_lines(memory, error)
+        return lines[:2] if environ.get(REPORT_VARIABLE, "").strip() == "0" else lines
+    return [("dmem_alloc_internal", f"Failed to allocate {error.size} bytes: {error}")]

@@ -1,0 +1,116 @@
+"""What device memory is used for, in the words of every tool that shows it: one table, and all views are made of it.
+
+A `Use` is what the runtime notes with each allocation (a capture has one number for each); a `Category` is what people
+are shown, as columns of the out-of-memory table. Sources: runtime.md 3.1, 12, 13.3, formats.md 6.1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BY_KEY", "BY_LABEL", "CATEGORIES", "HOST_USES", "MONITOR_KEYS", "SYSFS_ONLY", "USES", "Category", "Use"]
+
+
+class Category(NamedTuple):
+    """One column of the out-of-memory table.
+
+    `heads` are its two lines of heading, `label` its name in lists and in `INFO` lines, `name` in ours.
+    `by_model` is whether rows of a NEFF have a number there. `sysfs`, `monitor`, `slot` and `driver` are the names of
+    the driver's counter, of neuron-monitor's key, of the data store's slot and of the driver's kind of allocation.
+    """
+
+    key: str
+    heads: tuple[str, str]
+    label: str
+    by_model: bool
+    sysfs: str
+    monitor: str
+    slot: str
+    driver: str
+
+    @property
+    def name(self) -> str:
+        """Return the column's heading as one line."""
+        return " ".join(part for part in self.heads if part)
+
+
+class Use(NamedTuple):
+    """One kind of allocation: its name in captures, its category, its field in the profiler's table of HBM usage."""
+
+    name: str
+    category: str
+    profile: str
+
+
+# fmt: off
+CATEGORIES: tuple[Category, ...] = (
+    Category("code",              ("Model", "Code"),            "model code",            True,
+             "model_code",              "model_code",              "CODE",       "CODE_DEVICE"),
+    Category("constants",         ("Model", "Constants"),       "model constants",       True,
+             "constants",               "constants",               "CONSTANTS",  "CONSTANTS_DEVICE"),
+    Category("tensors",           ("", "Tensors"),              "tensors",               False,
+             "tensors",                 "tensors",                 "TENSORS",    "TENSORS_DEVICE"),
+    Category("shared_scratchpad", ("Shared", "Scratchpad"),     "shared scratchpad",     False,
+             "model_shared_scratchpad", "model_shared_scratchpad", "SCRATCHPAD", "SCRATCHPAD_DEVICE"),
+    Category("scratchpad",        ("", "Scratchpad"),           "scratchpad",            True,
+             "nonshared_scratchpad",    "runtime_memory",          "MISC",       "SCRATCHPAD_NONSHARED_DEVICE"),
+    Category("runtime",           ("", "Runtime"),              "runtime",               True,
+             "runtime_memory",          "runtime_memory",          "MISC",       "MISC_DEVICE"),
+    Category("rings_io",          ("DMA Rings", "IO"),          "dma rings io",          True,
+             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+    Category("rings_spill",       ("DMA Rings", "Spill"),       "dma rings spill",       True,
+             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+    Category("rings_collectives", ("DMA Rings", "Collectives"), "dma rings collectives", True,
+             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+    Category("rings_runtime",     ("DMA Rings", "Runtime"),     "dma rings runtime",     True,
+             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+    Category("collectives",       ("", "Collectives"),          "collectives",           True,
+             "collectives",             "runtime_memory",          "MISC",       "COLLECTIVES_DEVICE"),
+    Category("xt_cc",             ("", "XT CC"),                "xt cc",                 False,
+             "collectives",             "runtime_memory",          "MISC",       "COLLECTIVES_DEVICE"),
+    Category("profiler",          ("Profiler", "Buffers"),      "profiler buffers",      False,
+             "notifications",           "runtime_memory",          "MISC",       "NOTIFICATION_DEVICE"),
+)
+BY_KEY = {one.key: one for one in CATEGORIES}
+BY_LABEL = {one.label: one for one in CATEGORIES}
+
+USES: dict[str, Use] = {one.name: one for one in (
+    Use("pe",                    "code",              "tensor_instructions_bytes"),
+    Use("act",                   "code",              "scalar_instructions_bytes"),
+    Use("dve",                   "code",              "vector_instructions_bytes"),
+    Use("sp",                    "code",              "sync_instructions_bytes"),
+    Use("pool",                  "code",              "gpsimd_instructions_bytes"),
+    Use("ucode",                 "code",              "ucode_lib_bytes"),
+    Use("act table",             "code",              "scalar_table_bytes"),
+    Use("weight",                "constants",         "weights_bytes"),
+    Use("tensor",                "tensors",           "tensors_bytes"),
+    Use("io",                    "tensors",           "io_bytes"),
+    Use("shared scratchpad",     "shared_scratchpad", "shared_scratchpad_bytes"),
+    Use("scratchpad",            "scratchpad",        "scratchpad_bytes"),
+    Use("spill",                 "scratchpad",        "dram_spill_bytes"),
+    Use("generic",               "runtime",           "generic_bytes"),
+    Use("pool stdio",            "runtime",           "gpsimd_stdio_bytes"),
+    Use("dma rings io",          "rings_io",          "dma_rings_io_bytes"),
+    Use("dma rings spill",       "rings_spill",       "dma_rings_spill_bytes"),
+    Use("dma rings collectives", "rings_collectives", "dma_rings_collectives_bytes"),
+    Use("dma rings runtime",     "rings_runtime",     "dma_rings_runtime_bytes"),
+    Use("collectives",           "collectives",       "collectives_bytes"),
+    Use("xt cc",                 "xt_cc",             "collectives_bytes"),  # which has no field of its own
+    Use("profiler buffers",      "profiler",          "profiler_buffers_bytes"),
+)}
+
+# Counters that sysfs has and the runtime's table has not.
+SYSFS_ONLY = ("driver_memory", "uncategorized")
+# Host memory: the driver's counter (sysfs host_mem/), and neuron-monitor's key for it.
+HOST_USES: dict[str, str] = {
+    "application_memory": "application_memory",
+    "constants":          "constants",
+    "dma_buffers":        "dma_buffers",
+    "dma_rings":          "application_memory",
+    "driver_memory":      "application_memory",
+    "notifications":      "application_memory",
+    "tensors":            "tensors",
+    "uncategorized":      "application_memory",
+}
+# fmt: on
+MONITOR_KEYS = ("constants", "model_code", "model_shared_scratchpad", "runtime_memory", "tensors")

@@ -1,0 +1,1 @@
+"""`neurontools monitor`: metrics as neuron-monitor streams them: make, check, sum up and compare them."""
