@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from emulator.placement import DeviceTensor
     from formats.neff.tiles import Tile
 
-__all__ = ["Spot", "chip_bytes", "examine", "hbm_bytes", "parse_format", "parse_spot", "spot_of_tensor"]
+__all__ = ["Spot", "cast_values", "chip_bytes", "examine", "hbm_bytes", "parse_format", "parse_spot", "spot_of_tensor"]
 
 _PSUM_END = PSUM_BASE + 128 * PSUM_PARTITION_STRIDE
 _CHIP = re.compile(r"(?:(sbuf|psum):)?(\w+):(\w+)", re.IGNORECASE)
@@ -139,6 +139,23 @@ def parse_format(text: str) -> tuple[int | None, str, Dtype]:
         8: (Dtype.UINT64, Dtype.INT64),
     }
     return count, "x" if base in ("", "x") else "d", kinds[width][signed]
+
+
+def cast_values(value: object, dtype: np.dtype[Any], place: str) -> Array:
+    """Return values in a type; UsageError for numbers that it does not hold."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"{place} takes numbers")
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        exact = array.astype(np.float64)
+        low = limits.min if dtype.kind == "i" else -(limits.max // 2) - 1
+        if (exact != np.trunc(exact)).any() or (exact < low).any() or (exact > limits.max).any():
+            raise UsageError(f"{place} takes whole numbers from {limits.min} to {limits.max}")
+        if array.dtype.kind in "biu":
+            return array.astype(np.int64).astype(dtype) if array.dtype.kind != "u" else array.astype(dtype)
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
 
 
 def examine(device: MachineView, spot: Spot, count: int, base: str, dtype: Dtype) -> Examined:

@@ -134,7 +134,7 @@ class Acting(App[int]):
         """Watch what is chosen."""
         kind, value = self.selection.kind, self.selection.value
         if kind == "tensor":
-            self.worker.carry_out(f"watch {value}")
+            self.worker.carry_out(f'watch "{value}"')
         elif kind == "semaphore":
             core, sort, number = value
             self.worker.carry_out(f"watch nc{core} {'E' if sort == 'event' else 'S'}[{number}]")
