@@ -83,4 +83,5 @@ TABLE: dict[str, Listed] = {
     "err explain": Listed("Explain an error code, a name, a log line or a whole log.", "neurontools.err.explain"),
     "reference": Listed("Show the facts behind a cite, with their public sources.", "neurontools.reference.command"),
     "schema": Listed("Print the JSON Schema of a command's documents.", "neurontools.command.schema"),
+    "dap": Listed("Serve the debugger to an editor, by the Debug Adapter Protocol.", "neurontools.dap.command"),
 }

@@ -62,6 +62,21 @@ class Editor:
             raise UsageError(f"{text.strip()}: {error}") from None
         return self._bytes(place, core, value, at)
 
+    def write(self, address: str, offset: int, data: bytes) -> Edited:
+        """Write bytes `offset` behind an address; NotFoundError where they do not fit."""
+        spot = parse_spot(self._execution.device, address, self._execution.focus[0])
+        if spot is None or not data:
+            raise UsageError(f"{address!r} is no address, or there are no bytes to write")
+        first = spot.address + offset
+        if first < 0 or first + len(data) > spot.end:
+            raise NotFoundError(f"{len(data)} bytes do not fit at {address}")
+        if spot.space == "HBM":
+            region = Region("HBM", 0, 0, 1, first, len(data))
+        else:
+            region = Region(spot.space, spot.core or 0, spot.partition or 0, 1, first, len(data))
+        place = f"{address}+{offset}" if offset else address
+        return self._carry_out(_byte_change(region, data), (region,), region.core, "", place, "", f"{len(data)} bytes")
+
     def _counter(self, found: re.Match[str], core: int, number: Any, value: Any, place: str) -> Edited:
         letter, owner = found[2], found[1]
         if not isinstance(number, int) or np.ndim(value) or int(value) != value:

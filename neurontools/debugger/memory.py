@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from emulator.placement import DeviceTensor
     from formats.neff.tiles import Tile
 
-__all__ = ["Spot", "cast_values", "chip_bytes", "examine", "hbm_bytes", "parse_format", "parse_spot", "spot_of_tensor"]
+__all__ = [
+    "Spot",
+    "bytes_at",
+    "cast_values",
+    "chip_bytes",
+    "examine",
+    "hbm_bytes",
+    "parse_format",
+    "parse_spot",
+    "spot_of_tensor",
+]
 
 _PSUM_END = PSUM_BASE + 128 * PSUM_PARTITION_STRIDE
 _CHIP = re.compile(r"(?:(sbuf|psum):)?(\w+):(\w+)", re.IGNORECASE)
@@ -182,6 +192,26 @@ def examine(device: MachineView, spot: Spot, count: int, base: str, dtype: Dtype
         values,
         np.all(written.reshape(count, dtype.size), axis=1),
     )
+
+
+def bytes_at(device: MachineView, text: str, offset: int, count: int, core: int) -> tuple[str, bytes]:
+    """Return an address `offset` bytes behind another one, and up to `count` bytes from there, as far as they go.
+
+    Raises NotFoundError, UsageError for an address that is none.
+    """
+    spot = parse_spot(device, text, core)
+    if spot is None:
+        raise UsageError(f"{text!r} is no address")
+    first = spot.address + offset
+    if spot.space == "HBM":
+        found = device.hbm.find(spot.address)
+        low = first if found is None else found.address
+        size = max(min(count, spot.end - first), 0) if first >= low else 0
+        return f"hbm:{first:#x}", hbm_bytes(device, first, size)[0].tobytes() if size else b""
+    assert spot.core is not None and spot.partition is not None
+    size = max(min(count, spot.end - first), 0) if first >= 0 else 0
+    data = chip_bytes(device, spot.core, spot.space, spot.partition, 1, first, size)[0].tobytes() if size else b""
+    return f"nc{spot.core} {spot.space.lower()}:{spot.partition}:{first:#x}", data
 
 
 def chip_bytes(

@@ -61,14 +61,16 @@ class Navigator:
 
         return self._travel(after)
 
-    def next(self, count: int = 1) -> Stop:
+    def next(self, count: int = 1, *, into: bool = False) -> Stop:
         """Run until the focus engine has left the present turn of its source line, over what functions it calls do.
+
+        With `into` each call that a function of the kernel makes counts.
 
         Without line information this is `stepi`. Where that engine is done, the focus moves to one that is not.
         """
         for _ in range(positive(count)):
             engine, start = self._begin()
-            depth = self._depth(start)
+            depth = len(start.visits) if into and start is not None else self._depth(start)
 
             def after(event: Event, engine: Sequencer = engine, start: Standing | None = start,
                       depth: int = depth) -> str | None:  # fmt: skip
@@ -77,7 +79,8 @@ class Navigator:
                 here = self._standing(engine)
                 if here is None or start is None or here.pc < start.pc:
                     return "line"
-                return None if start.same_line(here, depth) else "line"
+                deeper = into and len(here.visits) != depth
+                return None if start.same_line(here, depth) and not deeper else "line"
 
             found = self._travel(after)
             if found.reason != "line":

@@ -61,15 +61,17 @@ class Repl:
         self._lines: Iterator[Line] = iter(())  # what follows the present line
         self._where = ""
         self._hook: deque[str] = deque()  # what is left of the commands of the breakpoint that stopped last
+        self._script: deque[str] = deque()  # of a file of commands, or of a command that the person made
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
     def execute(self, line: str) -> ExitStatus:
         """Run one command, and those of the breakpoints it stops at; errors become one line and a status."""
         self._hook.clear()
+        self._script.clear()
         status, count = self._execute(line), 0
-        while self._hook and not status and not self.ended:
-            text = self._hook.popleft()
+        while (self._hook or self._script) and not status and not self.ended:
+            text = (self._hook or self._script).popleft()
             count += 1
             if count > MOST_LINES:
                 return self._failed(line, UsageError(f"{line.split()[0]} runs more than {MOST_LINES} lines"))
@@ -98,7 +100,9 @@ class Repl:
         self._show(answer)
         if answer.reason == "interrupted":
             return ExitStatus.INTERRUPTED
-        self._hook.extendleft(reversed((*self.session.commands_of(answer.stopped_at), *answer.follow)))
+        (self._hook or self._script).extendleft(reversed(answer.follow))
+        if answer.stopped_at:  # what was left of the commands of the stop before goes
+            self._hook = deque(self.session.commands_of(answer.stopped_at))
         return ExitStatus.OK
 
     def _block(self, text: str) -> Answer:
@@ -122,9 +126,7 @@ class Repl:
 
     def _show(self, answer: Answer) -> None:
         if self.as_json:
-            result = {"command": answer.name, "value": plain(answer.value)}
-            if answer.displays:
-                result["displays"] = plain(answer.displays)
+            result = {"command": answer.name, "value": plain(answer.value), "displays": plain(answer.displays)}
             self._document(answer.text, ExitStatus.OK, result=result)
             return
         lines = list(map(printable, [*self._printed(), *answer.lines]))

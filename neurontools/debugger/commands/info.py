@@ -80,13 +80,6 @@ def _choose(session: Session, rest: str) -> str:
 _TOPICS: tuple[AnyCommand, ...] = (
     _rows("engines", "each engine: state, pc, what it waits for", tuple[EngineRow, ...], tables.engines,
           lambda session: session.info_engines()),
-    _rows("display", "the expressions that are shown at every stop", tuple[Display, ...], display_lines,
-          lambda session: session.scripting.displays),
-    _rows("locals", "the variables of the kernel where the focus engine stands", tuple[LocalRow, ...], tables.variables,
-          lambda session: session.info_locals()),
-    _topic("scope", "WHERE", "the variables of the kernel at a line or word",
-           lambda session, rest: session.info_scope(needed(rest, "FILE:LINE, ENGINE:PC or PC")), tuple[LocalRow, ...],
-           tables.variables, words=places),
     _rows("queues", "each DMA queue: transfers waiting, moving, completed", tuple[QueueRow, ...], tables.queues,
           lambda session: session.info_queues()),
     _rows("dma", "the transfers that are not complete", tuple[DmaRow, ...], tables.transfers,
@@ -118,6 +111,14 @@ _TOPICS: tuple[AnyCommand, ...] = (
     _rows("variables", "what HBM holds, and which parts of it are written", tuple[Variable, ...], variable_lines,
           lambda session: session.inspector.variables(_PARTS)),
     _topic("timeline", TIMELINE, "how busy engines and queues were", timeline, Spans, spans_lines),
+    # Behind the others: a short form goes on meaning what it meant.
+    _rows("display", "the expressions that are shown at every stop", tuple[Display, ...], display_lines,
+          lambda session: session.scripting.displays),
+    _rows("locals", "the variables of the kernel where the focus engine stands", tuple[LocalRow, ...], tables.variables,
+          lambda session: session.info_locals()),
+    _topic("scope", "WHERE", "the variables of the kernel at a line or word",
+           lambda session, rest: session.info_scope(needed(rest, "FILE:LINE, ENGINE:PC or PC")), tuple[LocalRow, ...],
+           tables.variables, words=places),
 )  # fmt: skip
 
 INFO = Command("info", "|".join(topic.name.removeprefix("info ") for topic in _TOPICS),

@@ -40,7 +40,9 @@ def base_and_rest(rest: str) -> tuple[str, str]:
 def shown(session: Session, rest: str) -> TensorValue | Computed:
     """Return what print shows of "[/FORMAT] EXPRESSION"."""
     base, text = base_and_rest(rest)
-    return session.evaluate(needed(text, "print EXPRESSION, such as t[0:4, ::2], S[6] or max(abs(a - b))"), base)
+    return session.evaluate(
+        needed(text, "print TENSOR, TENSOR[slice], S[6] or an expression such as max(abs(a - b))"), base
+    )
 
 
 def _find(session: Session, rest: str) -> Found:
