@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from formats.errors import FormatError
-from formats.neff import Neff, open_neff
+from formats.neff import Neff
 from formats.neff.visits import Loop, Site, TensorName, read_visits, write_visits
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
+from neurontools.debugger.frames import backtrace
+from neurontools.debugger.program import Program
 from neurontools.nki.launch import build_neff, trace_kernel
 from tests.debugger import unrolled
 
@@ -189,13 +191,12 @@ def test_every_word_of_the_kernel_has_its_turn(neff: Neff) -> None:
     assert known.iteration(known.at("DVE", 2)) and known.at("DVE", 10**6) == -1 and known.at("none", 0) == -1
 
 
-def test_files_without_visits_still_have_lines(neff: Neff) -> None:
+def test_files_without_visits_still_have_lines(session: Session) -> None:
     """Words of one line that follow each other are then one place, as in files of the compiler."""
-    plain = open_neff(neff.repack(drop={"sg00/visits.json"})) if hasattr(neff, "repack") else None
-    if plain is None:
-        pytest.skip("no way to drop a member of a file here")
-    session = Session(plain, {"x": unrolled.X}, timing=False)
-    assert session.info_locals() == () and len(session.backtrace()) <= 1
+    plain = Program(session.device)
+    places = plain.resolve(f"unrolled.py:{at('TWICE')}", "DVE").places
+    assert len(places) == TURNS and len(session.break_at(f"unrolled.py:{at('TWICE')}").places) == 2 * TURNS
+    assert plain.iteration(0, "DVE", 2) == () and len(backtrace(plain, (0, "DVE", 2))) == 1
 
 
 def test_tracing_holds_no_frame_of_the_kernel() -> None:
