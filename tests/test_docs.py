@@ -43,7 +43,8 @@ def test_a_new_command_follows_the_last_of_its_group(monkeypatch: pytest.MonkeyP
 def test_every_result_has_a_type(root: Path) -> None:
     """Only commands whose schema is still kept by hand have none, so the list shrinks with docs/schemas."""
     by_hand = {path.stem.replace(".", " ") for path in (root / "docs" / "schemas").glob("*.json")}
-    assert {name for name in LEAVES if import_module(TABLE[name].module).app.result is None} == by_hand
+    # What `dap` says is said in a protocol of others.
+    assert {name for name in LEAVES if import_module(TABLE[name].module).app.result is None} == by_hand | {"dap"}
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
@@ -59,8 +60,9 @@ def test_command_has_one_summary_everywhere(name: str, root: Path) -> None:
 def test_command_has_example_schema_and_test(name: str, root: Path) -> None:
     section = (root / "docs" / "commands.md").read_text().split(f"## neurontools {name}\n")[1].split("\n## ")[0]
     assert f"    neurontools {name} " in section, "no example"
-    schema = schema_of_command(name)
-    assert schema["properties"]["schema"]["const"] == f"neurontools.{name.replace(' ', '.')}/1"
+    if name != "dap":
+        schema = schema_of_command(name)
+        assert schema["properties"]["schema"]["const"] == f"neurontools.{name.replace(' ', '.')}/1"
     assert (root / "tests" / "cli" / f"test_{re.sub('[ -]', '_', name)}.py").exists()
 
 

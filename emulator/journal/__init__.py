@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from emulator.journal.journal import BUDGET, Entry, Journal
+from emulator.journal.journal import BUDGET, Edit, Entry, Journal
 
-__all__ = ["BUDGET", "Entry", "Journal"]
+__all__ = ["BUDGET", "Edit", "Entry", "Journal"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
 
-__all__ = ["holds_back", "regions_of_event"]
+__all__ = ["holds_back", "regions_of_event", "written_by"]
 
 _REGISTER_BYTES = 4
 
@@ -28,6 +28,19 @@ def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
     elif event.engine == "PE" and (core := device.cores[event.core]).pe.pending:
         regions += tuple(each for each in _held_back(core) if not any(other.covers(each) for other in regions))
     return regions
+
+
+def written_by(device: Device, event: Event, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """Return which of the regions of `regions_of_event` an event has written; call it behind the effect.
+
+    A LOW product that is added waits for its HIGH one, and what is held back may go on waiting.
+    """
+    if event.engine != "PE" or event.kind != "instruction":
+        return regions
+    pe, own = device.cores[event.core].pe, event.writes
+    waiting = tuple(_held_back(device.cores[event.core])) if pe.pending else ()
+    held = holds_back(device, event)
+    return tuple(each for each in regions if (not held if each in own else each not in waiting))
 
 
 def holds_back(device: Device, event: Event) -> bool:

@@ -16,7 +16,7 @@ from emulator.events import Event, SemaphoreChange
 from emulator.journal import checkpoint
 from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
-from emulator.journal.effects import holds_back, regions_of_event
+from emulator.journal.effects import holds_back, regions_of_event, written_by
 from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_region, save_tile
 from emulator.memory import Allocation, ChipMemory, DeviceMemoryState
 from formats import isa
@@ -25,7 +25,7 @@ from formats.regions import Region
 if TYPE_CHECKING:
     from emulator.device import Device
 
-__all__ = ["BUDGET", "Entry", "Journal"]
+__all__ = ["BUDGET", "Edit", "Entry", "Journal"]
 
 BUDGET = 500_000_000
 _RECORD = 1500  # bytes that a record takes besides what it saves, about
@@ -52,6 +52,20 @@ class Entry(NamedTuple):
     regions: tuple[Region, ...]
     reads: tuple[Region, ...] = ()
     semaphores: tuple[SemaphoreChange, ...] = ()
+
+
+class Edit(NamedTuple):
+    """What a person changed between two completions: `change` does it again, `number` is that of its event.
+
+    `engine` is whose registers change, "" where none do.
+    """
+
+    number: int
+    change: Callable[[Device], None]
+    regions: tuple[Region, ...]
+    core: int
+    engine: str
+    text: str
 
 
 class _Record(NamedTuple):
@@ -87,6 +101,7 @@ class Journal:
         self._spread = 1
         self._spacing = budget * _WINDOW / _APART
         self._due = False
+        self._edits: dict[int, Edit] = {}  # by how many events lie before them
 
     # --- recording ---------------------------------------------------------------------------------------------------
 
@@ -122,6 +137,7 @@ class Journal:
             first, regions, saved = opened
             key = first.core, first.engine, first.pc, "dma" if first.kind == "dma" else "instruction"
             transfer = first.instruction if isinstance(first.instruction, Transfer) else None
+            regions = written_by(self.device, first, regions)
         change = self._control.follow(event)
         touched = self._touched(event)
         nbytes = sum(part.nbytes for part in saved) + _RECORD
@@ -152,6 +168,56 @@ class Journal:
         spread = self._spread
         if self._since > self._spacing * spread or len(self.log) - self.checkpoints[-1].events >= _MOST * spread:
             self._due = True
+
+    def edit(self, change: Callable[[Device], None], regions: tuple[Region, ...], core: int, engine: str,
+             text: str) -> Entry:  # fmt: skip
+        """Change the device between its last completion and the next one, as an event that going back undoes.
+
+        `regions` are the bytes that it changes, `engine` is whose registers, "" for none. Words that have been issued
+        since are issued again. Running on to a later state from before it, without this, is another run: going back
+        past an edit forgets it.
+        """
+        self._control.apply()
+        self._settle(None)
+        edit = Edit(-1, change, regions, core, engine, text)
+        entry = self._carry_out(edit)
+        self._edits[len(self.log) - 1] = edit._replace(number=entry.number)
+        return entry
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """Return what was edited, and not taken back, in order."""
+        return tuple(self._edits[at] for at in sorted(self._edits))
+
+    def _carry_out(self, edit: Edit) -> Entry:
+        device = self.device
+        if self._due:
+            self._take_checkpoint()
+        saved = []
+        for region in edit.regions:
+            if region.space == "HBM":
+                self._keep_original(region)
+            part = save_region(device, region, self._pool)
+            if part is not None:
+                saved.append(part)
+        before = len(device.changes)
+        edit.change(device)
+        semaphores = tuple(device.changes[before:])
+        del device.changes[before:]
+        touched = tuple(each for each in self._untouched if each.touched)
+        self._untouched = [each for each in self._untouched if not each.touched]
+        number, now = device.next_number(), device.now_ps
+        event = Event(number, now, now, edit.core, edit.engine, -1, edit.text, "edit", semaphores)
+        nbytes = sum(part.nbytes for part in saved) + _RECORD
+        self._records.append(_Record(tuple(saved), self._control.follow(event), touched, None, nbytes))
+        entry = Entry(number, now, edit.core, "", -1, "edit", (edit.core, "", -1, "edit"), edit.regions, (), semaphores)
+        self.log.append(entry)
+        self.nbytes += nbytes
+        self._since += nbytes
+        for region in edit.regions:
+            if region.space != "HBM":
+                device.cores[region.core].memory.forget()
+        return entry
 
     def _touched(self, event: Event) -> tuple[Allocation, ...]:
         """Return the allocations that came into being since the last event."""
@@ -228,6 +294,7 @@ class Journal:
             self._undo(wanted)
         else:
             self._run_again(target, stop)
+        self._edits = {at: edit for at, edit in self._edits.items() if at < len(self.log)}
         return len(self.log)
 
     def _undo(self, wanted: int) -> None:
@@ -267,7 +334,12 @@ class Journal:
         observers, device.observers = device.observers, [self]
         try:
             while len(self.log) < target and not stop():
-                if device.step() is None:
+                again = self._edits.get(len(self.log))
+                if again is not None:
+                    self._control.apply()
+                    self._settle(None)
+                    self._carry_out(again)
+                elif device.step() is None:
                     break
         finally:
             device.observers = observers

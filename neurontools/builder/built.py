@@ -10,6 +10,7 @@ import numpy as np
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
+from formats.neff.visits import write_visits
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.barriers import Peer
@@ -80,6 +81,9 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
         fresh = fresh_map(trace, tiles[index], names[index], used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
+        if trace.visits is not None:
+            runs = {engine: stream.visits for engine, stream in program.streams.of.items() if stream.visits}
+            writer.member(f"{part.name}/visits.json", write_visits(trace.visits.sites, trace.visits.rows, runs))
         extended = _write(program, part, chip) or extended
         del program  # writing needs the room
     first = traces[0]

@@ -63,6 +63,7 @@ def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
     if not made:
         return None
     other = Trace(trace.target, trace.program_id, trace.num_programs)
+    other.visits = trace.visits
     other.allocations = [*trace.allocations, *made]
     other.inputs, other.outputs, other.results, other.after = trace.inputs, trace.outputs, trace.results, trace.after
     other.ops = [_changed(op, changes[at]) if at in changes else op for at, op in enumerate(trace.ops)]

@@ -43,6 +43,7 @@ from neurontools.builder.trace import (
     Space,
     Trace,
     View,
+    visit_of,
 )
 from neurontools.builder.trace_facts import Facts
 from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
@@ -114,6 +115,7 @@ class Program:
             stream.seen = stream.count
         for number, op in enumerate(self.trace.ops):
             name = op.name or f"I-{number}"
+            visit = visit_of(op.source)
             self._number = number
             begin(number)
             if number in after:
@@ -134,6 +136,9 @@ class Program:
                 first, count = stream.seen, stream.count
                 if count != first:
                     stream.seen = count
+                    visits = stream.visits
+                    if not visits or visits[-1] != visit:
+                        visits.extend((first, visit))
                     place = 2 * stream.actor
                     for row in rows:
                         if pcs[row + place] < 0:
@@ -144,6 +149,9 @@ class Program:
                 tile = ending.pop().allocation.id
                 self.accesses.end(tile)
                 self._psum.end(tile)
+        for stream in engines:
+            if stream.visits:
+                stream.visits.extend((stream.seen, -1))  # what follows ends the program
 
     def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields

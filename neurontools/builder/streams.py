@@ -35,10 +35,10 @@ class Stream:
     """Words of one engine: their bytes, and where each 64 of them come from.
 
     `count` is the number of words, `last` the first byte of the last one. Waits name an actor's unit; numbers follow
-    once everything is known.
+    once everything is known. `visits` are pairs of a word's number and the visit of the kernel from there on.
     """
 
-    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw", "seen")
+    __slots__ = ("actor", "awaited", "conditions", "count", "ends", "last", "origins", "raw", "seen", "visits")
 
     def __init__(self, actor: int) -> None:
         self.actor = actor
@@ -46,6 +46,7 @@ class Stream:
         self.origins: list[Origin | None] = []
         self.count = self.last = 0
         self.seen = 0  # words when an operation last appended some
+        self.visits = array("q")
         self.conditions = array("q")  # place in `raw`, actor, unit
         self.ends = array("q")  # by unit of this engine: first byte of the word that completes it
         self.awaited = bytearray()  # by unit of this engine: whether anybody waits for it

@@ -6,18 +6,50 @@ turns traces into a NEFF.  Units: bytes unless a name says elements; partitions 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     import numpy as np
 
     from formats.dtypes import Dtype
+    from formats.neff.visits import Site, Value
     from formats.targets import Target
 
 Source = tuple[str, int]
 """Kernel file and line of an operation."""
+
+
+class Place(tuple[str, int]):
+    """Kernel file and line of an operation, and `visit`, the row of `Trace.visits` that says how it got there."""
+
+    visit: int
+
+    def __new__(cls, file: str, line: int, visit: int = -1) -> Self:
+        """Make one; without a visit nothing more is known."""
+        place = super().__new__(cls, (file, line))
+        place.visit = visit
+        return place
+
+
+class Visited(Protocol):
+    """The rows of `formats.neff.visits`: where the kernel stood when it called for operations."""
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """Return the lines that call something."""
+
+    @property
+    def rows(self) -> Sequence[tuple[int, int, int, int, Mapping[str, Value]]]:
+        """Return one row per call."""
+
+
+def visit_of(source: Source) -> int:
+    """Return the visit of a place, -1 where none is known."""
+    return source.visit if isinstance(source, Place) else -1
+
 
 KINDS = frozenset({"input", "output", "shared", "private", "constant", "tile"})
 
@@ -367,10 +399,21 @@ class Trace:
 
     `results` is the kernel's return value with each tensor replaced by a `View`; `inputs` and `outputs` are the HBM
     allocations of the launch's tensors. `after` has, by the number of an operation, the numbers of those that must be
-    complete before it begins though no byte says so.
+    complete before it begins though no byte says so. `visits` says where the kernel stood, None where nobody noted it.
     """
 
-    __slots__ = ("after", "allocations", "inputs", "num_programs", "ops", "outputs", "program_id", "results", "target")
+    __slots__ = (
+        "after",
+        "allocations",
+        "inputs",
+        "num_programs",
+        "ops",
+        "outputs",
+        "program_id",
+        "results",
+        "target",
+        "visits",
+    )
 
     def __init__(self, target: Target, program_id: int = 0, num_programs: int = 1) -> None:
         self.target = target
@@ -382,6 +425,7 @@ class Trace:
         self.outputs: list[Allocation] = []
         self.results: Any = None
         self.after: dict[int, set[int]] = {}
+        self.visits: Visited | None = None
 
     def __repr__(self) -> str:
         return (

@@ -226,4 +226,5 @@ TABLE: dict[str, Listed] = {
         "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
         "neurontools.overlap.whatif",
     ),
+    "dap": Listed("Serve the debugger to an editor, by the Debug Adapter Protocol.", "neurontools.dap.command"),
 }

@@ -11,9 +11,10 @@ from emulator.semaphores import COUNT
 from formats.errors import NotFoundError
 from neurontools.debugger.breakpoint import CATCHES, WATCHES, Breakpoint
 from neurontools.debugger.checking import Checking
-from neurontools.debugger.conditions import Condition, situation_at
+from neurontools.debugger.conditions import Condition
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution
+from neurontools.debugger.expressions import situation_at
 from neurontools.debugger.names import parse_core
 from neurontools.debugger.regions import regions_of_text
 from neurontools.debugger.tensors import NAMED
@@ -196,6 +197,12 @@ class Breakpoints(Sequence[Breakpoint]):
     def commands_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the commands of the breakpoints of a stop, including temporary ones that are gone."""
         return tuple(line for number in numbers if number in self._met for line in self._met[number].commands)
+
+    def errors_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return why the conditions of the breakpoints of a stop could not be computed, of those that could not."""
+        met = (self._met[number] for number in numbers if number in self._met)
+        return tuple(f"the condition of {each.number}, {each.condition}, could not be computed: {each.error}"
+                     for each in met if each.error)  # fmt: skip
 
     def delete(self, *numbers: int) -> tuple[Breakpoint, ...]:
         """Remove breakpoints, all without numbers, and return them."""

@@ -49,10 +49,20 @@ class Checking:
         self._live = LiveChecks(self._execution.loaded(), left) if left else None
         return Checks(left, len(self.findings()))
 
+    def _follow_edits(self) -> None:
+        """Begin again where the person has changed something, or gone back past a change."""
+        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
+
+        log = self._execution.log
+        edits = () if log is None else log.edits
+        if self._live is not None and [one.number for one in self._live.edits] != [one.number for one in edits]:
+            self._live = LiveChecks(self._execution.loaded(), self._live.tools, edits)
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what the checks found up to where the session stands; what came later returns with going forward."""
         if self._live is None:
             return ()
+        self._follow_edits()
         flag = Flag()
         with interruptible(flag):
             self._live.advance(self._execution.events, lambda: flag.raised)
@@ -62,5 +72,6 @@ class Checking:
         """Return whether a check, of this name or any, found something first at exactly a position."""
         if self._live is None:
             return False
+        self._follow_edits()
         self._live.advance(events)
         return bool(self._live.new_at(events, tool))

@@ -41,6 +41,7 @@ class DebugResult(NamedTuple):
         "what the method of Session of that name returns: its fields by name; arrays as dtype, shape, values; NaN and "
         "infinities as text; times in picoseconds",
     ]
+    displays: Annotated[tuple[Any, ...], "what the expressions of `display` are, at a stop"] = ()
 
 
 def debug(

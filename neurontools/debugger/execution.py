@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,9 @@ from emulator.sequencer import Sequencer
 from emulator.timeline import Recorder
 from formats.errors import NotFoundError
 from formats.neff import Neff
+from formats.neff.visits import read_visits
 from formats.regions import Region
+from formats.source_files import read_source
 from formats.targets import Target
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import engine_name
@@ -78,6 +81,16 @@ class Execution:
     def prints(self) -> tuple[Printed, ...]:
         """Return what the program has printed up to where the debugger stands."""
         return ()
+
+    def source_lines(self, file: str) -> list[str]:
+        """Return the lines of a source file; NotFoundError where it may not or cannot be read."""
+        return read_source(file, self.folders, (*self.folders, *self.named_folders))
+
+    def standing(self, core: int | None = None, engine: str | None = None) -> Location:
+        """Return where an engine stands, the focus engine if not given: its oldest word that is not complete."""
+        number, name = self.engine(engine, core)
+        found = self.device.cores[number].engines[name]
+        return number, name, found.pc if found.next_loaded is None else found.next_loaded.pc
 
     def engine(self, engine: str | None, core: int | None = None) -> tuple[int, str]:
         """Return (core, engine), those of the focus where not given; NotFoundError where there is no such one."""
@@ -146,7 +159,9 @@ class LiveExecution(Execution):
 
     def _start(self) -> None:
         self.device = self.loaded()
-        self.program, self.tensors = Program(self.device), Tensors(self.device)
+        visits = [partial(read_visits, subgraph) for subgraph in self.neff.subgraphs]
+        self.program = Program(self.device, visits, self.source_lines)
+        self.tensors = Tensors(self.device)
         self.events = self.time_ps = 0
         self.log = Journal(self.device, self.options.journal_bytes) if self.options.journal_bytes > 0 else None
         if self.log is not None:
@@ -194,11 +209,14 @@ class LiveExecution(Execution):
         if not isinstance(owner, DmaQueue):
             return self._word_ahead(core, name, pc, time_ps)
         transfer = owner.pending[0]
-        return Ahead(core, name, pc, kind, transfer.text, self.program.source(core, transfer.engine, pc), time_ps)
+        place = core, transfer.engine, pc
+        return Ahead(core, name, pc, kind, transfer.text, self.program.source(*place), time_ps,
+                     self.program.iteration(*place))  # fmt: skip
 
     def _word_ahead(self, core: int, engine: str, pc: int, time_ps: int) -> Ahead:
         text, source = self.program.text(core, engine, pc), self.program.source(core, engine, pc)
-        return Ahead(core, engine, pc, "instruction", text, source, time_ps)
+        iteration = self.program.iteration(core, engine, pc)
+        return Ahead(core, engine, pc, "instruction", text, source, time_ps, iteration)
 
     def refused(self) -> Location | None:
         """Return the word whose fault at issue has not been reported yet: a breakpoint on it still comes first."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from emulator.journal import Entry
 from formats.errors import NotFoundError
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import LiveExecution
+from neurontools.debugger.frames import Standing, standing_at
 from neurontools.debugger.interrupt import Flag, interruptible
 from neurontools.debugger.names import parse_number, parse_time, positive
 from neurontools.debugger.navigator import Navigator
@@ -53,20 +53,42 @@ class History:
         return found._replace(completions=found.events - start)
 
     def _reverse_next(self) -> Moved:
-        log, here = self._execution.journal.log, self._position()
-        core, name = self._execution.focus
-        own = [index for index in range(here) if log[index].owner[:2] == (core, name)]
+        own = self._own_entries()
         if not own:
             return self._back(0, "line")
-        line = self._line_of(log[own[-1]])
-        while len(own) > 1 and line is not None and self._line_of(log[own[-2]]) == line:
+        line = self._standing(own[-1])
+        depth = 0 if line is None else len(line.visits)
+        while len(own) > 1 and line is not None:
+            before = self._standing(own[-2])
+            if before is None or not line.same_line(before, depth):
+                break
             own.pop()
         target = own[-2] + 1 if len(own) > 1 else 0
         return self._seek(target, "line")
 
-    def _line_of(self, entry: Entry) -> tuple[str | None, int | None] | None:
-        source = self._execution.program.source(*entry.owner[:3])
-        return None if source is None else (source.file, source.line)
+    def reverse_finish(self) -> Moved:
+        """Go back to before the call of the kernel's function that the focus engine is in; UsageError in none."""
+        engine = self._execution.standing()
+        here = standing_at(self._execution.program, engine)
+        if here is None or len(here.visits) < 2:
+            raise UsageError("this line is in no function that the kernel calls, or the file does not say so")
+        caller, own = here.visits[:-1], self._own_entries()
+        target = self._position()
+        while own:
+            found = self._standing(own[-1])
+            if found is None or found.visits[: len(caller)] != caller:
+                break
+            target = own.pop()
+        return self._seek(target, "line")
+
+    def _own_entries(self) -> list[int]:
+        """Return the places in the log of what the focus engine has completed."""
+        log, where = self._execution.journal.log, self._execution.focus
+        return [index for index in range(self._position()) if log[index].owner[:2] == where]
+
+    def _standing(self, position: int) -> Standing | None:
+        owner = self._execution.journal.log[position].owner
+        return standing_at(self._execution.program, owner[:3])
 
     def reverse_continue(self) -> Moved:
         """Go back to the previous stop: the last place where `continue` would have stopped, or the beginning."""
@@ -220,4 +242,14 @@ class History:
     def _moved(self, reason: str, before: int, hit: tuple[int, ...]) -> Moved:
         stop, here = self._navigator.stopped(reason, (), 0, hit), self._execution
         moved = self._position() - before
-        return Moved(reason, here.time_ps, here.events, moved, hit, stop.ahead, stop.fault, stop.hang)
+        return Moved(
+            reason,
+            here.time_ps,
+            here.events,
+            moved,
+            hit,
+            stop.ahead,
+            stop.fault,
+            stop.hang,
+            self._stops.breakpoints.errors_of(hit),
+        )

@@ -15,15 +15,21 @@ from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution
+from neurontools.debugger.expressions import Expression, Situation, situation_at
+from neurontools.debugger.frames import backtrace, local_rows
 from neurontools.debugger.memory import Spot, examine, parse_format, parse_spot, spot_of_tensor
 from neurontools.debugger.names import parse_number, positive
 from neurontools.debugger.regions import regions_of_text
 from neurontools.debugger.results import (
     Array,
+    Computed,
     DmaRow,
     EngineRow,
     Examined,
+    Found,
+    FrameRow,
     LastWrite,
+    LocalRow,
     MemoryRow,
     QueueRow,
     RegisterRow,
@@ -34,6 +40,7 @@ from neurontools.debugger.results import (
     Why,
 )
 from neurontools.debugger.source_view import SourceView
+from neurontools.debugger.tensors import NAMED
 
 if TYPE_CHECKING:
     from emulator.journal import Entry
@@ -89,6 +96,21 @@ class Inspector:
         text = here.program.text(number, name, pc) or None
         report = wait_graph(here.device, number, name)
         return Why(number, name, state_of(here.device, found).value, pc, text, report)
+
+    def backtrace(self) -> tuple[FrameRow, ...]:
+        """Return the calls of the kernel's functions that led to where the focus engine stands, the innermost first."""
+        return backtrace(self._execution.program, self._execution.standing())
+
+    def info_locals(self) -> tuple[LocalRow, ...]:
+        """Return the kernel's variables as they were when it called for the word where the focus engine stands."""
+        return local_rows(self._execution, self._execution.standing())
+
+    def info_scope(self, where: str) -> tuple[LocalRow, ...]:
+        """Return the kernel's variables at the first word of a place, as in `Breakpoints.break_at`."""
+        goal = self._execution.program.resolve(where.strip(), self._execution.focus[1])
+        if not goal.places:
+            raise UsageError(f"{where!r} is no line or pc")
+        return local_rows(self._execution, min(goal.places, key=lambda place: (place[0], place[2], place[1])))
 
     def info_queues(self) -> tuple[QueueRow, ...]:
         """Return every DMA queue."""
@@ -156,6 +178,34 @@ class Inspector:
     def tensor(self, text: str) -> TensorValue:
         """Return the same with where it lies and how many elements were never written."""
         return self._execution.tensors.value(text, self._execution.focus[0])
+
+    def situation(self) -> Situation:
+        """Return where expressions are computed: the focus engine, and the kernel's variables where that stands."""
+        here = self._execution
+        return situation_at(here, (*here.standing(), "instruction"), here.time_ps, here.events)
+
+    def evaluate(self, text: str, base: str = "") -> TensorValue | Computed:
+        """Return what an expression is now: a tensor or slice where it names one, else what is computed.
+
+        `base` is how to write it, "" or one of x d u o t f. Raises UsageError, NotFoundError.
+        """
+        at, named = self.situation(), NAMED.fullmatch(text)
+        if named is not None and not base and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
+            return self.tensor(text)  # also names that are none in Python
+        expression = Expression(text)
+        try:
+            found = expression.tensor(at)
+            if found is not None:
+                return Computed(text, found.array, base) if base else self.tensor(found.name + found.selection)
+            return Computed(text, expression.value(at), base)
+        except ArithmeticError as error:
+            raise UsageError(f"{text}: {error}") from None
+
+    def find(self, text: str, format: str = "") -> Found:
+        """Return where values stand in memory; see `neurontools.debugger.finding`."""
+        from neurontools.debugger.finding import find_values  # deferred: start-up
+
+        return find_values(self._execution, text, self.situation(), format)
 
     def last_write(self, where: str) -> LastWrite:
         """Return what wrote last into an address (with ", BYTES" a range), a tensor or a slice of it; see `examine`."""

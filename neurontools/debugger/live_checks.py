@@ -14,6 +14,7 @@ from emulator.checks import TOOLS, Finding, make_checks, tools_of
 
 if TYPE_CHECKING:
     from emulator.device import Device
+    from emulator.journal import Edit
 
 __all__ = ["LiveChecks"]
 
@@ -21,9 +22,10 @@ __all__ = ["LiveChecks"]
 class LiveChecks:
     """The named checks over an execution of its own; positions are counts of event numbers, as `Session.events`."""
 
-    def __init__(self, device: Device, names: tuple[str, ...]) -> None:
+    def __init__(self, device: Device, names: tuple[str, ...], edits: tuple[Edit, ...] = ()) -> None:
         self.tools = tools_of(names)
         self.device = device
+        self.edits = edits  # what a person has changed, by the numbers of events
         self.events = 0
         self._checks: list[Any] = make_checks(self.tools)
         # One row for each finding and each time its count grew: position, finding, count.
@@ -41,6 +43,11 @@ class LiveChecks:
         while self.events < events:
             if stop():
                 return False
+            edit = next((each for each in self.edits if each.number == self.events), None)
+            if edit is not None:
+                edit.change(device)
+                self.events = device.next_number() + 1
+                continue
             event = device.step()
             if event is None:
                 break

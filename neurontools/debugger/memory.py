@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from emulator.placement import DeviceTensor
     from formats.neff.tiles import Tile
 
-__all__ = ["Spot", "chip_bytes", "examine", "hbm_bytes", "parse_format", "parse_spot", "spot_of_tensor"]
+__all__ = [
+    "Spot",
+    "bytes_at",
+    "cast_values",
+    "chip_bytes",
+    "examine",
+    "hbm_bytes",
+    "parse_format",
+    "parse_spot",
+    "spot_of_tensor",
+]
 
 _PSUM_END = PSUM_BASE + 128 * PSUM_PARTITION_STRIDE
 _CHIP = re.compile(r"(?:(sbuf|psum):)?(\w+):(\w+)", re.IGNORECASE)
@@ -141,6 +151,23 @@ def parse_format(text: str) -> tuple[int | None, str, Dtype]:
     return count, "x" if base in ("", "x") else "d", kinds[width][signed]
 
 
+def cast_values(value: object, dtype: np.dtype[Any], place: str) -> Array:
+    """Return values in a type; UsageError for numbers that it does not hold."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"{place} takes numbers")
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        exact = array.astype(np.float64)
+        low = limits.min if dtype.kind == "i" else -(limits.max // 2) - 1
+        if (exact != np.trunc(exact)).any() or (exact < low).any() or (exact > limits.max).any():
+            raise UsageError(f"{place} takes whole numbers from {limits.min} to {limits.max}")
+        if array.dtype.kind in "biu":
+            return array.astype(np.int64).astype(dtype) if array.dtype.kind != "u" else array.astype(dtype)
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
 def examine(device: MachineView, spot: Spot, count: int, base: str, dtype: Dtype) -> Examined:
     """Return `count` values from a spot on; NotFoundError where they reach beyond its partition or allocation."""
     nbytes = count * dtype.size
@@ -165,6 +192,26 @@ def examine(device: MachineView, spot: Spot, count: int, base: str, dtype: Dtype
         values,
         np.all(written.reshape(count, dtype.size), axis=1),
     )
+
+
+def bytes_at(device: MachineView, text: str, offset: int, count: int, core: int) -> tuple[str, bytes]:
+    """Return an address `offset` bytes behind another one, and up to `count` bytes from there, as far as they go.
+
+    Raises NotFoundError, UsageError for an address that is none.
+    """
+    spot = parse_spot(device, text, core)
+    if spot is None:
+        raise UsageError(f"{text!r} is no address")
+    first = spot.address + offset
+    if spot.space == "HBM":
+        found = device.hbm.find(spot.address)
+        low = first if found is None else found.address
+        size = max(min(count, spot.end - first), 0) if first >= low else 0
+        return f"hbm:{first:#x}", hbm_bytes(device, first, size)[0].tobytes() if size else b""
+    assert spot.core is not None and spot.partition is not None
+    size = max(min(count, spot.end - first), 0) if first >= 0 else 0
+    data = chip_bytes(device, spot.core, spot.space, spot.partition, 1, first, size)[0].tobytes() if size else b""
+    return f"nc{spot.core} {spot.space.lower()}:{spot.partition}:{first:#x}", data
 
 
 def chip_bytes(

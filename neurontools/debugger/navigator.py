@@ -10,6 +10,7 @@ from emulator.sequencer import Sequencer
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import LiveExecution, key_of
+from neurontools.debugger.frames import Standing, standing_at
 from neurontools.debugger.interrupt import Flag, interruptible
 from neurontools.debugger.names import parse_number, parse_time, positive
 from neurontools.debugger.results import Step, Stop
@@ -29,6 +30,7 @@ class Navigator:
         self._execution, self._stops = execution, stops
         self.reported = -1
         self._waited = -1, 0  # events and time where `continue TIME` ended
+        self._line: tuple[int, str] | None = None  # events and line of the breakpoint that stopped last
 
     def restart(self) -> None:
         """Begin again on a fresh device with the same inputs."""
@@ -59,18 +61,75 @@ class Navigator:
 
         return self._travel(after)
 
-    def next(self, count: int = 1) -> Stop:
-        """Run until the focus engine has left its source line; without line information this is `stepi`.
+    def next(self, count: int = 1, *, into: bool = False) -> Stop:
+        """Run until the focus engine has left the present turn of its source line, over what functions it calls do.
 
-        Where that engine is done, the focus moves to one that is not.
+        With `into` each call that a function of the kernel makes counts.
+
+        Without line information this is `stepi`. Where that engine is done, the focus moves to one that is not.
         """
         for _ in range(positive(count)):
-            found = self._next()
+            engine, start = self._begin()
+            depth = len(start.visits) if into and start is not None else self._depth(start)
+
+            def after(event: Event, engine: Sequencer = engine, start: Standing | None = start,
+                      depth: int = depth) -> str | None:  # fmt: skip
+                if (event.core, event.engine) != (engine.core.index, engine.name):
+                    return None
+                here = self._standing(engine)
+                if here is None or start is None or here.pc < start.pc:
+                    return "line"
+                deeper = into and len(here.visits) != depth
+                return None if start.same_line(here, depth) and not deeper else "line"
+
+            found = self._travel(after)
             if found.reason != "line":
                 break
         return found
 
-    def _next(self) -> Stop:
+    def finish(self) -> Stop:
+        """Run until the focus engine is behind the call of the kernel's function that it is in; UsageError in none."""
+        engine, start = self._begin()
+        visits = () if start is None else start.visits
+        if len(visits) < 2:
+            raise UsageError("this line is in no function that the kernel calls, or the file does not say so")
+        caller = visits[: self._depth(start) - 1] or visits[:1]
+
+        def after(event: Event) -> str | None:
+            if (event.core, event.engine) != (engine.core.index, engine.name):
+                return None
+            here = self._standing(engine)
+            return "call done" if here is None or here.visits[: len(caller)] != caller else None
+
+        return self._travel(after)
+
+    def until_later(self) -> Stop:
+        """Run until the focus engine comes to a later line, out of the loops that are left; as `until` without a place.
+
+        It stops as well where the engine leaves the function that it is in.
+        """
+        engine, start = self._begin()
+        depth = self._depth(start)
+
+        def after(event: Event) -> str | None:
+            if (event.core, event.engine) != (engine.core.index, engine.name):
+                return None
+            here = self._standing(engine)
+            if here is None or start is None:
+                return "line"
+            if start.visits and here.visits:
+                if len(here.visits) < depth or here.visits[: depth - 1] != start.visits[: depth - 1]:
+                    return "line"
+                known = self._execution.program.visits(engine.core.index)
+                assert known is not None
+                first, now = known.site(start.visits[depth - 1]), known.site(here.visits[depth - 1])
+                return "line" if now.file != first.file or now.line > first.line else None
+            return "line" if here.file != start.file or (here.line or 0) > (start.line or 0) else None
+
+        return self._travel(after)
+
+    def _begin(self) -> tuple[Sequencer, Standing | None]:
+        """Return the focus engine, or one that is not done where it is, and where it stands."""
         here = self._execution
         cores = here.device.cores
         core, name = here.focus
@@ -79,22 +138,25 @@ class Navigator:
             if others:
                 core, name = here.focus = others[0]
         engine = cores[core].engines[name]
-        start = self._line(engine)
+        return engine, self._standing(engine)
 
-        def after(event: Event) -> str | None:
-            if event.core != core or event.engine != name:
-                return None
-            line = self._line(engine)
-            return "line" if line is None or line != start else None
+    def _depth(self, start: Standing | None) -> int:
+        """Return how deep the line is that the debugger stands at: a breakpoint may be on that of a call."""
+        whole = 0 if start is None else len(start.visits)
+        if start is None or self._line is None or self._line[0] != self._execution.events:
+            return whole
+        known = self._execution.program.visits(self._execution.focus[0])
+        for depth, visit in enumerate(start.visits, 1):
+            site = None if known is None else known.site(visit)
+            if site is not None and self._line[1] == f"{site.file}:{site.line}":
+                return depth
+        return whole
 
-        return self._travel(after)
-
-    def _line(self, engine: Sequencer) -> tuple[str | None, int | None] | None:
+    def _standing(self, engine: Sequencer) -> Standing | None:
         loaded = engine.next_loaded
-        source = None
-        if loaded is not None:
-            source = self._execution.program.source(engine.core.index, engine.name, loaded.pc)
-        return None if source is None else (source.file, source.line)
+        if loaded is None:
+            return None
+        return standing_at(self._execution.program, (engine.core.index, engine.name, loaded.pc))
 
     def continue_(self, time: str | int | None = None) -> Stop:
         """Run until a breakpoint, a fault, a hang, the end, or Ctrl-C; at most for a time ("5us", or picoseconds)."""
@@ -115,7 +177,10 @@ class Navigator:
         return self._travel(lambda event: None, lambda due, owner: "until" if due > time_ps else None, check_first=True)
 
     def until(self, where: str) -> Stop:
-        """Run until a time ("2.5us"), an event ("#12": up to and with it), or a place as in `break_at`."""
+        """Run until a time ("2.5us"), an event ("#12": up to and with it), or a place as in `break_at`.
+
+        A line is reached in every turn of the loops around it.
+        """
         text = where.strip()
         time_ps = parse_time(text)
         if time_ps is not None:
@@ -128,6 +193,8 @@ class Navigator:
         goal = Breakpoint(0, text, *self._execution.program.resolve(text, self._execution.focus[1]))
         return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*key_of(owner)) else None)
 
+    advance = until
+
     def _travel(
         self, after: After, before: Before | None = None, *, keep: bool = False, check_first: bool = False
     ) -> Stop:
@@ -139,6 +206,7 @@ class Navigator:
         count, reason = 0, ""
         hit: tuple[int, ...] = ()
         watched: tuple[int, ...] = ()
+        hit_points: tuple[Breakpoint, ...] = ()
         with interruptible(flag):
             try:
                 while not reason:
@@ -148,11 +216,13 @@ class Navigator:
                         due = device.ahead()
                         events = execution.events if last is None else last.number + 1
                         if due is None and look and (refused := execution.refused()) is not None:
+                            hit_points = points.before
                             hit = stops.before((*refused, "instruction"), device.now_ps, events)
                             reason = "breakpoint" if hit else ""
                             if reason:
                                 break
                         if due is not None:
+                            hit_points = points.before
                             hit = stops.before(key_of(due[1]), due[0], events) if look else ()
                             reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
                             if reason:
@@ -180,11 +250,16 @@ class Navigator:
                         steps.append(self._step(event))
         if hit:
             self.reported = device.steps
+            events = execution.events if last is None else last.number + 1
+            lines = [each.where for each in hit_points if each.number in hit and each.kind == "line"]
+            self._line = (events, lines[0]) if lines else None
         if last is not None:
             execution.events, execution.time_ps = last.number + 1, last.time_ps
             if not keep:
                 steps.append(self._step(last))
-        return self.stopped(reason, tuple(steps), count, hit)._replace(breakpoints=hit or watched)
+        numbers = hit or watched
+        errors = points.errors_of(numbers)
+        return self.stopped(reason, tuple(steps), count, hit)._replace(breakpoints=numbers, errors=errors)
 
     def stopped(self, reason: str, steps: tuple[Step, ...], count: int, hit: tuple[int, ...] = ()) -> Stop:
         """Return how a command ended, with the focus on what a breakpoint or fault stopped at."""
@@ -212,8 +287,10 @@ class Navigator:
         elif event.kind == "hang":
             text = event.instruction.text().split("\n")[0]
         writes = tuple(self._execution.write_of(region) for region in event.writes)
+        place = (core, event.instruction.engine, pc) if event.kind == "dma" else (core, engine, pc)
+        iteration = program.iteration(*place) if event.kind in ("instruction", "barrier", "dma") else ()
         return Step(event.number, event.time_ps, event.issued_ps, core, engine, pc, event.kind, text, source,
-                    event.semaphores, writes, starts)  # fmt: skip
+                    event.semaphores, writes, starts, iteration)  # fmt: skip
 
     def _transfer_text(self, core: int, engine: str, pc: int) -> str | None:
         queues = self._execution.device.queues

@@ -30,6 +30,7 @@ from neurontools.debugger.results import (
     TensorValue,
     Why,
 )
+from neurontools.debugger.scripting import Scripting
 from neurontools.debugger.session import Session
 from neurontools.debugger.source_view import SourceView
 from neurontools.debugger.tensors import NAMED, Tensors
@@ -260,5 +261,6 @@ class PostMortem(Session):
         self.core, self.inputs, self.notes = core, {}, list(core.warnings)
         self.seed, self.timing, self.act, self.hang_timeout_ps = core.dump.seed, core.dump.timing, "exact", None
         self.execution, self._controls = DumpedExecution(core), None
+        self.scripting = Scripting()
         self.breakpoints = Breakpoints(self.execution)
         self.inspector = DumpInspector(self.execution, self.breakpoints, DumpSource(self.execution, self.breakpoints))

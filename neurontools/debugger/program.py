@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import NotFoundError
 from formats.neff import ENGINES, SourceLocation
+from formats.neff.visits import Value, Variable, Visits
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import engine_name, is_engine, parse_core, parse_number
+from neurontools.debugger.statements import Reader, statement_around
 
 if TYPE_CHECKING:
     from emulator.loaded import LoadedWord
@@ -22,6 +24,10 @@ Location = tuple[int, str, int]  # core, engine, pc
 
 _LINE = re.compile(r"(.+):(\d+)")
 _OPCODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+def _no_text(file: str) -> list[str]:
+    raise NotFoundError(f"no text of {file}")
 
 
 class Target(NamedTuple):
@@ -36,8 +42,12 @@ class Target(NamedTuple):
 class Program:
     """Words and lines of the loaded file, by core, engine and compiler pc."""
 
-    def __init__(self, device: MachineView) -> None:
+    def __init__(
+        self, device: MachineView, visits: Sequence[Callable[[], Visits | None]] = (), read: Reader = _no_text
+    ) -> None:
         self.device = device
+        self._read, self._read_visits = read, visits
+        self._visits: dict[int, Visits | None] = {}
         self._sources: dict[Location, SourceLocation | None] = {}
         self._lines: dict[str, dict[int, dict[tuple[int, str], list[int]]]] | None = None
 
@@ -54,7 +64,7 @@ class Program:
 
     def text(self, core: int, engine: str, pc: int) -> str:
         """Return a word as the file has it, "" where the engine has no such pc."""
-        return self.device.cores[core].text_of(engine, pc) if engine in ENGINES else ""
+        return self.device.cores[core].text_of(engine, pc) if engine in ENGINES and pc >= 0 else ""
 
     def word(self, core: int, engine: str, pc: int) -> object:
         """Return a word as the engine executes it, None where it has no such pc."""
@@ -70,21 +80,71 @@ class Program:
             self._sources[place] = found if found is not None and found.file is not None else None
         return self._sources[place]
 
+    # --- where the kernel was ----------------------------------------------------------------------------------------
+
+    def visits(self, core: int) -> Visits | None:
+        """Return where the kernel stood when it called for the words of a core; None where the file does not say."""
+        if core not in self._visits:
+            self._visits[core] = self._read_visits[core]() if 0 <= core < len(self._read_visits) else None
+        return self._visits[core]
+
+    def chain(self, core: int, engine: str, pc: int) -> tuple[int, ...]:
+        """Return the visit that a word comes from and those that called it, the innermost first; () where unknown."""
+        known = self.visits(core)
+        return () if known is None else known.chain(known.at(engine, pc))
+
+    def iteration(self, core: int, engine: str, pc: int) -> tuple[Variable, ...]:
+        """Return the turn of every loop of the kernel that a word comes from."""
+        known = self.visits(core)
+        visit = -1 if known is None else known.at(engine, pc)
+        return () if known is None or visit < 0 else known.iteration(visit)
+
+    def variables(self, core: int, engine: str, pc: int) -> dict[str, Value]:
+        """Return the kernel's variables at a word; those of inner functions hide those of their callers."""
+        known = self.visits(core)
+        found: dict[str, Value] = {}
+        for visit in reversed(self.chain(core, engine, pc)):
+            assert known is not None
+            found |= known.variables(visit)
+        return found
+
     @property
     def lines(self) -> dict[str, dict[int, dict[tuple[int, str], list[int]]]]:
-        """Return file -> line -> (core, engine) -> first pcs of the runs of words that come from the line."""
+        """Return file -> line -> (core, engine) -> pcs where an engine begins the line, once for each visit of it.
+
+        Lines that call functions are among them. Where the file does not tell visits, words of a line that follow each
+        other are one.
+        """
         if self._lines is None:
             self._lines = {}
             for core, engine, words in self.streams():
-                before: tuple[str | None, int | None] = (None, None)
-                for loaded in words:
-                    source = self.source(core, engine, loaded.pc)
-                    here = (source.file, source.line) if source is not None else (None, None)
-                    if here != before and here[0] is not None and here[1] is not None:
-                        starts = self._lines.setdefault(here[0], {}).setdefault(here[1], {})
-                        starts.setdefault((core, engine), []).append(loaded.pc)
-                    before = here
+                self._add_lines(core, engine, words)
         return self._lines
+
+    def _add_lines(self, core: int, engine: str, words: list[LoadedWord]) -> None:
+        assert self._lines is not None
+        known = self.visits(core)
+        before: tuple[str | None, int | None] = (None, None)
+        seen: set[int] = set()
+        for loaded in words:
+            visit = -1 if known is None else known.at(engine, loaded.pc)
+            if known is not None and visit >= 0:
+                while visit >= 0 and visit not in seen:
+                    seen.add(visit)
+                    site = known.site(visit)
+                    starts = self._lines.setdefault(site.file, {}).setdefault(site.line, {})
+                    pcs = starts.setdefault((core, engine), [])
+                    if not pcs or pcs[-1] != loaded.pc:
+                        pcs.append(loaded.pc)
+                    visit = known.parent(visit)
+                before = (None, None)
+                continue
+            source = self.source(core, engine, loaded.pc)
+            here = (source.file, source.line) if source is not None else (None, None)
+            if here != before and here[0] is not None and here[1] is not None:
+                starts = self._lines.setdefault(here[0], {}).setdefault(here[1], {})
+                starts.setdefault((core, engine), []).append(loaded.pc)
+            before = here
 
     def find_file(self, text: str) -> str:
         """Return the file that a name or the end of a path means; NotFoundError where none or several do."""
@@ -144,8 +204,7 @@ class Program:
     def _line(self, core: int | None, file: str, line: int) -> Target:
         name = self.find_file(file)
         lines = self.lines[name]
-        # As gdb does: a line that gave no words stands for the next one that did.
-        actual = min((number for number in lines if number >= line), default=None)
+        actual = self._line_with_words(name, line, lines)
         if actual is None:
             raise NotFoundError(f"no words from {file}:{line} on; the last line with any is {max(lines)}")
         places = [
@@ -157,6 +216,14 @@ class Program:
         if not places:
             raise NotFoundError(f"core {core} has no words from {file}:{actual}")
         return Target("line", f"{name}:{actual}", frozenset(places))
+
+    def _line_with_words(self, file: str, line: int, lines: Iterable[int]) -> int | None:
+        """Return the line that a line stands for: itself, the statement it is a part of, else, as in gdb, the next."""
+        if line in lines:
+            return line
+        span = statement_around(self._read, file, line)
+        own = None if span is None else max((each for each in lines if span[0] <= each <= span[1]), default=None)
+        return min((each for each in lines if each >= line), default=None) if own is None else own
 
     def _opcode(self, core: int | None, text: str) -> Target:
         wanted = text.upper()

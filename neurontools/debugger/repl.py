@@ -17,6 +17,7 @@ from neurontools.debugger.commands.carry_out import Answer, carry_out, takes_blo
 from neurontools.debugger.commands.table import completions, look_up
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.json_values import plain
+from neurontools.debugger.scripting import MOST_LINES
 from neurontools.running.view import printed_lines
 from neurontools.text.terminal import History, page
 from neurontools.text.visible import json_text, printable, visible
@@ -60,17 +61,23 @@ class Repl:
         self._lines: Iterator[Line] = iter(())  # what follows the present line
         self._where = ""
         self._hook: deque[str] = deque()  # what is left of the commands of the breakpoint that stopped last
+        self._script: deque[str] = deque()  # of a file of commands, or of a command that the person made
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
     def execute(self, line: str) -> ExitStatus:
         """Run one command, and those of the breakpoints it stops at; errors become one line and a status."""
         self._hook.clear()
-        status = self._execute(line)
-        while self._hook and not status and not self.ended:
-            text = self._hook.popleft()
+        self._script.clear()
+        status, count = self._execute(line), 0
+        while (self._hook or self._script) and not status and not self.ended:
+            text = (self._hook or self._script).popleft()
+            count += 1
+            if count > MOST_LINES:
+                return self._failed(line, UsageError(f"{line.split()[0]} runs more than {MOST_LINES} lines"))
             if not self.as_json:
-                print(visible(f"> {text}"))
+                for each in text.splitlines():
+                    print(visible(f"> {each}"))
             status = self._execute(text)
         return status
 
@@ -79,7 +86,8 @@ class Repl:
         if not text:
             return ExitStatus.OK
         try:
-            answer = self._block(text) if takes_block(text) else carry_out(self.session, text)
+            whole = "\n" in text or not takes_block(text)
+            answer = carry_out(self.session, text) if whole else self._block(text)
         except KeyboardInterrupt:
             return self._interrupted(text)
         if answer.command is not None:
@@ -92,29 +100,34 @@ class Repl:
         self._show(answer)
         if answer.reason == "interrupted":
             return ExitStatus.INTERRUPTED
-        if answer.stopped_at:
+        (self._hook or self._script).extendleft(reversed(answer.follow))
+        if answer.stopped_at:  # what was left of the commands of the stop before goes
             self._hook = deque(self.session.commands_of(answer.stopped_at))
         return ExitStatus.OK
 
     def _block(self, text: str) -> Answer:
-        """Take the lines up to `end` as the commands of a breakpoint."""
-        lines = [text]
+        """Take the lines up to `end` as a part of the command; a mistake in those of a breakpoint is told at once."""
+        lines, depth = [text], 0
+        named = look_up(text)[0].name
         for line in self._lines:
             self._where = line.where
             more = without_comment(line.text)
-            if more == "end":
+            if more == "end" and not depth:
                 break
             if more:
-                try:
-                    look_up(more)
-                except NeuronError as error:
-                    return Answer(text, error=error)
+                depth += takes_block(more) - (more == "end")
+                if named == "commands":
+                    try:
+                        look_up(self.session.scripting.expanded(more))
+                    except NeuronError as error:
+                        return Answer(text, error=error)
                 lines.append(more)
         return carry_out(self.session, "\n".join(lines))
 
     def _show(self, answer: Answer) -> None:
         if self.as_json:
-            self._document(answer.text, ExitStatus.OK, result={"command": answer.name, "value": plain(answer.value)})
+            result = {"command": answer.name, "value": plain(answer.value), "displays": plain(answer.displays)}
+            self._document(answer.text, ExitStatus.OK, result=result)
             return
         lines = list(map(printable, [*self._printed(), *answer.lines]))
         if not (self._paging and page(lines)):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from emulator.events import SemaphoreChange
 from formats.neff import SourceLocation
+from formats.neff.visits import Variable
 
 if TYPE_CHECKING:
     from emulator.diagnosis.graph import Hang
@@ -18,13 +19,21 @@ __all__ = [
     "Ahead",
     "Array",
     "Checks",
+    "Computed",
+    "Defined",
     "Disassembly",
     "DisassemblyRow",
+    "Display",
     "DmaRow",
+    "Edited",
     "EngineRow",
     "Examined",
+    "Found",
+    "FrameRow",
     "LastWrite",
+    "Lines",
     "Listing",
+    "LocalRow",
     "Mark",
     "MemoryRow",
     "Moved",
@@ -74,7 +83,7 @@ class Write(NamedTuple):
 class Step(NamedTuple):
     """One completion: of an instruction, of a DMA transfer (`engine` is the queue), or a fault or hang.
 
-    `text` is the word as the file has it, `starts` the DMA transfer that it set going.
+    `text` is the word as the file has it, `starts` the DMA transfer that it set going; `iteration` as in `Ahead`.
     """
 
     number: int
@@ -89,10 +98,14 @@ class Step(NamedTuple):
     semaphores: tuple[SemaphoreChange, ...]
     writes: tuple[Write, ...]
     starts: str | None = None
+    iteration: tuple[Variable, ...] = ()
 
 
 class Ahead(NamedTuple):
-    """What completes next; nothing of its effect has happened. `engine` is the queue where `kind` is "dma"."""
+    """What completes next; nothing of its effect has happened. `engine` is the queue where `kind` is "dma".
+
+    `iteration` is the turn of every loop of the kernel that it comes from, those of callers first.
+    """
 
     core: int
     engine: str
@@ -101,13 +114,15 @@ class Ahead(NamedTuple):
     text: str
     source: SourceLocation | None
     time_ps: int
+    iteration: tuple[Variable, ...] = ()
 
 
 class Stop(NamedTuple):
     """How a command that moves the device ended.
 
-    `reason` is "step", "line", "until", "breakpoint", "watchpoint", "engine done", "interrupted", "fault", "hang" or
-    "finished"; `completions` counts what completed, `steps` holds the completions to show, the last one at least.
+    `reason` is "step", "line", "until", "call done", "breakpoint", "watchpoint", "engine done", "interrupted", "fault",
+    "hang" or "finished"; `completions` counts what completed, `steps` holds the completions to show, the last one at
+    least. `errors` say which conditions could not be computed, and why: such breakpoints stop.
     """
 
     reason: str
@@ -118,14 +133,15 @@ class Stop(NamedTuple):
     ahead: Ahead | None
     fault: Fault | None = None
     hang: Hang | None = None
+    errors: tuple[str, ...] = ()
 
 
 class Moved(NamedTuple):
     """How a command that goes back, or to a place in time, ended.
 
     `reason` is "step", "line", "breakpoint", "watchpoint", "goto", "start" (the beginning of the program),
-    "interrupted", "fault", "hang" or "finished"; `completions` counts how far it went, negative backwards; `events`
-    have happened where it ended.
+    "interrupted", "fault", "hang" or "finished"; `errors` is as in `Stop`; `completions` counts how far it went,
+    negative backwards; `events` have happened where it ended.
     """
 
     reason: str
@@ -136,6 +152,7 @@ class Moved(NamedTuple):
     ahead: Ahead | None
     fault: Fault | None = None
     hang: Hang | None = None
+    errors: tuple[str, ...] = ()
 
 
 class Mark(NamedTuple):
@@ -207,6 +224,77 @@ class EngineRow(NamedTuple):
     text: str | None
     source: SourceLocation | None
     focus: bool
+
+
+class Edited(NamedTuple):
+    """What `set` changed: `place` from `old` ("" where nobody looked) to `new`, as event `number`."""
+
+    place: str
+    old: str
+    new: str
+    number: int
+    time_ps: int
+
+
+class Computed(NamedTuple):
+    """What an expression is: a number, a truth or an array; `base` is how to write it: "" or one of x d u o t f."""
+
+    expression: str
+    value: Any
+    base: str = ""
+
+
+class Display(NamedTuple):
+    """An expression that is shown at every stop."""
+
+    number: int
+    expression: str
+    base: str = ""
+
+
+class Found(NamedTuple):
+    """Where values stand in memory: elements, or addresses as `examine` takes them; `more` says there are others."""
+
+    values: tuple[str, ...]
+    places: tuple[str, ...]
+    more: bool = False
+
+
+class Lines(NamedTuple):
+    """Lines of commands to run next: those of a file or of a command that `define` made."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+class Defined(NamedTuple):
+    """A name for a line, or for several."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+class FrameRow(NamedTuple):
+    """One call of a function of the kernel: `level` 0 is the innermost, `iteration` the turns of its own loops."""
+
+    level: int
+    function: str
+    file: str
+    line: int
+    iteration: tuple[Variable, ...]
+
+
+class LocalRow(NamedTuple):
+    """One variable of a function of the kernel; `shape`, `dtype` and `space` are those of the tensor it stands for."""
+
+    level: int
+    function: str
+    name: str
+    value: bool | int | float | str | tuple[int, ...]
+    tensor: bool
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    space: str = ""
 
 
 class QueueRow(NamedTuple):

@@ -19,15 +19,18 @@ from formats.neff import Neff, open_neff
 from formats.targets import Target, resolve_target
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.checking import Checking
+from neurontools.debugger.editing import Editor
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.event_log import EventLog
 from neurontools.debugger.execution import Execution, LiveExecution, Options
+from neurontools.debugger.frames import bound
 from neurontools.debugger.history import History
 from neurontools.debugger.inspector import Inspector
 from neurontools.debugger.names import parse_core
 from neurontools.debugger.navigator import Navigator
 from neurontools.debugger.program import Program
-from neurontools.debugger.results import State
+from neurontools.debugger.results import Lines, State
+from neurontools.debugger.scripting import Scripting, read_lines
 from neurontools.debugger.source_view import SourceView
 from neurontools.debugger.stops import Stops
 from neurontools.debugger.tensors import Tensors
@@ -51,6 +54,7 @@ class Controls(NamedTuple):
     checking: Checking
     navigator: Navigator
     history: History
+    editor: Editor
 
 
 def _by(
@@ -117,7 +121,9 @@ class Session:
         self.inspector = Inspector(live, self.breakpoints, SourceView(live, self.breakpoints))
         stops = Stops(live, self.breakpoints, checking)
         navigator = Navigator(live, stops)
-        self._controls: Controls | None = Controls(checking, navigator, History(live, navigator, stops))
+        editor = Editor(live, self.inspector.situation)
+        self._controls: Controls | None = Controls(checking, navigator, History(live, navigator, stops), editor)
+        self.scripting = Scripting()
         if program.path:
             self.folders.append(Path(program.path).parent)
 
@@ -151,6 +157,15 @@ class Session:
     def checking(self) -> Checking:
         """Return what runs checks alongside; UsageError in a core dump."""
         return self._live.checking
+
+    @property
+    def editor(self) -> Editor:
+        """Return what changes the device; UsageError in a core dump."""
+        return self._live.editor
+
+    def bound(self, text: str) -> str:
+        """Return a place with the tensor that the kernel's variable at its beginning stands for; see `info_locals`."""
+        return bound(self.execution, text)
 
     @property
     def source(self) -> SourceView:
@@ -257,15 +272,23 @@ class Session:
         return write_core(live.device, path, level=level, journal=live.log, findings=self.findings(),
                           folders=self.folders, reason="save-core")  # fmt: skip
 
+    def script(self, path: Path) -> Lines:
+        """Return the commands in a file, to be run by whoever drives the session; FormatError where it is none."""
+        return Lines(str(path), read_lines(self.writing.readable(path)))
+
     ahead = _by("execution", Execution.ahead)
     step = _by("navigator", Navigator.step)
     stepi = _by("navigator", Navigator.stepi)
     next = _by("navigator", Navigator.next)
     continue_ = _by("navigator", Navigator.continue_)
     until = _by("navigator", Navigator.until)
+    until_later = _by("navigator", Navigator.until_later)
+    advance = _by("navigator", Navigator.until)
+    finish = _by("navigator", Navigator.finish)
     reverse_step = _by("history", History.reverse_step)
     reverse_stepi = _by("history", History.reverse_stepi)
     reverse_next = _by("history", History.reverse_next)
+    reverse_finish = _by("history", History.reverse_finish)
     reverse_continue = _by("history", History.reverse_continue)
     goto = _by("history", History.goto)
     mark = _by("history", History.mark)
@@ -288,6 +311,9 @@ class Session:
     prints = _by("inspector", Inspector.prints)
     why = _by("inspector", Inspector.why)
     info_engines = _by("inspector", Inspector.info_engines)
+    backtrace = _by("inspector", Inspector.backtrace)
+    info_locals = _by("inspector", Inspector.info_locals)
+    info_scope = _by("inspector", Inspector.info_scope)
     info_queues = _by("inspector", Inspector.info_queues)
     info_dma = _by("inspector", Inspector.info_dma)
     info_semaphores = _by("inspector", Inspector.info_semaphores)
@@ -296,6 +322,9 @@ class Session:
     info_memory = _by("inspector", Inspector.info_memory)
     info_tensors = _by("inspector", Inspector.info_tensors)
     info_breakpoints = _by("inspector", Inspector.info_breakpoints)
+    evaluate = _by("inspector", Inspector.evaluate)
+    find = _by("inspector", Inspector.find)
+    set = _by("editor", Editor.set)
     examine = _by("inspector", Inspector.examine)
     tensor = _by("inspector", Inspector.tensor)
     print_tensor = _by("inspector", Inspector.print_tensor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from formats.errors import NotFoundError
 from formats.neff import SourceLocation
-from formats.source_files import read_source
 from neurontools.debugger import listing
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.execution import Execution
@@ -13,6 +12,7 @@ from neurontools.debugger.results import Disassembly, DisassemblyRow, Listing
 
 __all__ = ["SourceView"]
 
+_MOST = 10_000  # lines of one listing
 _SOON = 16  # words after the present one that may say which file an engine is about to be in
 
 
@@ -27,11 +27,18 @@ class SourceView:
     def list_source(self, around: str | int | None = None, count: int = 10, *, remember: bool = True) -> Listing:
         """Return source lines around "FILE:LINE", a line, or the focus engine; then those after the last ones.
 
+        "20,25" and "FILE:20,25" are from one line to another.
+
         Without `remember`, the next call goes on from where the one before this left off.
         """
         positive(count)
         if around is None and self._listed is not None and remember:
             file, first = self._listed
+        elif isinstance(around, str) and "," in around:
+            begin, _, last = around.rpartition(",")
+            file, first = self._place(begin.strip())
+            end = parse_number(last.strip(), "a line") if last.strip() else first + count - 1
+            count = positive(min(end - first + 1, _MOST))
         else:
             file, line = self._place(around)
             first = max(1, line - count // 2)
@@ -42,7 +49,7 @@ class SourceView:
 
     def _lines(self, file: str, first: int, count: int) -> Listing:
         here = self._execution
-        lines = read_source(file, here.folders, (*here.folders, *here.named_folders))
+        lines = here.source_lines(file)
         if first > len(lines):
             raise NotFoundError(f"{file} has {len(lines)} lines")
         return listing.listing(here.device, here.program, self._breakpoints, file, lines, first, count)

@@ -18,7 +18,7 @@ from formats.dtypes import Dtype
 from formats.errors import NeuronError
 from formats.regions import Region
 from neurontools.debugger.breakpoint import Breakpoint
-from neurontools.debugger.conditions import situation_at
+from neurontools.debugger.expressions import situation_at
 from neurontools.debugger.results import Array
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Stops:
     def _holds(self, each: Breakpoint, owner: Owner, time_ps: int, events: int) -> bool:
         if each.condition is None:
             return True
+        each.error = ""
         try:
             return each.condition.holds(situation_at(self._execution, owner, time_ps, events))
         except (ArithmeticError, NeuronError) as error:
@@ -85,7 +86,7 @@ class Stops:
             return event.kind == kind
         if kind == "finding":
             return self._checking.found_at(event.number + 1, each.tool)
-        if event.kind in ("fault", "hang"):
+        if event.kind in ("fault", "hang", "edit"):
             return False
         if kind == "dma":
             return event.kind == "dma" and each.matches(*event.owner)

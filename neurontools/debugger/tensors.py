@@ -91,6 +91,14 @@ class Tensors:
             f"no tensor {name!r}; " + (f"there is {', '.join(near)}" if near else "the file names none")
         )
 
+    def facts(self, name: str, core: int) -> tuple[str, tuple[int, ...], str] | None:
+        """Return element type, shape and memory of a tensor, None where there is none of that name."""
+        try:
+            found = self.find(name, core)
+        except NotFoundError:
+            return None
+        return found.dtype, tuple(found.shape), found.space if isinstance(found, Tile) else "HBM"
+
     def at(self, region: Region) -> DeviceTensor | Tile | None:
         """Return the tensor that a region begins in; of several tiles as in `find`."""
         if region.space == "HBM":
@@ -144,6 +152,23 @@ class Tensors:
         if index is not None and picked.ndim == 0:
             picked = picked[()]
         return TensorValue(name, "" if index is None else f"[{index}]", space, picked, missing), complete
+
+    def of(self, device: MachineView) -> Tensors:
+        """Return the tensors of a device that runs the same program."""
+        return self if device is self.device else Tensors(device)
+
+    def store(self, name: str, core: int, parts: tuple[Index, ...], values: Array) -> None:
+        """Write elements, and note them written; errors as in `elements`."""
+        found = self.find(name, core)
+        if not isinstance(found, Tile):
+            held = self.device.hbm.find(found.address)
+            if held is None:
+                raise NotFoundError(f"{name} has no memory")
+            held.data  # noqa: B018  # comes into being: without, a look gives a copy
+        target, plane, _ = self._view(found, core)
+        target[parts] = values
+        if plane is not None:
+            plane[(*parts, slice(None)) if ... in parts else parts] = True
 
     def _view(self, found: DeviceTensor | Tile, core: int) -> tuple[Array, Array | None, str]:
         """Return a view of the elements, the written plane by element and byte (None for all), and the memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from neurontools.running.view import fault_lines
@@ -10,6 +10,7 @@ from neurontools.text.table import arrow, bold, bytes_text, count, duration
 
 if TYPE_CHECKING:
     from formats.neff import SourceLocation
+    from formats.neff.visits import Variable
     from neurontools.debugger.breakpoint import Breakpoint
     from neurontools.debugger.results import (
         Ahead,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["breakpoint_lines", "checks_lines", "last_write_lines", "mark_lines", "moved_lines", "place_of",
-           "state_lines", "stop_lines", "when_lines", "why_lines"]  # fmt: skip
+           "state_lines", "stop_lines", "turns_of", "when_lines", "why_lines"]  # fmt: skip
 
 
 def stop_lines(stop: Stop) -> Iterator[str]:
@@ -45,8 +46,11 @@ def stop_lines(stop: Stop) -> Iterator[str]:
     elif stop.reason in ("breakpoint", "watchpoint"):
         many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
         yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
+        yield from stop.errors
     elif stop.reason == "interrupted":
         yield bold("interrupted")
+    elif stop.reason == "call done":
+        yield "the function has returned"
     elif stop.reason == "engine done":
         yield "that engine has completed all its instructions"
     elif stop.reason == "finished":
@@ -64,6 +68,7 @@ def moved_lines(moved: Moved) -> Iterator[str]:
     yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
     if moved.reason in ("breakpoint", "watchpoint"):
         yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
+        yield from moved.errors
     elif moved.reason == "start":
         yield "this is the beginning"
     elif moved.reason == "fault" and moved.fault is not None:
@@ -118,7 +123,7 @@ def last_write_lines(item: LastWrite) -> Iterator[str]:
     where = _where(item.core, item.engine, item.pc or 0, item.kind)
     line = f"  ({place_of(item.source)})" if item.source is not None else ""
     yield f"{item.where}: written last by #{item.number} at {duration(item.time_ps or 0)}"
-    yield f"  {where}  {item.text}{line}"
+    yield "  set by hand" if item.kind == "edit" else f"  {where}  {item.text}{line}"
     for write in item.writes:
         yield f"  wrote {_write(write, item.core)}"
 
@@ -128,7 +133,7 @@ def _step(step: Step) -> Iterator[str]:
     yield f"{f'#{step.number}':5} {duration(step.time_ps):>10}  {where}  {step.text}"
     pad = " " * 18
     if step.source is not None:
-        yield f"{pad}{place_of(step.source)}"
+        yield f"{pad}{place_of(step.source)}{turns_of(step.iteration)}"
     if step.semaphores:
         changes = [
             f"{'E' if change.kind == 'event' else 'S'}[{change.number}] {change.old} -> {change.new}"
@@ -151,6 +156,12 @@ def place_of(item: SourceLocation) -> str:
     return f"{item.file}:{item.line}" if item.line is not None else str(item.file)
 
 
+def turns_of(iteration: Iterable[Variable]) -> str:
+    """Return the turns of loops to stand behind a place: ", m=0 k=3"."""
+    text = " ".join(f"turn {one.value}" if one.name == "#" else f"{one.name}={one.value}" for one in iteration)
+    return f", {text}" if text else ""
+
+
 def _write(write: Write, core: int) -> str:
     extra = ", strided" if write.strided else ""
     if write.space == "HBM":
@@ -164,7 +175,7 @@ def _write(write: Write, core: int) -> str:
 
 
 def _ahead(ahead: Ahead) -> str:
-    line = f"  ({place_of(ahead.source)})" if ahead.source is not None else ""
+    line = f"  ({place_of(ahead.source)}{turns_of(ahead.iteration)})" if ahead.source is not None else ""
     return f"{arrow()} {_where(ahead.core, ahead.engine, ahead.pc, ahead.kind)}  {ahead.text}{line}"
 
 

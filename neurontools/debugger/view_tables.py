@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from neurontools.debugger.view import turns_of
 from neurontools.running.view import printed_lines
 from neurontools.text.table import bytes_text, count, duration, table
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from neurontools.debugger.results import (
         DmaRow,
         EngineRow,
+        FrameRow,
+        LocalRow,
         MemoryRow,
         QueueRow,
         RegisterRow,
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
         TensorRow,
     )
 
-__all__ = ["breakpoints", "engines", "findings", "memory", "notices", "prints", "queues", "registers", "semaphores",
-           "tensors", "transfers"]  # fmt: skip
+__all__ = ["breakpoints", "engines", "findings", "frames", "memory", "notices", "prints", "queues", "registers",
+           "semaphores", "tensors", "transfers", "variables"]  # fmt: skip
 
 _WORD = 60  # characters of an instruction in a table
 
@@ -48,6 +51,27 @@ def engines(rows: tuple[EngineRow, ...]) -> Iterator[str]:
             for r in rows
         ],
     )
+
+
+def variables(rows: tuple[LocalRow, ...]) -> Iterator[str]:
+    """Return variables of the kernel as lines, function by function."""
+    yield from table(
+        ["function", "name", "value"],
+        [[f"#{r.level} {r.function}", r.name, _variable(r)] for r in rows],
+    )
+
+
+def _variable(row: LocalRow) -> str:
+    if row.tensor:
+        shape = ", ".join(map(str, row.shape))
+        return f"{row.value}: {row.dtype}[{shape}] in {row.space}" if row.space else str(row.value)
+    return repr(row.value)
+
+
+def frames(rows: tuple[FrameRow, ...]) -> Iterator[str]:
+    """Return the calls that led somewhere as lines."""
+    for row in rows:
+        yield f"#{row.level}  {row.function or 'kernel'} at {row.file}:{row.line}{turns_of(row.iteration)}"
 
 
 def _short(text: str | None) -> str | None:

@@ -25,6 +25,12 @@ class Writing(NamedTuple):
         if self.read_only:
             raise UsageError("this session writes no files (--read-only)")
 
+    def readable(self, path: Path) -> Path:
+        """Return a file that a command may read; UsageError where the session is kept below a folder and it is not."""
+        if self.folder is not None and not path.resolve().is_relative_to(self.folder.resolve()):
+            raise UsageError(f"{path} is outside {self.folder}, the only folder that this session reads commands from")
+        return path
+
     def place(self, text: str, force: bool = False) -> Path:
         """Return the file that a command may write; UsageError where it may not."""
         self.refuse()

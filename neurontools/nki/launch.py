@@ -22,6 +22,7 @@ from neurontools.nki.limits import LIMITS, PARTITIONS
 from neurontools.nki.reshaping import check_copies
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_lenient, default_target, tracing
+from neurontools.nki.visits import VisitRecorder
 
 if TYPE_CHECKING:
     from formats.neff import Neff
@@ -80,6 +81,7 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
         with tracing(t), regions.named(), without_collection():
             positional, keywords = arguments.bind(t)
             t.bottom = sys._getframe()
+            t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
             try:
                 returned = function(*positional, **keywords)
             except TypeError as error:
@@ -89,6 +91,7 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
                 raise better from error
             finally:
                 t.bottom = None  # a frame that it holds would hold all that it works on
+                visits.close()
             _refuse_unfinished(t, function, returned)
             check_copies(t)
             programs.append(_finish(t, returned, function))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import linecache
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.dtypes import Dtype
 from formats.targets import Target, resolve_target
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Source, Space, Trace, View
+from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
+from neurontools.nki.syntax import assigned_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +24,7 @@ __all__ = [
     "OpenLoop",
     "Surroundings",
     "Tracer",
+    "Visiting",
     "chain_of",
     "current",
     "default_lenient",
@@ -102,24 +101,17 @@ def chain_of(places: list[str]) -> str:
 
 
 def kernel_line(skipped: int = 2) -> Source:
-    """Return file and line of the innermost frame outside this package, as `kernel_frame` does."""
-    frame = kernel_frame(skipped)
-    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
-
-
-_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
-
-
-@lru_cache(maxsize=1 << 14)
-def _target_of(file: str, line: int) -> str:
-    match = _ASSIGNMENT.match(linecache.getline(file, line))
-    return match[1] if match else ""
-
-
-def _assigned_name() -> str:
-    """Return the variable that the kernel's line assigns to, "" where it assigns none: people ask for tiles by it."""
-    frame = kernel_frame(4)  # behind `allocate` and what of this package asks for a tile
-    return _target_of(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
+    """Return file and line of the innermost frame outside this package, as `kernel_frame` does, with its visit."""
+    frame: FrameType | None = sys._getframe(max(skipped - 2, 0))  # of ours: the kernel's is known by what it calls
+    called = frame
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        called, frame = frame, frame.f_back
+    if frame is None or called is None:
+        return Place("?", 0)
+    tracer = current()
+    if tracer is None or tracer.visits is None:
+        return Place(frame.f_code.co_filename, frame.f_lineno)
+    return tracer.visits.place(frame, called)
 
 
 def default_target(platform_target: str | None = None) -> Target:
@@ -158,6 +150,13 @@ class OpenLoop(NamedTuple):
 
     source: Source
     key: object
+
+
+class Visiting(Protocol):
+    """Who notes at which place, and in which turn of its loops, the kernel calls for an operation."""
+
+    def place(self, frame: FrameType, callee: FrameType) -> Source:
+        """Return the place of what a frame of the kernel calls just now."""
 
 
 class Surroundings(Protocol):
@@ -207,6 +206,7 @@ class Tracer:
         "precise",
         "target",
         "trace",
+        "visits",
         "written",
     )
 
@@ -236,6 +236,7 @@ class Tracer:
         self.precise = os.environ.get("NKI_PRECISE_FP", "1") != "0"
         self.lenient = default_lenient() if lenient is None else lenient
         self.bottom: FrameType | None = None  # the frame of ours that calls the kernel
+        self.visits: Visiting | None = None
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:
         """Return the error to raise, with target and kernel line (or another `place`) added."""
@@ -282,7 +283,8 @@ class Tracer:
         allocation = Allocation(
             index,
             space,
-            self.unique_name(name or _assigned_name() or f"{space.value}_{index}"),
+            # People ask for tiles by the variable; the frame is behind what of this package asks for a tile.
+            self.unique_name(name or assigned_name(kernel_frame(3), self.bottom) or f"{space.value}_{index}"),
             dtype,
             shape,
             kind,

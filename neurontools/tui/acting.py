@@ -17,6 +17,7 @@ from neurontools.tui.actions import ACTIONS
 from neurontools.tui.command_line import CommandLine
 from neurontools.tui.help import HelpScreen, key_text
 from neurontools.tui.layout import LEFT, RIGHT, TABS
+from neurontools.tui.output import OutputPane
 from neurontools.tui.pane import Pane, Selection, Snapshot
 from neurontools.tui.panes import DisassemblyPane, LogPane, SourcePane
 from neurontools.tui.questions import Search
@@ -39,6 +40,9 @@ class Acting(App[int]):
     worker: Worker
     command_line: CommandLine
     status_line: StatusLine
+    output: OutputPane
+    _block: list[str]
+    _prompt: Callable[[], None]
     post_mortem: bool
     writing: Writing
     snapshot: Snapshot | None
@@ -134,7 +138,7 @@ class Acting(App[int]):
         """Watch what is chosen."""
         kind, value = self.selection.kind, self.selection.value
         if kind == "tensor":
-            self.worker.carry_out(f"watch {value}")
+            self.worker.carry_out(f'watch "{value}"')
         elif kind == "semaphore":
             core, sort, number = value
             self.worker.carry_out(f"watch nc{core} {'E' if sort == 'event' else 'S'}[{number}]")
@@ -169,7 +173,11 @@ class Acting(App[int]):
         self.worker.answer_once(Search(text, words.pc), found)
 
     def action_focus_panes(self) -> None:
-        """Give the keyboard back to the panes."""
+        """Give the keyboard back to the panes, and drop what lay over them or was not ended."""
+        self.output.display = False
+        if self._block:
+            self._block = []
+            self._prompt()
         pane = self._last_pane
         visible = self.visible_panes
         if pane is not None and pane.display:

@@ -20,13 +20,15 @@ from neurontools.debugger.commands.carry_out import takes_block
 from neurontools.tui import settings
 from neurontools.tui.acting import Acting
 from neurontools.tui.actions import ACTIONS
-from neurontools.tui.carry_out import repeats
+from neurontools.tui.carry_out import Done, repeats
 from neurontools.tui.command_line import CommandLine, Completing, Typed
 from neurontools.tui.labels import label
 from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS
-from neurontools.tui.pane import Command, Pane, Selected, Selection, Snapshot
+from neurontools.tui.output import OutputPane
+from neurontools.tui.pane import Command, Pane, Question, Selected, Selection, Snapshot
 from neurontools.tui.panes import LogPane
-from neurontools.tui.questions import Findings, Touched
+from neurontools.tui.panes.reports import lines_of
+from neurontools.tui.questions import Findings, Touched, Verdict
 from neurontools.tui.status import StatusLine, TabLine
 from neurontools.tui.worker import Answered, Completed, Crashed, Finished, Fresh, Said, Worker
 
@@ -86,6 +88,8 @@ class DebuggerApp(Acting):
         self._searched = ""
         self._last_pane: Pane | None = None
         self._block: list[str] = []  # the lines of `commands` so far
+        self._open = 0  # how many blocks of them want an `end`
+        self.output = OutputPane(id="output")
 
     # --- building ----------------------------------------------------------------------------------------------------
 
@@ -100,6 +104,7 @@ class DebuggerApp(Acting):
                         self._panes[name] = getattr(import_module(module), kind)(id=name)
                         yield self._panes[name]
         yield self.command_line
+        yield self.output
 
     def on_mount(self) -> None:
         """Begin."""
@@ -174,6 +179,7 @@ class DebuggerApp(Acting):
         elif isinstance(item, Finished):
             done = item.done
             self.log_pane.add(done)
+            self._say_over(done)
             status = self.status_line
             if done.reason:
                 status.reason = {"step": "stopped", "line": "stopped", "until": "stopped"}.get(done.reason, done.reason)
@@ -184,11 +190,25 @@ class DebuggerApp(Acting):
         elif isinstance(item, Completed):
             choices = self.command_line.completed(item.line, item.words)
             if choices:
-                self.log_pane.note(((choices, "dim"),))
+                self._note(choices)
         elif isinstance(item, Answered):
             item.receive(item.answer)
         elif isinstance(item, Crashed):
             raise item.error
+
+    def _say_over(self, done: Done) -> None:
+        """Show what a command said where the log is hidden: over the panes, until Escape or the next command."""
+        hidden = "log" not in {pane.id for pane in self.visible_panes}
+        if hidden and done.lines and not done.reason and not done.quiet:
+            self.output.open(done.text, lines_of(done))
+        elif not done.quiet:
+            self.output.display = False
+
+    def _note(self, text: str) -> None:
+        """Say something of the screen's own, where it is seen."""
+        self.log_pane.note(((text, "dim"),))
+        if "log" not in {pane.id for pane in self.visible_panes}:
+            self.output.open("", [((text, ""),)])
 
     def _show(self) -> None:
         """Show the newest snapshot in every visible pane."""
@@ -202,15 +222,26 @@ class DebuggerApp(Acting):
         status.rate = self.worker.rate
         status.findings = len(snapshot.get(Findings(), ()))
         status.show(snapshot)
-        core, engine = snapshot.state.focus
-        self.command_line.set_prompt(f"(nc{core} {label(engine).lower()}) › ")
+        self._prompt()
         for pane in self.visible_panes:
             pane.show(snapshot)
+
+    def _prompt(self) -> None:
+        """Show which core and engine commands mean, or that a block waits for its end."""
+        if self._block:
+            self.command_line.set_prompt("end closes › ")
+        elif self.snapshot is not None:
+            core, engine = self.snapshot.state.focus
+            self.command_line.set_prompt(f"(nc{core} {label(engine).lower()}) › ")
 
     def _collect(self) -> None:
         """Hand the questions of the visible panes to the worker."""
         self._collecting = False
-        questions = [Findings(), *(each for pane in self.visible_panes for each in pane.questions())]
+        questions: list[Question[object]] = [
+            Findings(),
+            Verdict(),
+            *(each for pane in self.visible_panes for each in pane.questions()),
+        ]
         self.worker.ask(tuple(dict.fromkeys(questions)))
 
     def on_pane_asks(self, message: Pane.Asks) -> None:
@@ -222,7 +253,7 @@ class DebuggerApp(Acting):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Remember which pane had the keyboard."""
-        if isinstance(event.widget, Pane):
+        if isinstance(event.widget, Pane) and event.widget is not self.output:
             self._last_pane = event.widget
 
     # --- what panes and the command line say -------------------------------------------------------------------------
@@ -264,15 +295,17 @@ class DebuggerApp(Acting):
         text = message.text or self._last
         if self._block:
             self._block.append(text)
-            if text == "end":
+            self._open += takes_block(text) - (text == "end")
+            if not self._open:
                 self.worker.carry_out("\n".join(self._block))
                 self._block = []
         elif text.startswith("/"):
             self._search(text[1:] or self._searched)
             self.action_focus_panes()
         elif takes_block(text):
-            self._block = [text]
-            self.log_pane.note((("commands to run at the stop, one a line; end ends them", "dim"),))
+            self._block, self._open = [text], 1
+            self._note(f"lines of {text.split()[0]}, one a line; end closes them, Escape drops them")
+            self._prompt()
         elif text:
             self._last = text if repeats(text) else ""
             self.worker.carry_out(text)

@@ -36,7 +36,7 @@ class Done(NamedTuple):
     """What came of a line: `value` is the result, `name` the command; `error` is why it failed, "" where it did not.
 
     `lines` may carry the escapes of bold text; `reason` is why a command that moves the device ended, `stopped_at` the
-    breakpoints that it met.
+    breakpoints that it met, `follow` the lines that it sets off.
     """
 
     text: str
@@ -47,6 +47,7 @@ class Done(NamedTuple):
     quiet: bool = False
     reason: str = ""
     stopped_at: tuple[int, ...] = ()
+    follow: tuple[str, ...] = ()
 
 
 def carry_out(session: Session, text: str, quiet: bool = False) -> Done:
@@ -57,4 +58,4 @@ def carry_out(session: Session, text: str, quiet: bool = False) -> Done:
     answer = commands.carry_out(session, text)
     error = "" if answer.error is None else classify(answer.error).message
     return Done(answer.text, answer.name, answer.value, tuple(answer.lines), error, quiet, answer.reason,
-                answer.stopped_at)  # fmt: skip
+                answer.stopped_at, answer.follow)  # fmt: skip

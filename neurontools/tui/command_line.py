@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
+from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
+
+from neurontools.tui.contrast import readable
 
 __all__ = ["CommandLine", "Typed"]
 
@@ -41,6 +44,11 @@ class _Line(Input):
         Binding("escape", "leave", "back to the panes", show=False),
     ]
 
+    def get_component_rich_style(self, *names: str, partial: bool = False, default: Style | None = None) -> Style:
+        """Return a style of Textual's, the hint's so that it can be read in every theme."""
+        found = super().get_component_rich_style(*names, partial=partial, default=default)
+        return readable(found) if "input--placeholder" in names else found
+
     def action_recall(self, by: int) -> None:
         """Step through the history."""
         line = self.parent
@@ -62,8 +70,8 @@ class CommandLine(Horizontal):
 
     DEFAULT_CSS = """
     CommandLine { height: 1; background: $surface; }
-    CommandLine > Static { width: auto; color: $text-accent; }
-    CommandLine > Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
+    CommandLine > Static { width: auto; color: auto; text-style: bold; }
+    CommandLine > Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; color: auto; }
     CommandLine > Input:focus { border: none; }
     """
     Completing = Completing

@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from neurontools.text.visible import visible_line
+from neurontools.tui.contrast import quiet, readable
 from neurontools.tui.pane import Pane
 
 __all__ = ["LinesPane", "Parts"]
@@ -29,7 +30,7 @@ class LinesPane(Pane, ScrollView):
     """Lines under a cursor. Subclasses give `set_lines` the lines, and say in `enter` what choosing one means."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"lines--{role}" for role in ("cursor", "dim", "good", "bad", "warm", "name", "mark", "value")
+        f"lines--{role}" for role in ("cursor", "good", "bad", "warm", "name", "mark", "value")
     }
     DEFAULT_CSS = """
     LinesPane {
@@ -37,7 +38,6 @@ class LinesPane(Pane, ScrollView):
         scrollbar-size-vertical: 1;
         & > .lines--cursor { background: $block-cursor-blurred-background; }
         &:focus > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
-        & > .lines--dim { color: $text-muted; }
         & > .lines--good { color: $text-success; }
         & > .lines--bad { color: $text-error; text-style: bold; }
         & > .lines--warm { color: $text-warning; }
@@ -138,7 +138,7 @@ class LinesPane(Pane, ScrollView):
         strip = strip.extend_cell_length(width, base)
         if cursor:
             style = self._style("cursor")
-            strip = Strip([Segment(s.text, (s.style or base) + style) for s in strip], width)
+            strip = Strip([Segment(s.text, readable((s.style or base) + style)) for s in strip], width)
         return strip
 
     def _style(self, role: str) -> Style:
@@ -147,8 +147,13 @@ class LinesPane(Pane, ScrollView):
             return self.plain
         found = self._styles.get(role)
         if found is None:
-            found = self.get_component_rich_style(f"lines--{role}", partial=True)
-            found = self._styles[role] = found if role == "cursor" else self.plain + found
+            if role == "dim":  # a share of plain text: an automatic colour knows nothing of the background
+                found = quiet(self.plain)
+            elif role == "cursor":
+                found = self.get_component_rich_style("lines--cursor", partial=True)
+            else:
+                found = readable(self.plain + self.get_component_rich_style(f"lines--{role}", partial=True))
+            self._styles[role] = found
         return found
 
     def notify_style_update(self) -> None:

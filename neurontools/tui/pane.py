@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from formats.errors import NeuronError
+from neurontools.tui.contrast import readable
 
 if TYPE_CHECKING:
     from formats.regions import Region
@@ -116,7 +117,7 @@ class Pane(Widget, can_focus=True):
     def plain(self) -> Style:
         """Return the style of plain text in the pane; Textual computes it whenever it is asked."""
         if self._plain is None:
-            self._plain = self.rich_style
+            self._plain = readable(self.rich_style)
         return self._plain
 
     def notify_style_update(self) -> None:

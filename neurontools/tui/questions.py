@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.engines import short_engine
 from formats.errors import NeuronError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = [
     "SourceAnswer",
     "Touched",
     "Transfers",
+    "Verdict",
     "Words",
 ]
 
@@ -180,6 +183,29 @@ class Findings:
             found.append(("finding", tuple(str(item.text).splitlines())))
         found += [(notice.kind, (notice.text,)) for notice in session.warnings()]
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What has gone wrong so far, on one line: the fault, the hang or the first finding; "" where nothing has."""
+
+    STANDING = True
+
+    def answer(self, session: Session) -> str:
+        """Return kind, place and reason, the worst first."""
+        device, dead = session.device, "core dump, " if session.post_mortem else ""
+        if session.outcome == "fault" and device.fault is not None:
+            fault = device.fault
+            source = session.program.source(fault.core, fault.engine, fault.pc)
+            known = source is not None and source.file is not None
+            at = f" · {PurePath(source.file or '').name}:{source.line}" if source is not None and known else ""
+            return f"{dead}fault · {short_engine(fault.engine).upper()} pc {fault.pc}{at} · {fault.message}"
+        if session.outcome == "hang" and device.hang is not None:
+            waits = device.hang.waits
+            why = f" · {short_engine(waits[0].engine).upper()} pc {waits[0].pc} · {waits[0].verdict}" if waits else ""
+            return f"{dead}hang{why or ' · ' + device.hang.text().splitlines()[0]}"
+        found = session.findings()
+        return f"{found[0].tool} · {str(found[0].text).splitlines()[0]}" if found else ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.events import Click, Key
 from textual.message import Message
@@ -13,12 +14,15 @@ from textual.widgets import Static
 
 from neurontools.text.table import count, duration
 from neurontools.text.visible import visible_line
+from neurontools.tui.contrast import readable
 from neurontools.tui.labels import label
 from neurontools.tui.pane import Pane, Snapshot
+from neurontools.tui.questions import Verdict
 
 __all__ = ["StatusLine", "TabLine"]
 
 
+_BAD = Style(color="#ff4f4f", bold=True)
 _LETTERS = "asdfghjklqwertyuiop"
 
 
@@ -26,7 +30,7 @@ class StatusLine(Static, can_focus=True):
     """Program, chip, core, time, event number, what stopped it. In jump mode it takes the letter of a pane."""
 
     DEFAULT_CSS = """
-    StatusLine { height: 1; background: $panel; color: $foreground; text-wrap: nowrap; text-overflow: ellipsis; }
+    StatusLine { height: 1; background: $panel; color: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, file: str) -> None:
@@ -77,16 +81,19 @@ class StatusLine(Static, can_focus=True):
         core, engine = state.focus
         where = f"nc{core}" if state.cores == 1 else f"nc{core} of {state.cores}"
         parts = [self.file, f"{state.target} {where} {label(engine)}", f"t={duration(state.time_ps)}"]
+        verdict = "" if snapshot.running else snapshot.get(Verdict()) or ""
         parts.append(f"#{state.events}")
         parts.append(self._doing(snapshot))
         if self.rate:
             parts.append(f"at most {self.rate:g}/s")
         if self.findings:
             parts.append(count(self.findings, "finding"))
+        if verdict:  # what went wrong comes first: on a small terminal the end of the line is not seen
+            parts = [f"✗ {verdict}", *(part for part in parts if part[:1] not in "✗✓")]
         text = visible_line(" " + " · ".join(parts))
         if text != self.text:
             self.text = text
-            role = {"fault": "bold red", "hang": "bold red"}.get(state.outcome, "")
+            role = readable(self.rich_style + _BAD) if verdict else ""
             self.update(Text(text, style=role, no_wrap=True, overflow="ellipsis"), layout=False)  # always one line
 
     def _doing(self, snapshot: Snapshot) -> str:

@@ -18,6 +18,7 @@ from neurontools.debugger.spans import Spans
 from neurontools.debugger.view_maps import row_name, timeline_blocks
 from neurontools.text.table import duration
 from neurontools.text.visible import visible_line
+from neurontools.tui.contrast import quiet, readable
 from neurontools.tui.maps.paint import palette_of, text_strip
 from neurontools.tui.pane import Command, Pane, Question, Selected, Snapshot
 from neurontools.tui.timeline_view import At, Timespan, TimeView, ruler
@@ -25,7 +26,7 @@ from neurontools.tui.timeline_view import At, Timespan, TimeView, ruler
 __all__ = ["Timeline"]
 
 _GUTTER = 12  # columns of names
-_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_BOLD = Style(bold=True)
 # Busy engine, busy queue, waiting, taken back; for dark and light themes and 16 colours.
 _COLOURS = (("#87d75f", "#5fafff", "#875f3f", "#6f6f6f"), ("#3f7f00", "#005faf", "#c79f6f", "#a7a7a7"),
             ("bright_green", "bright_blue", "yellow", "bright_black"))  # fmt: skip
@@ -34,7 +35,7 @@ _COLOURS = (("#87d75f", "#5fafff", "#875f3f", "#6f6f6f"), ("#3f7f00", "#005faf",
 @lru_cache(16)
 def _styles_on(base: Style, palette: int) -> tuple[Style, ...]:
     """Return the styles of busy engine, busy queue, waiting and taken back; then the same under the cursor."""
-    plain = tuple(base + Style(color=colour) for colour in _COLOURS[palette])
+    plain = tuple(readable(base + Style(color=colour)) for colour in _COLOURS[palette])
     return (*plain, *(style + Style(reverse=True) for style in plain))
 
 
@@ -158,7 +159,7 @@ class Timeline(Pane):
         palette = palette_of(self.app)
         column = (self._cursor_ps - spans.start_ps) // spans.step_ps
         head = f"{duration(spans.now_ps)}".ljust(_GUTTER) + ruler(spans, column)
-        lines: list[tuple[object, Strip]] = [((head, palette), text_strip(((head, base + _DIM),), width, base))]
+        lines: list[tuple[object, Strip]] = [((head, palette), text_strip(((head, quiet(base)),), width, base))]
         self.top = min(max(self.top, self.row - self.rows + 1), self.row)
         for number in range(self.top, min(self.top + self.rows, len(spans.owners))):
             text = timeline_blocks(spans.busy[number], spans.waiting[number], spans.completed[number])
@@ -172,7 +173,7 @@ class Timeline(Pane):
         if spans.owners:
             last = f"{row_name(spans.owners[self.row], self._cores)}: {self._moment}"
         foot = f"a column is {duration(spans.step_ps)}  {last}"
-        return [*lines[: self.size.height - 1], (foot, text_strip(((foot, base + _DIM),), width, base))]
+        return [*lines[: self.size.height - 1], (foot, text_strip(((foot, quiet(base)),), width, base))]
 
     @property
     def _cores(self) -> int:

@@ -13,6 +13,7 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.errors import NeuronError
+from neurontools.debugger.scripting import MOST_LINES
 from neurontools.tui.carry_out import Done, carry_out, only_looks
 from neurontools.tui.pane import Answer, Question, Snapshot
 
@@ -65,6 +66,7 @@ Said = Fresh | Finished | Completed | Answered | Crashed
 class _Line(NamedTuple):
     text: str
     quiet: bool
+    follows: bool = False  # another line set it off
 
 
 class _Complete(NamedTuple):
@@ -100,6 +102,7 @@ class Worker:
         self._session, self._tell = session, tell
         self._inbox: SimpleQueue[_Asked] = SimpleQueue()
         self._backlog: list[_Line] = []
+        self._followed = 0  # lines of scripts and breakpoints since the last one that a person gave
         self._questions: tuple[Question[object], ...] = ()
         self._latest: Snapshot | None = None
         self._untaken = False
@@ -212,7 +215,10 @@ class Worker:
         self.running = False
         if self._pausing.is_set():
             self._backlog.clear()
-        self._backlog += [_Line(text, False) for text in self._session.commands_of(done.stopped_at)]
+        self._followed = self._followed + 1 if item.follows else 0
+        more = (*self._session.commands_of(done.stopped_at), *done.follow)
+        if self._followed <= MOST_LINES:  # a command of one's own may call itself
+            self._backlog[:0] = [_Line(text, False, True) for text in more]
         self._tell(Finished(done))
         self._frame()
 

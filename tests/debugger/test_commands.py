@@ -39,6 +39,10 @@ LINES = {
     "info memory": "info memory", "info tensors": "info tensors", "info breakpoints": "info breakpoints",
     "info findings": "info findings", "info warnings": "info warnings", "info prints": "info prints",
     "info map": "info map psum value 0:4", "info values": "info values x as float16",
+    "advance": "advance #5", "finish": "finish", "reverse-finish": "reverse-finish", "backtrace": "backtrace",
+    "info locals": "info locals", "info scope": "info scope dve:2", "info display": "info display",
+    "set": "set S[100] = 7", "find": "find x, 5", "display": "display S[6]", "undisplay": "undisplay",
+    "define": "define two\nstep\nend", "alias": "alias sp = step", "source": "source lines.txt",
     "info variables": "info variables", "info timeline": "info timeline 0us 1us",
 }  # fmt: skip
 
@@ -51,6 +55,7 @@ def session(program_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.chdir(tmp_path)
     Path("double.s").write_text(program_text)
+    Path("lines.txt").write_text("state\n")
     made = Session(to_neff(parse_program(program_text, "double.s")), {"x": X})
     made.folders.append(tmp_path)
     made.break_at("dve:2")
@@ -72,6 +77,9 @@ def test_every_command_has_a_line_here() -> None:
 @pytest.mark.parametrize("command", every_command(), ids=lambda command: command.name)
 def test_a_command_returns_and_shows_what_it_declares(session: Session, command: Any) -> None:
     answer = carry_out(session, LINES[command.name])
+    if command.name in ("finish", "reverse-finish"):  # an assembler program calls no functions; see test_iterations
+        assert "no function" in str(answer.error)
+        return
     assert answer.error is None and answer.command is command
     assert fits(answer.value, command.result), type(answer.value)
     assert all(isinstance(line, str) and "\n" not in line for line in answer.lines)

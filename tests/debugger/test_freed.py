@@ -17,7 +17,7 @@ from neurontools.debugger.commands.info import INFO
 def test_sessions_are_freed(program_file: Path, topic: str) -> None:
     session = Session(program_file)
     session.step(3)
-    line = f"{topic} y" if topic == "info values" else topic
+    line = topic + {"info values": " y", "info scope": " dve:2"}.get(topic, "")
     for _ in range(2):
         answer = carry_out(session, line)
         assert answer.error is None

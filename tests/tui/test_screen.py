@@ -32,7 +32,8 @@ def test_a_deadlock(deadlock: Session, size: tuple[int, int], name: str) -> None
         check_golden(f"deadlock-{name}", driver.text)
         # The engines that wait, the semaphore, and who does not post it.
         assert "ACT  ⏸ wait" in driver.text and "waits S[6]>=1, is 0  ← DVE pc 2 (deadlock)" in driver.text
-        assert "✗ hang" in driver.status and "1 finding" in driver.status
+        assert driver.status.startswith(" ✗ hang · ACT pc 1 · ")
+        assert "1 finding" in driver.status or size == SMALL, "the count stands behind the verdict"
 
     drive(deadlock, script, size, "deadlock.s")
 
@@ -176,8 +177,11 @@ def test_an_empty_line_repeats_and_a_block_belongs_to_its_breakpoint(double: Ses
         await driver.type("")
         assert _events(driver) == 2
         await driver.type("break dve:2")
-        for line in ("commands 1", "info breakpoints", "end"):
-            await driver.type(line)
+        await driver.press("colon")
+        for line in ("commands 1", "info breakpoints", "end"):  # Escape in between drops a block
+            driver.app.command_line.input.value = line
+            await driver.press("enter")
+        await driver.press("escape")
         await driver.type("continue")
         assert "› info breakpoints" in driver.pane_text("log")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError, NeuronError
 from neurontools.debugger.commands.command import AnyCommand
-from neurontools.debugger.commands.table import look_up
+from neurontools.debugger.commands.table import COMMANDS, look_up
 from neurontools.debugger.errors import UsageError
-from neurontools.debugger.results import Moved, Stop
+from neurontools.debugger.results import Computed, Display, Lines, Moved, Stop, TensorValue
 from neurontools.debugger.session import NOT_LIVE
+from neurontools.debugger.view_memory import value_lines
 
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
@@ -40,13 +42,49 @@ def takes_block(line: str) -> bool:
         return False
 
 
+def grouped(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return lines with those of a block, up to its `end`, as one; without comments and empty ones."""
+    made: list[str] = []
+    rest = [text for text in map(without_comment, lines) if text]
+    while rest:
+        first = rest.pop(0)
+        if takes_block(first):
+            block = _block(rest)
+            del rest[: len(block) + 1]
+            first = "\n".join([first, *block, "end"])
+        made.append(first)
+    return tuple(made)
+
+
+def _block(lines: Sequence[str]) -> list[str]:
+    """Return the lines up to the `end` that closes a block, those of blocks in it too."""
+    depth = 0
+    for number, line in enumerate(lines):
+        if line == "end":
+            if not depth:
+                return list(lines[:number])
+            depth -= 1
+        elif line:
+            depth += takes_block(line)
+    return list(lines)
+
+
 class Answer(NamedTuple):
-    """What came of a line: the `value` of its command, or the `error` that it ended with."""
+    """What came of a line: the `value` of its command, or the `error` that it ended with.
+
+    `displays` are the expressions that are shown at every stop; text says why one has no value.
+    """
 
     text: str
     command: AnyCommand | None = None
     value: object = None
     error: NeuronError | None = None
+    displays: tuple[TensorValue | Computed | str, ...] = ()
+
+    @property
+    def follow(self) -> tuple[str, ...]:
+        """Return the lines to run next: those of a script or of a command that the person made."""
+        return self.value.lines if isinstance(self.value, Lines) else ()
 
     @property
     def name(self) -> str:
@@ -56,7 +94,9 @@ class Answer(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """Return the value as lines."""
-        return [] if self.command is None or self.error is not None else self.command.lines(self.value)
+        own = [] if self.command is None or self.error is not None else self.command.lines(self.value)
+        return [*own, *(line for each in self.displays for line in ([each] if isinstance(each, str) else
+                                                                    value_lines(each)))]  # fmt: skip
 
     @property
     def reason(self) -> str:
@@ -69,6 +109,19 @@ class Answer(NamedTuple):
         return self.value.breakpoints if isinstance(self.value, Stop | Moved) else ()
 
 
+def _displays(session: Session, value: object) -> tuple[TensorValue | Computed | str, ...]:
+    new = {each.number for each in value if isinstance(each, Display)} if isinstance(value, tuple) else set()
+    found: list[TensorValue | Computed | str] = []
+    for each in session.scripting.displays:
+        if new and not isinstance(value, Stop | Moved) and each.number not in new:
+            continue
+        try:
+            found.append(session.evaluate(each.expression, each.base))
+        except NeuronError as error:
+            found.append(f"{each.number}: {each.expression}: {error}")
+    return tuple(found)
+
+
 def carry_out(session: Session, line: str) -> Answer:
     """Run one line, or a block with its lines; a mistake in it, or a file that fails, is the answer's error."""
     first, *block = map(without_comment, line.splitlines() or [""])
@@ -76,17 +129,26 @@ def carry_out(session: Session, line: str) -> Answer:
     try:
         if not first:
             return Answer(first)
+        first = session.scripting.expanded(first)
+        own = session.scripting.lines_of(first)
+        if own is not None:
+            return Answer(first, COMMANDS["source"], own._replace(lines=grouped(own.lines)))
         command, rest = look_up(first)
         if command.live and session.post_mortem:
             raise UsageError(NOT_LIVE)
         if not command.keeps_listing:
             session.forget_listing()
         if command.block:
-            block = block[: block.index("end")] if "end" in block else block
-            for each in filter(None, block):
-                look_up(each)
+            block = _block(block)
+            if command.name != "define":  # what a command of one's own says may be made later
+                for each in filter(None, block):
+                    look_up(session.scripting.expanded(each))
             rest = "\n".join([rest, *filter(None, block)])
-        return Answer(first, command, command.run(session, rest))
+        value = command.run(session, rest)
+        if isinstance(value, Lines):
+            value = value._replace(lines=grouped(value.lines))
+        stops = isinstance(value, Stop | Moved) or command.name in ("display", "set")
+        return Answer(first, command, value, None, _displays(session, value) if stops else ())
     except NeuronError as error:
         return Answer(first, command, error=error)
     except OSError as error:

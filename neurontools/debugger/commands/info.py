@@ -11,15 +11,17 @@ from emulator.events import Notice
 from neurontools.debugger import view_tables as tables
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.byte_facts import Variable
-from neurontools.debugger.commands.arguments import core_and_words, no_argument
+from neurontools.debugger.commands.arguments import core_and_words, needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command, Words, no_words
-from neurontools.debugger.commands.completion import engines, one_of, tensors
+from neurontools.debugger.commands.completion import engines, one_of, places, tensors
 from neurontools.debugger.commands.pictures import MAP, TIMELINE, VALUES, map_cells, timeline, values
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.maps import MapCells
 from neurontools.debugger.results import (
+    Display,
     DmaRow,
     EngineRow,
+    LocalRow,
     MemoryRow,
     QueueRow,
     RegisterRow,
@@ -29,6 +31,7 @@ from neurontools.debugger.results import (
 from neurontools.debugger.spans import Spans
 from neurontools.debugger.tile_view import TileView
 from neurontools.debugger.view_maps import map_lines, spans_lines, tile_lines, variable_lines
+from neurontools.debugger.view_memory import display_lines
 
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
@@ -108,6 +111,14 @@ _TOPICS: tuple[AnyCommand, ...] = (
     _rows("variables", "what HBM holds, and which parts of it are written", tuple[Variable, ...], variable_lines,
           lambda session: session.inspector.variables(_PARTS)),
     _topic("timeline", TIMELINE, "how busy engines and queues were", timeline, Spans, spans_lines),
+    # Behind the others: a short form goes on meaning what it meant.
+    _rows("display", "the expressions that are shown at every stop", tuple[Display, ...], display_lines,
+          lambda session: session.scripting.displays),
+    _rows("locals", "the variables of the kernel where the focus engine stands", tuple[LocalRow, ...], tables.variables,
+          lambda session: session.info_locals()),
+    _topic("scope", "WHERE", "the variables of the kernel at a line or word",
+           lambda session, rest: session.info_scope(needed(rest, "FILE:LINE, ENGINE:PC or PC")), tuple[LocalRow, ...],
+           tables.variables, words=places),
 )  # fmt: skip
 
 INFO = Command("info", "|".join(topic.name.removeprefix("info ") for topic in _TOPICS),

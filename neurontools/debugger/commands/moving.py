@@ -46,6 +46,16 @@ def _reverse_continue(session: Session, rest: str) -> Moved:
     return session.reverse_continue()
 
 
+def _finish(session: Session, rest: str) -> Stop:
+    no_argument(rest, "finish")
+    return session.finish()
+
+
+def _reverse_finish(session: Session, rest: str) -> Moved:
+    no_argument(rest, "reverse-finish")
+    return session.reverse_finish()
+
+
 def _when(session: Session, rest: str) -> When:
     no_argument(rest, "when")
     return session.when()
@@ -63,20 +73,29 @@ MOVING: tuple[AnyCommand, ...] = (
     _forward("stepi", "[ncN] [ENGINE] [COUNT]", "run until an engine completes one instruction", _stepi,
              aliases=("si",), words=engines,
              details="The focus moves to that engine. DMA transfers and other engines go on as they would."),
-    _forward("next", "[COUNT]", "run until the focus engine leaves its source line",
+    _forward("next", "[COUNT]", "run until the focus engine leaves its source line, or this turn of it",
              lambda session, rest: session.next(count_of(rest)), aliases=("n",),
-             details="Without line information it is like stepi. If the engine is done, the focus moves to another."),
+             details="Each turn of an unrolled loop counts; functions that the line calls are stepped over.\n"
+             "Without line information it is like stepi. If the engine is done, the focus moves to another."),
     _forward("continue", "[TIME]", "run until a breakpoint, a fault, a hang, the end or Ctrl-C, or for a time (5us)",
              lambda session, rest: session.continue_(rest or None), aliases=("c", "fg")),
-    _forward("until", "WHERE | TIME | #EVENT", "run until a place, a time (2.5us) or an event",
-             lambda session, rest: session.until(needed(rest, f"{WHERE}, a time such as 2.5us, or #EVENT")),
-             aliases=("u",), words=places, repeats=""),
+    _forward("until", "[WHERE | TIME | #EVENT]", "run until a place, a time (2.5us) or an event; alone: a later line",
+             lambda session, rest: session.until(rest) if rest else session.until_later(),
+             aliases=("u",), words=places, repeats="",
+             details="Without an argument the turns of loops that are left are run through."),
+    _forward("advance", "WHERE | TIME | #EVENT", "run until a place, a time or an event",
+             lambda session, rest: session.advance(needed(rest, f"{WHERE}, a time such as 2.5us, or #EVENT")),
+             words=places, repeats=""),
+    _forward("finish", "", "run until the focus engine leaves the function that the kernel called", _finish,
+             aliases=("fin",)),
     _back("reverse-step", "[COUNT]", "take back the last completion, or several",
           lambda session, rest: session.reverse_step(count_of(rest)), aliases=("rs",)),
     _back("reverse-stepi", "[ncN] [ENGINE]", "take back the last instruction of an engine",
           lambda session, rest: session.reverse_stepi(*engine_of(rest)), aliases=("rsi",), words=engines),
     _back("reverse-next", "[COUNT]", "go back until the focus engine is at its previous source line",
           lambda session, rest: session.reverse_next(count_of(rest)), aliases=("rn",)),
+    _back("reverse-finish", "", "go back to before the call of the function that the focus engine is in",
+          _reverse_finish),
     _back("reverse-continue", "", "go back to the previous stop: a breakpoint or the beginning", _reverse_continue,
           aliases=("rc",)),
     _back("goto", "TIME | #EVENT | MARK | start | end", "go to a time, an event or a mark, forwards or back",

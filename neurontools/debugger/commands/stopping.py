@@ -34,7 +34,7 @@ def _break(session: Session, rest: str, temporary: bool = False) -> Breakpoint:
 
 def _watch(session: Session, rest: str, kind: str) -> Breakpoint:
     place, test = place_and_condition(rest, _PLACE)
-    return session.watch(place, kind, test)
+    return session.watch(session.bound(place), kind, test)
 
 
 def _catch(session: Session, rest: str) -> Breakpoint:

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from formats.errors import NotFoundError
-from neurontools.debugger.commands.arguments import no_argument
+from neurontools.debugger.commands.arguments import needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.info import INFO
 from neurontools.debugger.commands.inspecting import INSPECTING
 from neurontools.debugger.commands.moving import MOVING
 from neurontools.debugger.commands.stopping import STOPPING
+from neurontools.debugger.commands.writing import WRITING
 from neurontools.debugger.errors import UsageError
+from neurontools.debugger.results import Defined
+from neurontools.debugger.view_memory import defined_lines
 
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
@@ -27,11 +30,37 @@ def _help_words(session: Session, words: list[str]) -> Iterable[str]:
     return (command.name for command in _offered(COMMANDS.values(), session.post_mortem))
 
 
+def _define(session: Session, rest: str) -> Defined:
+    name, *lines = rest.split("\n")
+    if name in COMMANDS:
+        raise UsageError(f"{name} is a command already; choose another name")
+    return session.scripting.define(needed(name, "a name for the command"), lines)
+
+
+def _alias(session: Session, rest: str) -> tuple[Defined, ...]:
+    if not rest:
+        return session.scripting.names
+    name, equals, line = (part.strip() for part in rest.partition("="))
+    if not equals or not line:
+        raise UsageError("alias NAME = COMMAND")
+    if name in COMMANDS:
+        raise UsageError(f"{name} is a command already; choose another name")
+    if session.scripting.lines_of(line) is None:
+        look_up(session.scripting.expanded(line))
+    return (session.scripting.alias(name, line),)
+
+
 _ALL: tuple[AnyCommand, ...] = (
     *MOVING,
     *STOPPING,
     INFO,
     *INSPECTING,
+    *WRITING,
+    Command("define", "NAME … end", "make a command of the lines up to `end`; $arg0 is the first word behind it",
+            _define, Defined, defined_lines, block=True),
+    Command("alias", "[NAME = COMMAND]", "make a short name for the beginning of a line; alone: list those",
+            _alias, tuple[Defined, ...], lambda found: (line for one in found for line in defined_lines(one)),
+            nothing="none"),
     Command("help", "[COMMAND]", "show this", lambda session, rest: help_text(rest, session.post_mortem), str,
             str.splitlines, aliases=("h",), words=_help_words, keeps_listing=True),
     Command("quit", "", "leave", lambda session, rest: no_argument(rest, "quit"), type(None), lambda value: (),

@@ -40,7 +40,7 @@ def styles_of(mode: str, palette: int) -> tuple[Style, ...]:
     bad = Style(color=("#ff5f5f", "#c70000", "bright_red")[palette], bold=True, reverse=True)
     return (dim, Style(), dim, bad, bad, good, warm, both, *(Style(color=shade) for shade in shades),
             *(Style(color=tiles[number % len(tiles)]) for number in range(len(LETTERS))),
-            *(Style(color=tiles[number % len(tiles)], dim=True) for number in range(len(LETTERS))))  # fmt: skip
+            *(Style(color=tiles[number % len(tiles)], italic=True) for number in range(len(LETTERS))))  # fmt: skip
 
 
 @cache

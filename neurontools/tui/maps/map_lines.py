@@ -16,6 +16,7 @@ from neurontools.debugger.byte_facts import ByteFacts
 from neurontools.debugger.maps import MapCells, cells_of_regions
 from neurontools.text.looks import BOTH, GLYPHS, READ, WRITTEN, Look
 from neurontools.text.table import bytes_text, duration
+from neurontools.tui.contrast import quiet, readable
 from neurontools.tui.maps.colours import styles_of
 from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
 from neurontools.tui.maps.view import View
@@ -24,7 +25,7 @@ from neurontools.tui.pane import Pane, Selection
 __all__ = ["GUTTER", "MapLines"]
 
 GUTTER = 4  # columns of partition numbers
-_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_BOLD = Style(bold=True)
 
 
 class MapLines(Pane):
@@ -70,7 +71,7 @@ class MapLines(Pane):
         partition = self.view.partition + row * self.view.row_step
         at, column = self.view.cursor
         styles = on(base, self.mode, palette_of(self.app))
-        gutter = ((f"{partition:>3} ", base + _DIM),)
+        gutter = ((f"{partition:>3} ", quiet(base)),)
         return paint_row(gutter, self._look.numbers[row], styles, base, width,
                          column if at == row else -1, self._chosen(row), self._labels(row))  # fmt: skip
 
@@ -107,7 +108,7 @@ class MapLines(Pane):
         return (
             (f"by {what}", base + _BOLD),
             (f" · {view.partition}:{last}, {view.byte:#x}:{end:#x} of {view.nbytes:#x}", base),
-            (f" · a cell is {view.row_step} × {bytes_text(view.byte_step)}", base + _DIM),
+            (f" · a cell is {view.row_step} × {bytes_text(view.byte_step)}", quiet(base)),
         )
 
     def _ruler(self, base: Style) -> tuple[tuple[str, Style], ...]:
@@ -118,7 +119,7 @@ class MapLines(Pane):
             byte = view.byte + column * view.byte_step
             if byte < view.nbytes:
                 line += f"╵{byte:#x}".ljust(12)
-        return ((" " * GUTTER, base), (line, base + _DIM))
+        return ((" " * GUTTER, base), (line, quiet(base)))
 
     def _legend(self, base: Style) -> tuple[tuple[str, Style], ...]:
         styles = styles_of(self.mode, palette_of(self.app))
@@ -128,7 +129,7 @@ class MapLines(Pane):
         kept = "" if self.cells is None or self.cells.kept or self.mode != "age" else "no journal tells when  "
         parts = [(kept, base)]
         for number, text in entries:
-            parts += [(str(GLYPHS[number]), base + styles[number]), (f" {text}  ", base + _DIM)]
+            parts += [(str(GLYPHS[number]), readable(base + styles[number])), (f" {text}  ", quiet(base))]
         return tuple(parts)
 
     def _cursor_line(self, base: Style) -> tuple[tuple[str, Style], ...]:
@@ -144,10 +145,10 @@ class MapLines(Pane):
             value = "unwritten" if facts.value is None else f"{facts.value:.5g}"
             parts += [(f"  {facts.tile}", base + _BOLD), (f"[{place}] {facts.dtype} {value}", base)]
         elif not facts.written:
-            parts += [("  unwritten", base + _DIM)]
+            parts += [("  unwritten", quiet(base))]
         if facts.owner is not None and facts.number is not None:
             _, engine, pc, _ = facts.owner
             line = f" {Path(facts.source.file or '').name}:{facts.source.line}" if facts.source is not None else ""
             parts += [(f"  ← #{facts.number} {duration(facts.time_ps or 0)} {engine} pc {pc}", base),
-                      (f"{line} {facts.text}", base + _DIM)]  # fmt: skip
+                      (f"{line} {facts.text}", quiet(base))]  # fmt: skip
         return tuple(parts)

@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from neurontools.text.looks import GLYPHS
 from neurontools.text.visible import visible_line
+from neurontools.tui.contrast import readable
 from neurontools.tui.maps.colours import styles_of
 
 __all__ = ["on", "paint_row", "palette_of", "text_strip"]
@@ -57,7 +58,7 @@ def paint_row(before: Parts, numbers: Numbers, styles: Sequence[Style], base: St
 @lru_cache(64)
 def on(base: Style, mode: str, palette: int) -> tuple[Style, ...]:
     """Return the styles of all looks on a background; adding them for every segment would cost more than painting."""
-    return tuple(base + style for style in styles_of(mode, palette))
+    return tuple(readable(base + style) for style in styles_of(mode, palette))
 
 
 def text_strip(parts: Parts, width: int, base: Style) -> Strip:

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from rich.style import Style
 
+from neurontools.tui.contrast import quiet
 from neurontools.tui.maps.chip_map import GUTTER, ChipMap
 
 __all__ = ["PsumMap"]
 
 _BANK = 2048  # bytes of a partition in one bank
-_DIM = Style(dim=True)
 
 
 class PsumMap(ChipMap):
@@ -36,4 +36,4 @@ class PsumMap(ChipMap):
                 break
             if byte % _BANK < view.byte_step:
                 line = line[:column].ljust(column) + f"╵bank {byte // _BANK}"
-        return ((" " * GUTTER, base), (line, base + _DIM))
+        return ((" " * GUTTER, base), (line, quiet(base)))

@@ -17,6 +17,7 @@ from formats.regions import Region
 from neurontools.debugger.tile_view import BINS, TileView
 from neurontools.debugger.view_maps import bar_rows, figure_lines, hex_cells, number_cells
 from neurontools.text.looks import SHADE, magnitude_levels
+from neurontools.tui.contrast import quiet
 from neurontools.tui.maps.colours import ramp_of, styles_of
 from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
 from neurontools.tui.maps.questions import Facts, TensorTable
@@ -30,7 +31,7 @@ _DTYPES = (None, Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT8E4, D
 _GUTTER = 6  # columns of row numbers
 _CELL = 10  # of one number
 _HOLE = 255  # key of a cell with a NaN in it
-_BOLD, _DIM = Style(bold=True), Style(dim=True)
+_BOLD = Style(bold=True)
 
 
 class TileInspector(Pane):
@@ -141,19 +142,19 @@ class TileInspector(Pane):
             return []
         view = self.view
         if view is None:
-            return [text_strip(((self.error or "choose a tensor in a map", base + _DIM),), width, base)]
+            return [text_strip(((self.error or "choose a tensor in a map", quiet(base)),), width, base)]
         shape = ", ".join(map(str, view.shape))
         follows = "" if self.text else "written last: "
         head = (
-            (f"{follows}", base + _DIM),
+            (f"{follows}", quiet(base)),
             (f"{view.name}{view.selection}", base + _BOLD),
             (f" {view.space} {view.dtype}[{shape}]", base),
-            (f" · {self.mode} · row {view.row} of {view.rows}, column {view.column} of {view.columns}", base + _DIM),
+            (f" · {self.mode} · row {view.row} of {view.rows}, column {view.column} of {view.columns}", quiet(base)),
         )
         body = {"table": self._table, "hex": self._table, "figures": self._figures, "histogram": self._histogram,
                 "picture": self._picture}[self.mode](view, base)  # fmt: skip
         height = max(self.size.height - 2, 0)
-        last = text_strip(((" ".join(figure_lines(view.statistics, brief=True)), base + _DIM),), width, base)
+        last = text_strip(((" ".join(figure_lines(view.statistics, brief=True)), quiet(base)),), width, base)
         body = [*body[:height], *[Strip.blank(width, base)] * (height - len(body))]
         return [text_strip(head, width, base), *body, last]
 
@@ -162,7 +163,7 @@ class TileInspector(Pane):
         _, columns = self.part
         rows = make(view.part[:, :columns], view.written[:, :columns], _CELL)
         return [
-            text_strip(((f"{view.row + number:>5} ", base + _DIM), (text, base)), self.size.width, base)
+            text_strip(((f"{view.row + number:>5} ", quiet(base)), (text, base)), self.size.width, base)
             for number, text in enumerate(rows)
         ]
 
@@ -172,7 +173,7 @@ class TileInspector(Pane):
     def _histogram(self, view: TileView, base: Style) -> list[Strip]:
         found = view.statistics
         if found.least is None or found.largest is None:
-            return [text_strip((("no finite element", base + _DIM),), self.size.width, base)]
+            return [text_strip((("no finite element", quiet(base)),), self.size.width, base)]
         height, width = max(self.size.height - 3, 1), max((self.size.width - 2) // BINS, 1)
         colour = styles_of("value", palette_of(self.app))[SHADE + 1]
         rows = [
@@ -181,7 +182,7 @@ class TileInspector(Pane):
         ]
         least, largest = f"{found.least:.4g}", f"{found.largest:.4g}"
         axis = " " + least.ljust(BINS * width - len(largest)) + largest
-        return [*rows, text_strip(((axis, base + _DIM),), self.size.width, base)]
+        return [*rows, text_strip(((axis, quiet(base)),), self.size.width, base)]
 
     def _picture(self, view: TileView, base: Style) -> list[Strip]:
         """Return half blocks, two rows of cells a line, colour by magnitude; without colours a shade for two rows."""
@@ -194,7 +195,7 @@ class TileInspector(Pane):
             numbers, _ = magnitude_levels(view.heat[::tall], view.holes[::tall])
             styles = on(base, "value", palette_of(self.app))
             return [
-                paint_row(((f"{int(number * tall * step):>5} ", base + _DIM),), line, styles, base, width)
+                paint_row(((f"{int(number * tall * step):>5} ", quiet(base)),), line, styles, base, width)
                 for number, line in enumerate(numbers)
             ]
         ramp = ramp_of(palette_of(self.app))
@@ -207,7 +208,7 @@ class TileInspector(Pane):
         for top in range(0, rows, 2):
             upper = keys[top]
             lower = keys[top + 1] if top + 1 < rows else np.full_like(upper, -1)
-            segments = [Segment(f"{int(top * step):>5} ", base + _DIM)]
+            segments = [Segment(f"{int(top * step):>5} ", quiet(base))]
             edges = np.flatnonzero((upper[1:] != upper[:-1]) | (lower[1:] != lower[:-1])) + 1
             for start, end in pairwise((0, *edges.tolist(), upper.size)):
                 fore, back = colours[int(upper[start])], colours[int(lower[start])]

@@ -12,10 +12,15 @@ from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Snapshot
 from neurontools.tui.questions import Findings
 
-__all__ = ["FindingsPane", "LogPane"]
+__all__ = ["FindingsPane", "LogPane", "lines_of"]
 
 _KEPT = 5000  # lines of the log
 _BOLD = re.compile("\033\\[[0-9;]*m")
+
+
+def lines_of(done: Done) -> list[Parts]:
+    """Return what a command said as lines of a pane."""
+    return [((_BOLD.sub("", text), "mark" if "\033" in text else ""),) for text in done.lines]
 
 
 class FindingsPane(LinesPane):
@@ -57,7 +62,7 @@ class LogPane(LinesPane):
         if done.quiet and not done.error:
             return
         fresh: list[Parts] = [(("› ", "mark"), (done.text, "name"))] if done.text else []
-        fresh += [((_BOLD.sub("", text), "mark" if "\033" in text else ""),) for text in done.lines]
+        fresh += lines_of(done)
         if done.error:
             fresh.append(((done.error, "bad"),))
         self.note(*fresh)

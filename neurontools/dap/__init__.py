@@ -1,0 +1,1 @@
+"""The debugger for editors: Debug Adapter Protocol over the same session as prompt and screen."""

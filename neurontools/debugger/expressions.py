@@ -1,0 +1,345 @@
+"""Expressions over counters, registers, time, tensors and the kernel's variables, for `print`, conditions and `set`.
+
+`S[5] >= 3 and time > 2us`, `nc1.E[2]`, `PE.R[3] == 7`, `max(abs(a - b))`, `t[k, 0:4].T`; tensor names that are not
+identifiers stand in quotes. Parsed by Python's own grammar, computed here: nothing but these operators, functions and
+attributes exists, and what they may grow to is bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from formats.errors import NotFoundError
+from formats.neff.visits import TensorName
+from neurontools.debugger.errors import UsageError
+from neurontools.debugger.names import engine_name, is_engine, parse_time
+
+if TYPE_CHECKING:
+    from emulator.machine_view import MachineView
+    from formats.neff.visits import Value as Variable
+    from neurontools.debugger.execution import Execution, Owner
+    from neurontools.debugger.results import TensorValue
+    from neurontools.debugger.tensors import Tensors
+
+__all__ = ["FUNCTIONS", "Expression", "Situation", "situation_at"]
+
+Value = Any  # a number or a truth, or an array of them
+_TIME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:ps|ns|us|ms|s))\b")
+_ELEMENTS = 1 << 26  # of an array that an expression makes
+_BITS = 4096  # of an integer that one makes
+_NODES = 400
+_PRODUCTS = 1 << 32  # multiplications of one matrix product
+
+_BINARY: dict[type[ast.operator], Callable[[Value, Value], Value]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+}  # fmt: skip
+_COMPARE: dict[type[ast.cmpop], Callable[[Value, Value], Value]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], Callable[[Value], Value]] = {
+    ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
+}  # fmt: skip
+# By name: what takes one value, or a value and an axis.
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "abs": np.abs, "min": np.min, "max": np.max, "mean": np.mean, "sum": np.sum, "std": np.std, "any": np.any,
+    "all": np.all, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "sqrt": np.sqrt, "exp": np.exp,
+    "log": np.log, "round": np.round, "floor": np.floor, "ceil": np.ceil, "argmin": np.argmin, "argmax": np.argmax,
+    "count": np.count_nonzero, "int": int, "float": float,
+}  # fmt: skip
+_AXES = frozenset({"mean", "sum", "std", "any", "all", "argmin", "argmax"})
+_TWO: dict[str, Callable[[Value, Value], Value]] = {"min": np.minimum, "max": np.maximum}
+_ATTRIBUTES: dict[str, Callable[[Value], Value]] = {
+    "T": np.transpose, "shape": np.shape, "size": np.size, "ndim": np.ndim,
+}  # fmt: skip
+
+
+class Situation(NamedTuple):
+    """Where an expression is computed: what completes or has completed, the device, the kernel's variables there."""
+
+    device: MachineView
+    tensors: Tensors
+    core: int
+    engine: str
+    pc: int
+    time_ps: int
+    events: int
+    variables: Mapping[str, Variable]
+
+
+def situation_at(execution: Execution, owner: Owner, time_ps: int, events: int) -> Situation:
+    """Return where expressions about a completion are computed."""
+    core, engine, pc, _ = owner
+    place = execution.word_of(owner)
+    variables = execution.program.variables(*place)
+    if not 0 <= core < len(execution.device.cores):
+        core = execution.focus[0]
+    name = engine if engine in execution.device.cores[core].engines else execution.focus[1]
+    return Situation(execution.device, execution.tensors, core, name, pc, time_ps, events, variables)
+
+
+class Expression:
+    """One expression; `text` is what was asked for. UsageError where it is none; `example` says what one is like."""
+
+    def __init__(self, text: str, example: str = "max(abs(a - b))", what: str = "an expression") -> None:
+        self.text = text.strip()
+        prepared = _TIME.sub(lambda found: str(parse_time(found[1])), self.text)
+        prepared = prepared.replace("&&", " and ").replace("||", " or ")
+        try:
+            self._tree = ast.parse(prepared.strip(), mode="eval").body
+            nodes = sum(1 for _ in ast.walk(self._tree))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise UsageError(f"{self.text!r} is not {what} such as {example}") from None
+        if nodes > _NODES:
+            raise UsageError(f"an expression of {nodes} parts is too long; at most {_NODES}")
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def value(self, at: Situation) -> Value:
+        """Return what it is; UsageError, NotFoundError or ArithmeticError where it has no answer."""
+        with np.errstate(all="ignore"):
+            return _value(self._tree, at)
+
+    def index(self, at: Situation) -> str:
+        """Return the index of "_[index]" with its numbers worked out."""
+        if not isinstance(self._tree, ast.Subscript):
+            raise UsageError(f"{self.text!r} has no index")
+        return _index_text(self._tree.slice, at)
+
+    def tensor(self, at: Situation) -> TensorValue | None:
+        """Return the tensor or slice that the whole expression names, None where it is anything else."""
+        node = self._tree
+        if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or (
+            isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ):
+            found = _find(node, at)
+            return found.tensor if isinstance(found, _Named) else None
+        return None
+
+
+class _Named(NamedTuple):
+    """A tensor, or a slice of one, that a name means."""
+
+    tensor: TensorValue
+
+
+def _value(node: ast.expr, at: Situation) -> Value:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        return node.value
+    if isinstance(node, ast.BoolOp):
+        # As Python does: what follows the answer is not computed.
+        wanted = isinstance(node.op, ast.Or)
+        return next((True for item in node.values if _truth(item, at) == wanted), False) == wanted
+    if isinstance(node, ast.UnaryOp):
+        operand = _truth(node.operand, at) if isinstance(node.op, ast.Not) else _value(node.operand, at)
+        return _computed(node, _UNARY[type(node.op)], operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        left, right = _value(node.left, at), _value(node.right, at)
+        _bounded(node, left, right)
+        return _computed(node, _BINARY[type(node.op)], left, right)
+    if isinstance(node, ast.Compare):
+        return _compared(node, at)
+    if isinstance(node, ast.Call):
+        return _called(node, at)
+    if isinstance(node, ast.IfExp):
+        return _value(node.body if _truth(node.test, at) else node.orelse, at)
+    if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ):
+        found = _find(node, at)
+        return _plain(found.tensor.array) if isinstance(found, _Named) else found
+    raise UsageError(f"{ast.unparse(node)!r} cannot be part of an expression")
+
+
+def _plain(values: Any) -> Value:
+    """Return elements in a type that NumPy computes with: narrow floating-point types become fp32."""
+    return values if np.asarray(values).dtype.isbuiltin == 1 else np.asarray(values).astype(np.float32)[()]
+
+
+def _truth(node: ast.expr, at: Situation) -> bool:
+    value = _value(node, at)
+    if np.ndim(value):
+        raise UsageError(f"{ast.unparse(node)!r} has {np.size(value)} values; any(…) or all(…) makes one of them")
+    return bool(value)
+
+
+def _computed(node: ast.expr, function: Callable[..., Value], *values: Value) -> Value:
+    try:
+        return function(*values)
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
+        why = "" if isinstance(error, TypeError) else f" ({error})"
+        raise UsageError(f"{ast.unparse(node)} cannot be computed{why}") from None
+
+
+def _bounded(node: ast.BinOp, left: Value, right: Value) -> None:
+    """Raise UsageError for what would become too large: numbers of thousands of bits, arrays that fill the memory."""
+    if type(left) is int and type(right) is int:
+        bits = abs(left).bit_length()
+        if isinstance(node.op, ast.Pow):
+            bits *= max(abs(right), 1)
+        elif isinstance(node.op, ast.LShift):
+            bits += max(right, 0)
+        elif isinstance(node.op, ast.Mult):
+            bits += abs(right).bit_length()
+        if bits > _BITS:
+            raise UsageError(f"{ast.unparse(node)} has more than {_BITS} bits")
+        return
+    one, two = np.shape(left), np.shape(right)
+    if isinstance(node.op, ast.MatMult):
+        if not one or not two:
+            raise UsageError(f"{ast.unparse(node)} is not a product of two arrays")
+        size, products = prod(one[:-1]) * (two[-1] if len(two) > 1 else 1), prod(one) * (two[-1] if len(two) > 1 else 1)
+        if products > _PRODUCTS:
+            raise UsageError(f"{ast.unparse(node)} takes {products} multiplications; at most {_PRODUCTS}")
+    else:
+        try:
+            size = prod(np.broadcast_shapes(one, two))
+        except ValueError:
+            raise UsageError(f"{ast.unparse(node)}: shapes {list(one)} and {list(two)} do not fit") from None
+    if size > _ELEMENTS:
+        raise UsageError(f"{ast.unparse(node)} has {size} elements; at most {_ELEMENTS}")
+
+
+def _compared(node: ast.Compare, at: Situation) -> Value:
+    left, answer = _value(node.left, at), True
+    for kind, item in zip(node.ops, node.comparators, strict=True):
+        if type(kind) not in _COMPARE:
+            raise UsageError(f"{ast.unparse(node)!r}: compare with == != < <= > >=")
+        right = _value(item, at)
+        answer = answer & _COMPARE[type(kind)](left, right)
+        left = right
+    return answer
+
+
+def _called(node: ast.Call, at: Situation) -> Value:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    function = FUNCTIONS.get(name)
+    if function is None or node.keywords or not 1 <= len(node.args) <= 2:
+        raise UsageError(f"no function {ast.unparse(node)}; there are {', '.join(FUNCTIONS)}, each of one value")
+    values = [_value(each, at) for each in node.args]
+    if len(values) == 1:
+        return _computed(node, function, values[0])
+    if name in _TWO:
+        return _computed(node, _TWO[name], *values)
+    if name not in _AXES or not isinstance(values[1], int):
+        raise UsageError(f"{name} takes one value; min and max take two, {', '.join(sorted(_AXES))} an axis")
+    return _computed(node, lambda array, axis: function(array, axis=axis), *values)
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def _find(node: ast.expr, at: Situation) -> Value | _Named:
+    """Return a counter, a register, a variable of the kernel, or the tensor that a name means."""
+    index: ast.expr | None = None
+    base = node
+    if isinstance(node, ast.Subscript):
+        index, base = node.slice, node.value
+    names = _path(base)
+    if isinstance(base, ast.Attribute) and base.attr in _ATTRIBUTES and not _is_tensor(names, at):
+        if node is base:
+            return _ATTRIBUTES[base.attr](_value(base.value, at))
+        names = None
+    if names is None:  # a part of what was computed
+        if index is None:
+            raise UsageError(f"{ast.unparse(node)!r} is not a name")
+        return _computed(node, lambda values: np.asarray(values)[_index(index, at)], _value(base, at))
+    core, engine = at.core, at.engine
+    if not isinstance(base, ast.Constant):
+        if len(names) > 1 and re.fullmatch(r"nc\d+", names[0], re.IGNORECASE):
+            core = int(names[0][2:])
+            names = names[1:]
+            if core >= len(at.device.cores):
+                raise NotFoundError(f"no core {core}; there are {len(at.device.cores)}")
+        if len(names) > 1 and is_engine(names[0]):
+            engine, names = engine_name(names[0]), names[1:]
+        if names in (["R"], ["S"], ["E"]):
+            return _counter(names[0], core, engine, index, at)
+        plain = {"time": at.time_ps, "events": at.events, "pc": at.pc, "core": at.core}
+        if len(names) == 1 and names[0] in plain and index is None:
+            return plain[names[0]]
+    return _tensor(names, core, index, at, not isinstance(base, ast.Constant))
+
+
+def _tensor(names: list[str], core: int, index: ast.expr | None, at: Situation, variables: bool) -> Value | _Named:
+    variable = at.variables.get(names[0]) if variables and len(names) == 1 else None
+    name = ".".join(names)
+    if isinstance(variable, TensorName):
+        # A name may be that of another tensor by now: a kernel's variable is what it was there.
+        name = variable if variable in at.tensors.names(core) else name
+    elif variable is not None:
+        return variable if index is None else _computed(index, lambda: np.asarray(variable)[_index(index, at)])
+    text = name + ("" if index is None else f"[{_index_text(index, at)}]")
+    return _Named(at.tensors.value(text, core))
+
+
+def _is_tensor(names: list[str] | None, at: Situation) -> bool:
+    return names is not None and ".".join(names) in at.tensors.names(at.core)
+
+
+def _path(node: ast.expr) -> list[str] | None:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        head = _path(node.value)
+        return None if head is None else [*head, node.attr]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    return None
+
+
+def _index(node: ast.expr, at: Situation) -> Any:
+    if isinstance(node, ast.Tuple):
+        return tuple(_index(each, at) for each in node.elts)
+    if isinstance(node, ast.Slice):
+        parts = (node.lower, node.upper, node.step)
+        return slice(*(None if part is None else _index(part, at) for part in parts))
+    if isinstance(node, ast.Constant) and (node.value is None or node.value is ...):
+        return node.value
+    value = _value(node, at)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise UsageError(f"[{ast.unparse(node)}] is not an index: numbers, slices, ... and None are")
+    return int(value)
+
+
+def _index_text(node: ast.expr, at: Situation) -> str:
+    """Return an index with its numbers worked out, as tensors take it."""
+
+    def shown(item: Any) -> str:
+        if isinstance(item, slice):
+            ends = ["" if part is None else str(part) for part in (item.start, item.stop)]
+            return ":".join(ends) + ("" if item.step is None else f":{item.step}")
+        return "..." if item is ... else str(item)
+
+    found = _index(node, at)
+    return ", ".join(map(shown, found)) + ("," * (len(found) == 1)) if isinstance(found, tuple) else shown(found)
+
+
+def _counter(name: str, core: int, engine: str, index: ast.expr | None, at: Situation) -> int:
+    where = at.device.cores[core]
+    tables: dict[str, Sequence[int]] = {"S": where.semaphores.values, "E": where.events.values}
+    if name == "R":
+        found = where.engines.get(engine)
+        if found is None:
+            raise UsageError("registers of which engine? PE.R[3], Pool.R[0], …")
+        tables["R"] = found.registers
+    try:
+        number = None if index is None or isinstance(index, ast.Slice | ast.Tuple) else _index(index, at)
+    except (UsageError, NotFoundError):
+        number = None
+    if not isinstance(number, int):
+        raise UsageError(f"{name}[…] takes one number")
+    if not 0 <= number < len(tables[name]):
+        raise NotFoundError(f"no {name}[{number}]; there are 0 to {len(tables[name]) - 1}")
+    return int(tables[name][number])

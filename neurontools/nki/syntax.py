@@ -1,0 +1,152 @@
+"""What the text of a kernel tells of a place in it: the loops around a line, the variable that a value becomes."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from formats.neff.visits import Loop
+
+__all__ = ["assigned_name", "loops_of"]
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+_Position = tuple[int, int, int, int]  # line and column of the first character, and of the one behind the last
+
+
+class _Block(NamedTuple):
+    """Lines that a loop repeats, in the function of a name and first line."""
+
+    first: int
+    last: int
+    function: tuple[str, int]
+    loop: Loop
+
+
+class _Text(NamedTuple):
+    """What is known of a file; `returns` are where values of calls leave functions as they are."""
+
+    blocks: tuple[_Block, ...]
+    assigned: tuple[tuple[_Position, str, tuple[str, int]], ...]
+    returns: tuple[_Position, ...]
+
+
+@lru_cache(maxsize=256)
+def _text_of(file: str) -> _Text:
+    blocks: list[_Block] = []
+    assigned: list[tuple[_Position, str, tuple[str, int]]] = []
+    returns: list[_Position] = []
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _Text((), (), ())
+    waiting: list[tuple[ast.AST, tuple[str, int]]] = [(tree, ("<module>", 1))]
+    while waiting:
+        node, function = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        elif isinstance(node, ast.Lambda):
+            function = "<lambda>", node.lineno
+            returns.append(_position(node.body))
+        elif isinstance(node, ast.For):
+            names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
+            blocks.append(_Block(node.body[0].lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
+        elif isinstance(node, ast.While):
+            names = tuple(dict.fromkeys(each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)))
+            blocks.append(_Block(node.lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            for part in node.generators:
+                names = tuple(each.id for each in ast.walk(part.target) if isinstance(each, ast.Name))
+                own = Loop(node.lineno, names)
+                blocks.append(_Block(node.lineno, _last(node), ("<comprehension>", node.lineno), own))
+        elif isinstance(node, ast.Return) and node.value is not None:
+            returns.append(_position(node.value))
+        assigned += [(*pair, function) for pair in _assigned(node)]
+        waiting += [(child, function) for child in ast.iter_child_nodes(node)]
+    blocks.sort(key=lambda block: (block.first, -block.last))
+    return _Text(tuple(blocks), tuple(assigned), tuple(returns))
+
+
+def _last(node: ast.stmt | ast.expr) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _position(node: ast.expr) -> _Position:
+    return node.lineno, node.col_offset, _last(node), node.end_col_offset or 0
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[_Position, str]]:
+    """Yield where the values of an assignment stand, each with the variable that it becomes."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _pairs(target, node.value)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[_Position, str]]:
+    if isinstance(target, ast.Tuple | ast.List):
+        whole = any(isinstance(each, ast.Starred) for each in target.elts)
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) and not whole:
+            for one, own in zip(target.elts, value.elts, strict=True):
+                yield from _pairs(one, own)
+        else:
+            for one in target.elts[:1]:  # what unpacks one call's tensors; each gets a number behind the name
+                yield from _pairs(one, value)
+        return
+    while isinstance(target, ast.Subscript | ast.Starred):
+        target = target.value
+    name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
+    if name:
+        yield _position(value), name
+
+
+@lru_cache(maxsize=1 << 14)
+def loops_of(code: CodeType, line: int) -> tuple[Loop, ...]:
+    """Return the loops around a line in a function, from the outermost on; none where there is no text of it."""
+    if code.co_name in _COMPREHENSIONS:
+        own = "<comprehension>", code.co_firstlineno
+        return tuple(each.loop for each in _text_of(code.co_filename).blocks
+                     if each.function == own and each.first <= line <= each.last)  # fmt: skip
+    own = code.co_name, code.co_firstlineno
+    return tuple(each.loop for each in _text_of(code.co_filename).blocks
+                 if each.function == own and each.first <= line <= each.last)  # fmt: skip
+
+
+def assigned_name(frame: FrameType | None, bottom: FrameType | None) -> str:
+    """Return the variable that the value of what a frame calls becomes, "" where it becomes none.
+
+    What a function returns is named where the function was called, up to the frame `bottom`.
+    """
+    while frame is not None and frame is not bottom:
+        name, returned = _name_at(frame.f_code, frame.f_lasti)
+        if name or not returned:
+            return name
+        frame = frame.f_back
+    return ""
+
+
+@lru_cache(maxsize=1 << 14)
+def _name_at(code: CodeType, instruction: int) -> tuple[str, bool]:
+    """Return the variable that an instruction's value becomes, and whether the function returns it instead."""
+    found = next(islice(code.co_positions(), instruction // 2, None), None)
+    if found is None or None in found:
+        return "", False
+    line, end_line, column, end_column = (each or 0 for each in found)
+    here = line, column, end_line, end_column
+    text = _text_of(code.co_filename)
+    comprehension = code.co_name in _COMPREHENSIONS  # a call of its own, part of the function around it
+    own = code.co_name, code.co_firstlineno
+    around = [(span, name) for span, name, function in text.assigned
+              if (comprehension or function == own) and _within(here, span)]  # fmt: skip
+    if around:
+        return max(around)[1], False
+    return "", comprehension or any(_within(here, span) for span in text.returns)
+
+
+def _within(inner: _Position, outer: _Position) -> bool:
+    return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]

@@ -1,0 +1,174 @@
+"""What the kernel stood at when it called for an operation: line, callers, turns of the loops, variables.
+
+Only frames of the kernel's own code are looked at, and of these only what has changed since the last operation.
+Variables are kept where a file can hold them: numbers, short texts, shapes, and the names of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+from formats.neff.visits import Site, TensorName, Value
+from neurontools.builder.trace import Place
+from neurontools.nki.strides import contiguous_strides
+from neurontools.nki.syntax import loops_of
+from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import is_ours
+
+__all__ = ["VisitRecorder"]
+
+_TEXT = 40  # characters of a text that is kept
+_SHAPE = 8  # dimensions of a shape that is kept
+_LARGE = 1 << 63
+
+
+class _Call:
+    """One call of a function of the kernel: its frame, what it is calling, and what its last visit left."""
+
+    __slots__ = ("base", "callee", "first", "frame", "turns", "visit")
+
+    def __init__(self, frame: FrameType) -> None:
+        self.frame = frame
+        self.callee: FrameType | None = None
+        self.visit = -1
+        self.base = -1  # the first visit, on which the others build
+        self.first: dict[str, Value] = {}
+        self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
+
+
+class VisitRecorder:
+    """Collect visits; `rows` and `sites` are what `formats.neff.visits.write_visits` takes.
+
+    `bottom` is the frame that calls the kernel. The frames of the last operation are held until the next one, so that
+    another call is another frame; `close` lets go of them.
+    """
+
+    __slots__ = ("_bottom", "_calls", "_numbers", "_place", "_sites", "rows", "sites")
+
+    def __init__(self, bottom: FrameType) -> None:
+        self._bottom: FrameType | None = bottom
+        self._calls: list[_Call] = []  # the kernel's first
+        self._place = Place("?", 0, -1)
+        self._sites: dict[tuple[object, int], int] = {}
+        self._numbers: dict[Site, int] = {}
+        self.sites: list[Site] = []
+        self.rows: list[tuple[int, int, int, int, Mapping[str, Value]]] = []
+
+    def close(self) -> None:
+        """Let go of all frames."""
+        self._bottom = None
+        self._calls.clear()
+
+    def place(self, frame: FrameType, callee: FrameType) -> Place:
+        """Return the place of what a frame of the kernel calls just now, with its visit."""
+        calls = self._calls
+        if calls and calls[-1].frame is frame and calls[-1].callee is callee:
+            return self._place
+        if self._bottom is None:
+            return Place(frame.f_code.co_filename, frame.f_lineno, -1)
+        chain = self._chain(frame, callee)
+        if chain is None:
+            return Place(frame.f_code.co_filename, frame.f_lineno, -1)
+        for each, called in chain:
+            self._visit(each, called)
+        visit = self._calls[-1].visit
+        site = self.sites[self.rows[visit][1]]
+        self._place = Place(site.file, site.line, visit)
+        return self._place
+
+    def _chain(self, frame: FrameType, callee: FrameType) -> list[tuple[FrameType, FrameType]] | None:
+        """Return the frames that have gone on, with what they call, outermost first; None outside of the kernel.
+
+        What has returned is forgotten.
+        """
+        known = {call.frame: depth for depth, call in enumerate(self._calls)}
+        chain: list[tuple[FrameType, FrameType]] = []
+        one: FrameType | None = frame
+        while one is not None and one is not self._bottom:
+            if not is_ours(one.f_code.co_filename):
+                depth = known.get(one)
+                if depth is not None and self._calls[depth].callee is callee:
+                    del self._calls[depth + 1 :]
+                    return chain[::-1]
+                chain.append((one, callee))
+                if depth is not None:  # those around it still make the call that led here
+                    del self._calls[depth + 1 :]
+                    return chain[::-1]
+            callee, one = one, one.f_back
+        if one is None:
+            return None
+        self._calls.clear()
+        return chain[::-1]
+
+    def _visit(self, frame: FrameType, callee: FrameType) -> None:
+        calls = self._calls
+        if not calls or calls[-1].frame is not frame:
+            calls.append(_Call(frame))
+        call = calls[-1]
+        call.callee = callee
+        turn = call.turns[frame.f_lasti] = call.turns.get(frame.f_lasti, 0) + 1
+        found = {name: kept for name, value in frame.f_locals.items() if (kept := _kept(value)) is not None}
+        parent = calls[-2].visit if len(calls) > 1 else -1
+        site = self._site(frame)
+        call.visit = len(self.rows)
+        if call.base < 0:
+            call.base, call.first = call.visit, found
+            self.rows.append((parent, site, -1, turn, found))
+        else:
+            first = call.first
+            own = {name: value for name, value in found.items() if first.get(name) != value or name not in first}
+            self.rows.append((parent, site, call.base, turn, own))
+
+    def _site(self, frame: FrameType) -> int:
+        code = frame.f_code
+        key = code, frame.f_lasti
+        number = self._sites.get(key)
+        if number is None:
+            line = frame.f_lineno
+            site = Site(code.co_filename, code.co_name, line, loops_of(code, line))
+            number = self._numbers.get(site)
+            if number is None:
+                number = self._numbers[site] = len(self.sites)
+                self.sites.append(site)
+            self._sites[key] = number
+        return number
+
+
+def _kept(value: object) -> Value | None:
+    """Return what a file holds of a variable, None where it holds nothing."""
+    kind = type(value)
+    look = _KINDS.get(kind)
+    if look is not None:
+        return look(value)
+    if isinstance(value, NkiTensor):
+        return TensorName(value.allocation.name) if _is_whole(value) else None
+    if isinstance(value, int):  # such as an index that knows its turn
+        return int(value) if abs(value) < _LARGE else None
+    return None
+
+
+def _is_whole(tensor: NkiTensor) -> bool:
+    one = tensor.allocation
+    return tensor.shape == one.shape and not tensor.offset and tensor.strides == contiguous_strides(one.shape)
+
+
+def _text(value: str) -> str | None:
+    return value if len(value) <= _TEXT else None
+
+
+def _shape(value: tuple[object, ...]) -> tuple[int, ...] | None:
+    numbers = tuple(one for one in value if type(one) is int and abs(one) < _LARGE)
+    return numbers if 0 < len(value) <= _SHAPE and len(numbers) == len(value) else None
+
+
+_KINDS: dict[type, Callable[..., Value | None]] = {
+    bool: bool,
+    int: lambda value: value if abs(value) < _LARGE else None,
+    float: float,
+    str: _text,
+    tuple: _shape,
+    type(None): lambda value: None,
+    list: lambda value: None,
+    dict: lambda value: None,
+}

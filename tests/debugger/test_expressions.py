@@ -1,0 +1,211 @@
+"""Expressions: what they are, how they print, and that nothing else gets in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from formats.errors import NeuronError, NotFoundError
+from neurontools.debugger import Session, UsageError
+from neurontools.debugger.commands.carry_out import carry_out
+from neurontools.debugger.expressions import FUNCTIONS, Expression
+
+X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 100
+
+
+@pytest.fixture
+def session(program_file: Path) -> Session:
+    """Return a session at the end of the doubling program: y is 2 * x."""
+    made = Session(program_file, {"x": X}, timing=False)
+    made.goto("end")
+    return made
+
+
+def value(session: Session, text: str) -> Any:
+    return getattr(session.evaluate(text), "value", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 + 2 * 3", 7),
+        ("mean(x)", X.mean()),
+        ("max(abs(y - x))", np.abs(X).max()),
+        ("max(x[0, 0], 7)", 7.0),
+        ("sum(x, 0)[3]", X.sum(0)[3]),
+        ("x.T[3, 5]", X[5, 3]),
+        ("x.shape", (128, 64)),
+        ("count(x < 0)", 100),
+        ("any(isnan(y)) or all(y == 2 * x)", True),
+        ("argmin(x)", 0),
+        ("(x @ x.T)[1, 2]", (X @ X.T)[1, 2]),
+        ("S[6]", 1),
+        ("S[2 * 3] << 4", 16),
+        ("1 if time > 0ps else 2", 1),
+        ("core", 0),
+        ("0x10 ^ 0x11", 1),
+    ],
+)
+def test_values(session: Session, text: str, expected: Any) -> None:
+    assert np.asarray(value(session, text) == expected).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "().__class__", "x.__class__", "x.dtype", "open('/etc/passwd')", "__import__('os')", "eval('1')", "x.tofile(1)",
+        "[n for n in (1, 2)]", "lambda: 1", "f'{x}'", "{1: 2}", "x := 1", "await x", "print(1)", "x.T.T.__init__",
+        "max(x, key=1)", "(1).real", "'x'.upper()", "getattr(x, 'T')", "np.load('x')",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_an_expression(session: Session, text: str) -> None:
+    with pytest.raises(NeuronError):
+        session.evaluate(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10 ** 10 ** 10", "1 << 10 ** 9", "2 ** 99999", "+".join(["1"] * 500), "-" * 5000 + "1",
+     "(1 << 4000) * (1 << 4000)", "x / 0 / 0 ** -1", "1 // 0", "1 << -1", "x @ 3", "x + x[0:3]", "S[10 ** 30]"],
+)  # fmt: skip
+def test_what_would_grow_or_has_no_answer_is_refused(session: Session, text: str) -> None:
+    with pytest.raises((UsageError, NotFoundError)):
+        session.evaluate(text)
+
+
+def test_arrays_have_a_limit(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neurontools.debugger.expressions._ELEMENTS", 128 * 64)
+    assert session.evaluate("x * x") is not None
+    with pytest.raises(UsageError, match="elements"):
+        session.evaluate("x[:, None] * x")
+
+
+def test_every_function_takes_an_array(session: Session) -> None:
+    for name in FUNCTIONS:
+        text = f"{name}(x)" if name not in ("int", "float") else f"{name}(x[0, 0])"
+        assert session.evaluate(text).value is not None  # type: ignore[union-attr]
+    assert Expression("1").text == "1"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("p/x S[6]", "S[6] = 0x1"),
+        ("p/t 5", "5 = 0b101"),
+        ("p/o 8", "8 = 0o10"),
+        ("print/x -1", "-1 = 0xffffffff"),
+        ("p/d 2.75", "2.75 = 2"),
+        ("p/f 0x3f800000", "0x3f800000 = 1"),
+        ("p/x 1.0", "1.0 = 0x3f800000"),
+        ("p x[0, 0]", "-100."),
+        ("p/x x[0, 0:2]", "[0xc2c80000, 0xc2c60000]"),
+        ("p S[6] == 1", "S[6] == 1 = True"),
+        ("p PE.R[3]", "PE.R[3] = 0"),
+        ('p "x"[0, 1]', "-99."),
+        ("p 1.5", "1.5 = 1.5"),
+    ],
+)
+def test_print_shows(session: Session, line: str, shown: str) -> None:
+    answer = carry_out(session, line)
+    assert answer.error is None and answer.lines[-1] == shown
+
+
+def test_print_refuses_formats_that_it_has_not(session: Session) -> None:
+    for line in ("p/z 1", "p/xx 1", "p/", "p", "p/x"):
+        assert isinstance(carry_out(session, line).error, UsageError)
+
+
+def test_words_by_x(session: Session) -> None:
+    answer = carry_out(session, "x/2i dve:2")
+    assert answer.error is None and [row.pc for row in answer.value.rows] == [2, 3][: len(answer.value.rows)]
+    assert "TENSOR_TENSOR" in "\n".join(answer.lines)
+    assert isinstance(carry_out(session, "x/2i dve:x").error, NeuronError)
+
+
+def test_displays_are_shown_at_stops(session: Session) -> None:
+    session.goto("start")
+    first = carry_out(session, "display/x S[6]")
+    assert first.error is None and first.lines == ["1: /x S[6]", "S[6] = 0x0"]
+    carry_out(session, "display max(y)")
+    stop = carry_out(session, "continue")
+    assert stop.lines[-2:] == ["S[6] = 0x1", f"max(y) = {2 * X.max():.9g}"]
+    assert carry_out(session, "state").displays == ()
+    assert carry_out(session, "undisplay 1").error is None and len(carry_out(session, "rc").displays) == 1
+    assert isinstance(carry_out(session, "undisplay 9").error, NotFoundError)
+    assert isinstance(carry_out(session, "display nothing_of_the_kind").error, NotFoundError)
+
+
+def test_lists_from_one_line_to_another(session: Session, program_text: str, tmp_path: Path) -> None:
+    (tmp_path / "double.s").write_text(program_text)
+    session.folders.append(tmp_path)
+    answer = carry_out(session, "list 3,5")
+    assert [row.number for row in answer.value.rows] == [3, 4, 5]
+    assert [row.number for row in carry_out(session, "list double.s:2,3").value.rows] == [2, 3]
+    for bad in ("list 5,3", "list x,3", "list 3,y"):
+        assert isinstance(carry_out(session, bad).error, NeuronError)
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("find x, -100", ["x[0, 0]"]),
+        ("find x[1], -35", ["x[1][1]"]),
+        ("find x, -100, -99", ["x[0, 0]"]),
+        ("find x, 5000000", []),
+        ("find /1 x, -100", ["x[0, 0]"]),
+        ("find sbuf, -100.0, -99.0", ["nc0 sbuf:0:0x4000"]),
+        ("find 0:0x4000, +8, -99.0", ["nc0 sbuf:0:0x4004"]),
+    ],
+)
+def test_values_are_found(session: Session, line: str, places: list[str]) -> None:
+    answer = carry_out(session, line)
+    assert answer.error is None and list(answer.value.places)[: len(places)] == places
+    assert bool(answer.value.places) == bool(places) and answer.lines
+
+
+def test_what_is_found_is_examined(session: Session) -> None:
+    (place,) = carry_out(session, "find 1:0x4000, +64, -36.0").value.places
+    found = carry_out(session, f"x/f {place}")
+    assert found.error is None and found.value.values[0] == -36.0
+    (place,) = carry_out(session, "find /1 hbm, -36.0").value.places
+    assert carry_out(session, f"x/f {place}").value.values[0] == -36.0
+
+
+@pytest.mark.parametrize("line", ["find", "find x", "find sbuf", "find 0:0x4000, 3", "find 0:0x4000, +0, 3",
+                                  "find x, x", "find nothing, 3", "find /b sbuf, 300000",
+                                  "find 0:0x4000, +9999999, 3"])  # fmt: skip
+def test_what_cannot_be_looked_for_is_refused(session: Session, line: str) -> None:
+    assert isinstance(carry_out(session, line).error, NeuronError)
+
+
+# --- commands of one's own --------------------------------------------------------------------------------------------
+
+
+def test_names_and_commands_of_ones_own(session: Session) -> None:
+    assert carry_out(session, "alias sem = print/x S[6]").lines == ["sem = print/x S[6]"]
+    assert carry_out(session, "sem").lines == ["S[6] = 0x1"]
+    carry_out(session, "define both\nsem\ncommands 1\nstate\nend\nprint $arg0\nend")
+    answer = carry_out(session, "both 3+4")
+    assert answer.follow == ("sem", "commands 1\nstate\nend", "print 3+4")
+    assert isinstance(carry_out(session, "both").error, UsageError), "it needs a word"
+    assert [one.name for one in carry_out(session, "alias").value] == ["both", "sem"]
+    for bad in ("define step\nstate\nend", "alias c", "alias 1 = step", "alias continue = step", "alias t = fly"):
+        assert isinstance(carry_out(session, bad).error, UsageError), bad
+    carry_out(session, "alias a = step")
+    carry_out(session, "alias b = a")
+    carry_out(session, "alias a = b")
+    assert isinstance(carry_out(session, "a").error, UsageError), "a name for itself"
+
+
+def test_files_of_commands(session: Session, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_text("# what to do\nstate\n\ndefine two\nstate\nstate\nend\ntwo\n")
+    assert carry_out(session, f"source {file}").follow == ("state", "define two\nstate\nstate\nend", "two")
+    assert "cannot be read" in str(carry_out(session, f"source {tmp_path}/none").error)
+    file.write_bytes(b"\xff\xfe")
+    assert "not text" in str(carry_out(session, f"source {file}").error)
+    session.writing = session.writing._replace(folder=tmp_path / "below")
+    assert "outside" in str(carry_out(session, f"source {file}").error)
