@@ -32,6 +32,8 @@ KINDS: dict[str, Kind] = {
     "racecheck:write-read": Kind("error", "Nothing orders a read behind the write of the same bytes."),
     "racecheck:read-write": Kind("error", "Nothing orders a write behind a read of the same bytes."),
     "racecheck:write-write": Kind("error", "Nothing orders two writes of the same bytes."),
+    "racecheck:overlap": Kind("error", "One transfer touches bytes twice, once to write, in no given order."),
+    "racecheck:duplicate-index": Kind("error", "Rows of one scatter go to the same place with different bytes."),
     "racecheck:output-not-awaited": Kind("error", "The program may end before a store of an output has."),
     "synccheck:never-signalled": Kind("error", "A wait that nothing in the program signals."),
     "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
 from emulator.checks.finding import Finding, Site
+from emulator.checks.inside import clash_of
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
 from emulator.checks.shadow import Record, Shadow
 from emulator.device import Device
-from emulator.dma.regions import regions_of
+from emulator.dma.regions import regions_of, side_regions
+from emulator.dma.ring_order import keeps_order
+from emulator.dma.transfer import Part, Transfer
 from emulator.events import Event
 from formats.regions import Region
 
@@ -27,7 +30,8 @@ _KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True
 class Racecheck:
     """Find races in one run: those of this schedule and of every other one.
 
-    Needs `Clocks` to run before it. Accesses on one engine, and on one queue, are ordered as they stand (isa.md 11).
+    Needs `Clocks` to run before it. Accesses on one engine are ordered as they stand (isa.md 11); those on one queue
+    where the same DMA engine makes both (hardware.md 4.1).
     """
 
     name = "racecheck"
@@ -38,6 +42,7 @@ class Racecheck:
         self.accesses = self.races = 0
         # By the two places: the finding, the unit that came first here, and the other one where the order is open.
         self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit, Unit | None]] = {}
+        self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
         clocks.listeners.append(self)
@@ -52,7 +57,36 @@ class Racecheck:
 
     def on_unit(self, unit: Unit, event: Event) -> None:
         """Check what one word or transfer touches."""
+        if isinstance(unit.word, Transfer):
+            self._inside(unit, unit.word)
         self._access(unit, event.reads, event.writes)
+
+    def _inside(self, unit: Unit, transfer: Transfer) -> None:
+        """Report what a transfer does to itself; the same transfer of the same word is looked at once."""
+        place = self._place(unit)
+        if self._transfers.get(place) == transfer.parts:
+            return
+        self._transfers[place] = transfer.parts
+        clash = None if (place, "itself") in self._by_pair else clash_of(self.device, transfer)
+        if clash is None:
+            return
+        site = unit_site(self.device, self.clocks.names, unit, access="writes", operand="dst")
+        region = side_regions(clash.side, self.device.arch.sbuf_bytes.whole)[0]
+        name = self._names.name(region, site.owner, site.pc)
+        where = f"nc{site.core} {site.engine} pc {site.pc}"
+        if clash.kind == "overlap":
+            message = (
+                f"{where} reads and writes the same bytes in one transfer, or writes them twice: {name or region.space}"
+            )
+            hint = "copy to other bytes, or in two transfers of which the second waits for the first"
+        else:
+            rows = " and ".join(str(row) for row in clash.rows)
+            message = (f"{where} has index {clash.value} in rows {rows}: which of them {name or region.space} keeps is "
+                       "open")  # fmt: skip
+            hint = "make the indices of one transfer distinct, or bring rows with the same index in transfers that wait"
+        finding = Finding("racecheck", clash.kind, "error", message, site, (), region, name, hint)
+        self._by_pair[place, "itself"] = finding, unit, None
+        self.findings.append(finding)
 
     def _access(self, unit: Unit, reads: Iterable[Region], writes: Iterable[Region]) -> None:
         for region in reads:
@@ -66,15 +100,21 @@ class Racecheck:
             key = region.space, region.core
             found = self._chip.get(key)
             if found is None:
-                found = self._chip[key] = Shadow(_SHIFT)
+                found = self._chip[key] = Shadow(_SHIFT, self.clocks.engines, self._in_ring)
             return found
         allocation = self.device.hbm.find(region.byte)
         start = 0 if allocation is None else allocation.address
         found = self._hbm.get(start)
         if found is None:
             nbytes = 0 if allocation is None else allocation.nbytes
-            found = self._hbm[start] = Shadow(max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length()))
+            shift = max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length())
+            found = self._hbm[start] = Shadow(shift, self.clocks.engines, self._in_ring)
         return found
+
+    @staticmethod
+    def _in_ring(old: Record, new: Record) -> bool:
+        """Return whether the rings of their queue order two transfers."""
+        return keeps_order(old.unit.word, old.write, new.unit.word, new.write, new.region.common(old.region))
 
     def _race(self, old: Record, new: Record) -> None:
         self.races += 1
@@ -95,6 +135,8 @@ class Racecheck:
             f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
             f"{did}: {name or region.space}"
         )
+        if old.actor == new.actor:
+            message += "; transfers of one queue are in order only on the same DMA engine"
         finding = Finding("racecheck", kind, "error", message, here, (there,), region, name)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self.findings.append(finding)

@@ -8,7 +8,7 @@ from typing import Any
 
 from formats.isa import ENGINES
 from formats.regions import Shape, shape_of
-from neurontools.builder.areas import Access, Area
+from neurontools.builder.areas import Access, Area, Way
 from neurontools.builder.encode import Place
 from neurontools.builder.hazards import Memory, Needs, Region
 from neurontools.builder.tiles import Tiles
@@ -70,10 +70,14 @@ class Accesses:
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = shape_of(*key)
-        self.touch(view, shape, write, actor, unit, needs)
+        self._touch(view, shape, write, actor, unit, needs, None)
 
-    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        """Order an access as `access` does, for a view whose shape is known."""
+    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs, way: Way) -> None:
+        """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
+        self._touch(view, shape, write, actor, unit, needs, way)
+
+    def _touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
+               way: Way | None) -> None:  # fmt: skip
         allocation = view.allocation
         region: Region | None
         if allocation.space is _HBM:
@@ -92,6 +96,7 @@ class Accesses:
             self.rows.append(tile.row)
             first = tile.partition + view.partition
             area = Area(first, first + view.partitions, tile.byte + view.offset, shape)
+        area.way = way
         region.access(area, write, actor, unit, needs)
 
     def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,

@@ -267,8 +267,8 @@ class Program:
         count = 1 if how.direct is None else len(how.direct)
         unit = use.transfers + count - 1
         needs = Needs()
-        self.accesses.touch(op.src, how.src, False, actor, unit, needs)
-        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs)
+        self.accesses.touch(op.src, how.src, False, actor, unit, needs, how.src_way)
+        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs, how.dst_way)
         origin = (name, *op.source)
         if how.direct is None:
             word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw

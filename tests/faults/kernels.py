@@ -143,6 +143,20 @@ def scatter(data: Any, indices: Any, bad: bool) -> Any:
     return out
 
 
+def scatter_sum(data: Any, indices: Any, bad: bool) -> Any:
+    """Add rows to those of an output that was stored whole before."""
+    rows, width = indices.shape[0], data.shape[1]
+    out, index, part = shared(data.shape[0], width), tile(rows, 1, dtype=nl.int32), tile(rows, width)
+    whole = tile(data.shape[0], width)
+    nisa.dma_copy(dst=index, src=indices)
+    nisa.dma_copy(dst=part, src=data[0:rows])
+    nisa.dma_copy(dst=whole, src=data)
+    nisa.dma_copy(dst=out, src=whole)
+    view = out.ap([[width, rows], [1, width]], vector_offset=index)
+    nisa.dma_compute(view, [view, part], nl.add)  # fault
+    return out
+
+
 def gather_on_chip(data: Any, indices: Any, bad: bool) -> Any:
     rows, width = data.shape
     out, index, part = shared(rows, 4), tile(rows, 4, dtype=nl.uint32), tile(rows, width)
@@ -259,6 +273,7 @@ def _numbers(dtype: Any, *values: int) -> np.ndarray[Any, Any]:
 _UNDEFINED, _OOB, _TWICE = ("initcheck:undefined-output",), ("memcheck:oob",), ((2 * P, W),)
 _PRODUCT = ((P, P), (P, W))
 _GOOD, _BAD = _numbers(np.int32, 3, 1, 4, 0, 5, 7, 2, 6), _numbers(np.int32, 3, 1, 4, 0, 64, 7, 2, 6)
+_TWO_ALIKE = _numbers(np.int32, 3, 1, 4, 0, 5, 7, 2, 3)
 _END = Word("Pool", "", -1)  # the wait that the builder puts at the end
 
 ROWS: dict[str, Kernel] = {
@@ -291,6 +306,14 @@ ROWS: dict[str, Kernel] = {
     ),
     "a scatter behind the end of the output": Kernel(
         scatter, "indices from 1 instead of 0", _OOB, Word("Pool"), inputs=((64, W),), indices=(_GOOD, _GOOD + 1)
+    ),
+    "two rows of a scatter have one index": Kernel(
+        scatter, "indices that repeat", ("racecheck:duplicate-index",), Word("Pool"), inputs=((64, W),),
+        indices=(_GOOD, _TWO_ALIKE),
+    ),
+    "two rows are added to one": Kernel(
+        scatter_sum, "a histogram", ("racecheck:duplicate-index",), Word("Pool"), inputs=((64, W),),
+        indices=(_GOOD, _TWO_ALIKE),
     ),
     "a gather on chip behind the end of the tile": Kernel(
         gather_on_chip, "an index as large as the row", ("memcheck:operand",), Word("Pool"), inputs=((4, 8),),

@@ -11,8 +11,9 @@ from tests.faults.assembled import BASE, INPUTS
 from tests.faults.assembled import PLANTED as ASSEMBLED
 from tests.faults.kernels import PLANTED as KERNELS
 from tests.faults.model import Planted, Program, fits
+from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *KERNELS)
+PLANTED = (*ASSEMBLED, *TRANSFERS, *KERNELS)
 IDS = [one.name for one in PLANTED]
 
 
