@@ -16,8 +16,9 @@ from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
 from emulator.events import Event
 from emulator.loaded import LoadedWord
-from formats.isa import WaitMode
+from formats.isa import PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
+from formats.neff.debuginfo import SourceLocation
 
 __all__ = ["Synccheck"]
 
@@ -149,6 +150,7 @@ class Synccheck:
             self._stuck([wait for wait in explain(device, "fault").waits if wait.cause is Cause.FAULT])
         elif device.outcome == "finished":
             self._left()
+        self._untriggered()
 
     def _stuck(self, waits: Iterable[Wait]) -> None:
         for wait in waits:
@@ -179,6 +181,34 @@ class Synccheck:
             return Site(core, name, name, -1, "", access="has no words")
         return site_of(self.device, core, name, loaded.pc, loaded.word, access="ended" if engine.done else "stands")
 
+    def _untriggered(self) -> None:
+        """Report DMA blocks that no word of their core triggers."""
+        for core in self.device.cores:
+            if core.loaded is None or not core.loaded.subgraph.dma_blocks:
+                continue
+            subgraph = core.loaded.subgraph
+            triggered = {
+                (word.queue, word.block_id)
+                for stream in subgraph.streams.values()
+                for word in stream
+                if isinstance(word, PseudoDmaTrigger)
+            }
+            for (queue, number), block in subgraph.dma_blocks.items():
+                if (queue, number) in triggered:
+                    continue
+                first = block.descriptors[0] if block.descriptors else None
+                what = "" if first is None else f"{first.op} {first.source} -> {first.target}"
+                site = Site(core.index, queue, block.engine, -1, what, _declared(block.comment), "is not triggered")
+                self._add(
+                    "never-triggered",
+                    "warning",
+                    f"block {number} of {queue} is declared, and nothing triggers it",
+                    site,
+                    hint=f"put PSEUDO_DMA_TRIGGER {queue} block_id={number} into the stream of {block.engine}, or take "
+                    "the block out",
+                    key=(core.index, queue, number),
+                )
+
     def _left(self) -> None:
         for core in self.device.cores:
             for number, value in enumerate(core.events.values):
@@ -208,3 +238,9 @@ class Synccheck:
                         key=key,
                         hint="the last signals have nobody who waits for them",
                     )
+
+
+def _declared(comment: str | None) -> SourceLocation | None:
+    """Return the line that declares a DMA block, where its comment says it: FILE:LINE."""
+    file, _, line = (comment or "").rpartition(":")
+    return SourceLocation(file, int(line), "") if file and line.isdecimal() else None

@@ -72,6 +72,7 @@ class Fault(NamedTuple):
     other: Place | None = None
     twin: tuple[Change, ...] = ()
     origin: str = ""
+    declared: str = ""  # how the line begins that a finding without a word names
 
 
 def race(place: Place, other: Place, *changes: Change, twin: tuple[Change, ...] = (), origin: str = "") -> Fault:
@@ -383,6 +384,10 @@ def as_planted(name: str, fault: Fault) -> Planted:
         text = planted(fault.changes)
 
         def place(where: Place) -> Side:
+            if fault.declared and where == fault.place:
+                return Side(
+                    *where, next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith(fault.declared))
+                )
             return Side(*where, line_of(text, *where) if where[1] >= 0 else -1)
 
         other = None if fault.other is None else place(fault.other)

@@ -9,11 +9,12 @@ from emulator.faults import FAULT_STATUS
 from tests.checks.support import assembled
 from tests.faults.assembled import BASE, INPUTS
 from tests.faults.assembled import PLANTED as ASSEMBLED
+from tests.faults.engines import PLANTED as ENGINES
 from tests.faults.kernels import PLANTED as KERNELS
 from tests.faults.model import Planted, Program, fits
 from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *TRANSFERS, *KERNELS)
+PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS)
 IDS = [one.name for one in PLANTED]
 
 
@@ -29,9 +30,13 @@ def test_there_are_enough_and_every_kind_has_one() -> None:
 
 
 def test_kinds_of_memcheck_are_those_of_faults() -> None:
-    """`emulator.checks.kinds` says why three are none of memcheck's."""
+    """`emulator.checks.kinds` says why three are none of memcheck's; what engines hold faults nowhere."""
     kinds = {kind.split(":")[1] for kind in KINDS if kind.startswith("memcheck:")}
-    assert kinds - {"rule"} == set(FAULT_STATUS) - {"numerical", "timeout", "unsupported"}
+    assert kinds - {"rule", "table", "psum-group", "psum-unread"} == set(FAULT_STATUS) - {
+        "numerical",
+        "timeout",
+        "unsupported",
+    }
 
 
 def test_a_kind_that_is_not_listed_is_refused() -> None:
