@@ -12,6 +12,7 @@ from emulator.events import Event
 from formats import isa
 from formats.isa.activation import EVERY_SET
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
+from formats.neff.header import WRITER
 from formats.regions import Region
 
 __all__ = ["Groups", "Tables"]
@@ -84,6 +85,9 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell) -> None:
         self._tell = tell
+        # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11): it is asked for in files
+        # of this toolkit, which writes it.
+        self._marked = device.model is not None and device.model.neff.header.neff_build_version == WRITER
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 
     def on_event(self, event: Event) -> None:
@@ -117,7 +121,11 @@ class Groups:
             mine = [_Group(region, event)]
             groups += mine
         for one in mine:
-            one.ended = bool(word.acc_flags & LAST_OF_GROUP) or (one.ended and not region.covers(one.region))
+            one.ended = (
+                bool(word.acc_flags & LAST_OF_GROUP)
+                or not self._marked
+                or (one.ended and not region.covers(one.region))
+            )
             one.read = False
 
     def _overwritten(self, event: Event, region: Region, old: _Group) -> None:

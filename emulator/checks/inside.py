@@ -16,7 +16,7 @@ from emulator.dma.ring_order import Numbers, Runs, meetings, runs_of_side
 from emulator.dma.transfer import Part, Side, Transfer
 from emulator.dma.views import sbuf_geometry, strided
 
-__all__ = ["Clash", "clash_of"]
+__all__ = ["Clash", "bytes_of", "clash_of"]
 
 _BYTE = np.dtype(np.uint8)
 
@@ -150,10 +150,11 @@ def _duplicate(device: Device, transfer: Transfer) -> Clash | None:
 
 def _alike(device: Device, one: Side, other: Side) -> bool:
     """Return whether two sides hold the same bytes now."""
-    return _bytes(device, one).tobytes() == _bytes(device, other).tobytes()
+    return bytes_of(device, one).tobytes() == bytes_of(device, other).tobytes()
 
 
-def _bytes(device: Device, side: Side) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def bytes_of(device: Device, side: Side) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Return the bytes of a side as they are now."""
     if side.space == "SBUF":
         memory = device.cores[side.core].sbuf
         geometry = sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)

@@ -64,6 +64,36 @@ class Memcheck:
                     if loaded.transfer is not None and not faults and not isinstance(loaded.word, isa.DmaIndirect):
                         self._transfer(core, name, loaded)
 
+        for core in device.cores:
+            self._shared_bytes(core)
+
+    def _shared_bytes(self, core: Core) -> None:
+        """Report reads through a tile of bytes that another tile at its address has overwritten."""
+        for tile in self._names.tiles(core.index):
+            for engine, pc, other in tile.lost:
+                words = core.engines[engine].words if engine in core.engines else ()
+                loaded = next((one for one in words if one.pc == pc), None)
+                site = site_of(
+                    self.device, core.index, engine, pc, loaded and loaded.word, access="reads", operand="src"
+                )
+                region = Region(
+                    tile.space, core.index, tile.partition, tile.partitions, tile.offset, tile.partition_bytes
+                )
+                self.findings.append(
+                    Finding(
+                        "memcheck",
+                        "tile-overlap",
+                        KINDS["memcheck:tile-overlap"].severity,
+                        f"{engine} pc {pc} reads bytes of {tile.name} that were overwritten through {other}, which has "
+                        "the same address",
+                        site,
+                        (),
+                        region,
+                        tile.name,
+                        f"give {other} another address, or let it begin when {tile.name} is no longer read",
+                    )
+                )
+
     def _word(self, core: Core, engine: str, loaded: LoadedWord) -> tuple[Fault, ...]:
         """Return what is wrong with the operands of a word."""
         word, found = loaded.word, []

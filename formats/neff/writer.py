@@ -11,7 +11,7 @@ from formats.errors import FormatError
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
-from formats.neff.header import HEADER_SIZE, Header
+from formats.neff.header import HEADER_SIZE, WRITER, Header
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
 from formats.neff.tar import BLOCK, member_header, padding
@@ -23,7 +23,6 @@ from formats.targets import Target, resolve_target
 
 __all__ = ["NeffWriter"]
 
-_WRITER = "neurontools"
 _NODE_SLOTS = 64
 _BLOCKING = 20 * BLOCK
 _VIRTUAL_CORE = 1 << 10
@@ -128,7 +127,7 @@ class NeffWriter:
             data_size=sum(map(len, parts)),
             neff_version_major=1 if self.target.generation == "gen2" else 2,
             neff_version_minor=0,
-            neff_build_version=_WRITER,
+            neff_build_version=WRITER,
             num_tpb=1,
             hash=hash_field(HASH_VARIANTS[0], parts),
             uuid=identity[:16],
@@ -145,7 +144,7 @@ class NeffWriter:
         made: dict[str, bytes] = {
             "info.json": _json(
                 {
-                    "tool_version": _WRITER,
+                    "tool_version": WRITER,
                     "kelp_version": "Dynamic",
                     "name": self.name,
                     "num_tpb": 1,

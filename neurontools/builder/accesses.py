@@ -11,6 +11,7 @@ from formats.regions import Shape, shape_of
 from neurontools.builder.areas import Access, Area, Way
 from neurontools.builder.encode import Place
 from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.sharing import Sharing
 from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Allocation, Space, View
 
@@ -44,6 +45,7 @@ class Accesses:
 
     def __init__(self, tiles: Tiles, written: frozenset[int]) -> None:
         self._tiles, self._groups, self._written = tiles, tiles.groups, written
+        self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
@@ -93,6 +95,8 @@ class Accesses:
             region = tile.region
             if region is None:
                 region = self._claim(allocation, tile)
+            if allocation.id in self.sharing.tiles:
+                self.sharing.access(view, write)
             self.rows.append(tile.row)
             first = tile.partition + view.partition
             area = Area(first, first + view.partitions, tile.byte + view.offset, shape)
@@ -103,12 +107,15 @@ class Accesses:
                  addresses: list[int]) -> None:  # fmt: skip
         """Order accesses to operands on chip as `touch` does; note the engine address of each one's first element."""
         tiles, row = self.tiles, self.rows.append
+        shared = self.sharing.tiles
         for number, shape, write in accesses:
             allocation, _, partition, partitions, offset, _ = views[number]
             tile = tiles[allocation.id]
             region = tile.region
             if region is None:
                 region = self._claim(allocation, tile)
+            if shared and allocation.id in shared:
+                self.sharing.access(views[number], write)
             row(tile.row)
             addresses[number] = tile.address + partition * tile.stride + offset
             first = tile.partition + partition

@@ -8,6 +8,7 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.isa import (
+    ENGINES,
     ActTableLoad,
     DmaIndirect,
     IndirectWrite,
@@ -109,6 +110,7 @@ class Program:
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
         begin, rows, pcs = self.accesses.begin, self.accesses.rows, self.accesses.pcs
+        sharing = self.accesses.sharing
         engines = tuple(streams.of.values())
         for stream in engines:
             stream.seen = stream.count
@@ -139,6 +141,8 @@ class Program:
                         if pcs[row + place] < 0:
                             pcs[row + place] = first
                         pcs[row + place + 1] = count - 1
+            if sharing.pending and only is not None:
+                sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
             while ending and ending[-1].last == number:
                 tile = ending.pop().allocation.id

@@ -26,6 +26,7 @@ __all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
 
 _REFUSED_HINTS = {
     "oob": "end the slice where the tensor ends, as with min(start + size, total), or make the tensor larger",
+    "pipe": "give both cores the same pipe_id, and as many exchanges on it",
 }
 FORMATS = ("text", "json", "sarif", "junit", "dot")
 SEVERITIES = ("note", "warning", "error")

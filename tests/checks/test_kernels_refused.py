@@ -94,3 +94,36 @@ def test_run_says_that_an_output_was_not_written(cli: Cli, tmp_path: Path, view:
     whole = tmp_path / "whole.py"
     whole.write_text(NEW.format(view="t[:, 0:64]"))
     assert "written" not in cli("run", whole).err
+
+
+PIPES = """
+import numpy as np, nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def kernel(x):
+    rank = nl.program_id(0)
+    out = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    mine = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    theirs = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=mine, src=x[rank * 128 : rank * 128 + 128])
+    nisa.sendrecv(mine, theirs, 1 - rank, 1 - rank, {pipe})
+    nisa.dma_copy(dst=out[rank * 128 : rank * 128 + 128], src=theirs)
+    return out
+
+kernel[2](np.ones((256, 64), np.float32))
+"""
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_exchanges_on_pipes_that_do_not_meet(cli: Cli, tmp_path: Path, bad: bool) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(PIPES.format(pipe="rank" if bad else 7))
+    made = cli("check", file, "--json")
+    found = made.json["result"]["findings"]
+    assert made.status == int(bad) and len(found) == bad
+    if bad:
+        line = next(number for number, one in enumerate(PIPES.splitlines(), 1) if "sendrecv" in one)
+        assert (found[0]["tool"], found[0]["kind"]) == ("synccheck", "pipe")
+        assert found[0]["site"]["source"]["line"] == line

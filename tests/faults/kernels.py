@@ -204,6 +204,26 @@ def same_rows(x: Any, bad: bool) -> Any:
     return out
 
 
+def same_work(x: Any, bad: bool) -> Any:
+    """Both cores compute all of it and store it."""
+    rank = 0 if bad else nl.program_id(0)
+    out, part = shared(P if bad else 2 * P, W), tile(P, W)
+    nisa.dma_copy(dst=part, src=x[0:P])
+    nisa.dma_copy(dst=out[rank * P : rank * P + P], src=part)  # fault
+    return out
+
+
+def overlapping_tiles(x: Any, bad: bool) -> Any:
+    out, total = shared(P, W), tile(P, W)
+    first = nl.ndarray((P, W), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024))
+    second = nl.ndarray((P, W), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024 + 4 * (W // 2 if bad else W)))
+    nisa.dma_copy(dst=first, src=x)
+    nisa.memset(dst=second, value=2.0)
+    nisa.tensor_tensor(dst=total, data1=first, data2=second, op=nl.add)  # fault
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
 def skipped_barrier(x: Any, bad: bool) -> Any:
     rank = nl.program_id(0)
     out, part = shared(2 * P, W), tile(P, W)
@@ -328,6 +348,12 @@ ROWS: dict[str, Kernel] = {
     ),
     "two cores store the same rows": Kernel(
         same_rows, "the program id forgotten", RACES, Word("Pool"), Word("Pool"), _TWICE, lnc=2
+    ),
+    "two cores store the same bytes": Kernel(
+        same_work, "work done twice", ("racecheck:same-bytes",), Word("Pool"), Word("Pool"), _TWICE, lnc=2
+    ),
+    "a tile at an address that another one reaches into": Kernel(
+        overlapping_tiles, "an offset of elements where bytes belong", ("memcheck:tile-overlap",), Word("DVE"),
     ),
     "one core skips a barrier": Kernel(
         skipped_barrier, "a barrier inside a branch", ("synccheck:barrier",), Word("Pool"), Word("Pool", "end"), _TWICE,
