@@ -54,4 +54,6 @@ KINDS: dict[str, Kind] = {
     "synccheck:double-set": Kind("error", "An event is set again before anybody consumed it."),
     "synccheck:event-left": Kind("warning", "An event is still set at the end of the program."),
     "synccheck:leftover": Kind("note", "A semaphore ends above what any wait asks for."),
+    "nancheck:nan": Kind("error", "Elements of an output are NaN."),
+    "nancheck:inf": Kind("warning", "Elements of an output are infinite."),
 }

@@ -183,7 +183,10 @@ class Memcheck:
         region = _region(fault, core)
         tensor = fault.tensor or ("" if region is None else self._names.name(region, engine, pc))
         details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
-        message = fault.message + (f"; allowed: {fault.expected}" if fault.expected and fault.kind != "rule" else "")
+        message = fault.message
+        if fault.kind != "rule":
+            message += f"; found {fault.got}" if fault.got else ""
+            message += f"; allowed: {fault.expected}" if fault.expected else ""
         self.findings.append(
             Finding(
                 "memcheck",

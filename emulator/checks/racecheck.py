@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
-from emulator.checks.finding import Finding, Site
+from emulator.checks.finding import Finding, Site, SuggestedWait
 from emulator.checks.inside import bytes_of, clash_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
@@ -45,6 +46,7 @@ class Racecheck:
         self.accesses = self.races = 0
         # By the two places: the finding, the unit that came first here, and the other one where the order is open.
         self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit, Unit | None]] = {}
+        self._units: dict[int, tuple[Unit, Unit]] = {}  # both sides of a pair, by its finding
         self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
@@ -168,7 +170,9 @@ class Racecheck:
             message += "; both stored the same bytes here"
         severity = KINDS[f"racecheck:{kind}"].severity
         finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
+        finding.open = not old.write
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
+        self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
 
     def _place(self, unit: Unit) -> tuple[int, int]:
@@ -208,6 +212,31 @@ class Racecheck:
                 # A read that came before a write may have been meant to come behind it.
                 if after is not None and (other := finding.other) is not None and other.core == finding.site.core:
                     finding.hint += f"; if the write is to come first: {self._hint(after, other)}"
+            finding.waits = self._waits(finding, before)
+
+    def _waits(self, finding: Finding, before: Unit) -> tuple[SuggestedWait, ...]:
+        """Return the waits that would order the sides of a finding, the order that was seen first."""
+        if finding.kind == "output-not-awaited":
+            found = [self._wait(before, finding.site, behind=True)]
+        elif id(finding) in self._units and finding.other is not None:
+            first, second = self._units[id(finding)]
+            found = [self._wait(first, finding.site), self._wait(second, finding.other)]
+        else:
+            found = []
+        return tuple(found)
+
+    def _wait(self, before: Unit, site: Site, behind: bool = False) -> SuggestedWait:
+        """Return the wait that puts a site behind a unit; its semaphore is -1 where no signal would carry it."""
+        signals = self.clocks.signals[before.actor]
+        for number, key, value in islice(signals, bisect_left(signals, (before.number,)), None):
+            # An event is consumed by who waits for it: it is not there for others.
+            if key[0] == site.core and key[1] == "semaphore" and number >= before.number:
+                at = "" if site.engine != site.owner or behind else f" at or before pc {site.pc}"
+                text = f"let {site.owner} wait for {condition(key, value)}{at}"
+                return SuggestedWait(site.core, site.owner, site.pc, key[2], value, text, behind)
+        core, engine = self.clocks.names[before.actor]
+        text = f"raise a semaphore behind what nc{core} {engine} does, and let {site.owner} wait for it"
+        return SuggestedWait(site.core, site.owner, site.pc, -1, 0, text, behind)
 
     def _outputs(self, host: Clock) -> None:
         """Report stores to outputs that no engine waits for: the program may end before they do."""

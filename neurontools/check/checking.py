@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.errors import NeuronError, NotFoundError
 from neurontools.check.rows import CheckResult, finding_row, run_row, summary_of
@@ -15,11 +16,12 @@ from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution, execute, outcome
 from neurontools.program.interruption import Interrupted, was_interrupted
 from neurontools.program.kinds import Kind, refuse_misplaced
-from neurontools.program.launches import Launches, run_launches
+from neurontools.program.launches import Launch, Launches, run_launches
 from neurontools.text.visible import visible
 
 if TYPE_CHECKING:
     from emulator.checks import Finding
+    from formats.neff import Neff
     from neurontools.check.suppressions import Suppression
 
 __all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
@@ -144,15 +146,35 @@ def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execut
     out.warn(*program.notes)
     with progress(file.name) as tick:
         # A budget comes last: what a recording brings, and what was refused, was decided by what was asked for.
-        return execute(program.name, program.neff, program.inputs, program.configuration.bounded(always=True),
-                       progress=tick)  # fmt: skip
+        settled = program.configuration.bounded(always=True)
+        made = execute(program.name, program.neff, program.inputs, settled, progress=tick)
+    _try(program.neff, program.inputs, settled, made)
+    return made
+
+
+def _try(neff: Neff | bytes, inputs: Mapping[str, Any], configuration: RunConfiguration, made: Execution) -> None:
+    """Try the waits that findings suggest before anybody reads of them."""
+    from neurontools.check.trying import try_hints  # deferred: start-up
+
+    if made.result.ok:
+        try_hints(neff, inputs, configuration.settings(), made.result, made.result.findings)
 
 
 def _script(file: Path, configuration: RunConfiguration, out: Report, made: list[Execution]) -> list[Execution]:
     """Run a script; each kernel that it launches is checked. `made` holds the executions even where it raises."""
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
 
-    launches = Launches(configuration, after=lambda launch: made.append(launch.made))
+    given: dict[str, Any] = {}
+
+    def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+        given.clear()
+        given.update({key: array.copy() for key, array in inputs.items()})
+
+    def after(launch: Launch) -> None:
+        made.append(launch.made)
+        _try(launch.neff, given, replace(configuration, target=None, lnc=None), launch.made)
+
+    launches = Launches(configuration, before, after)
     status = 0
     try:
         # Standard output belongs to the report: what the script prints goes to the other stream.

@@ -15,7 +15,8 @@ from tests.faults.model import Planted, Program, fits
 from tests.faults.transfers import PLANTED as TRANSFERS
 
 PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS)
-_NEVER_BUILT = {"synccheck:pipe"}  # tests/checks/test_kernels_refused.py
+# Refused when it is built, and asked for by name: tests/checks/test_kernels_refused.py, test_nancheck.py.
+_NEVER_BUILT = {"synccheck:pipe", "nancheck:nan", "nancheck:inf"}
 IDS = [one.name for one in PLANTED]
 
 
