@@ -274,5 +274,8 @@ class Racecheck:
             if key[0] == site.core:
                 at = "" if site.engine != site.owner else f" at or before pc {site.pc}"
                 return f"let {site.owner} wait for {condition(key, signals[place][2])}{at}"
-            return f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}; nc{site.core} needs a signal or a barrier"
+            return (
+                f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}: put a barrier of both cores between the two "
+                "(nisa.core_barrier in a kernel)"
+            )
         return f"nothing that nc{core} {engine} does from there on signals; raise a semaphore there and wait for it"

@@ -66,7 +66,7 @@ def try_hints(
     A wait that changes the results, in the order that was seen, may be the wrong way round: then both are given, or
     none.
     """
-    wanting = [finding for finding in findings if finding.waits]
+    wanting = [finding for finding in findings if any(wait.semaphore >= 0 for wait in finding.waits)]
     runs = 0
     for finding in wanting:
         runs += len(finding.waits)
