@@ -12,7 +12,7 @@ from emulator.events import Event
 from formats import isa
 from formats.isa.activation import EVERY_SET
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
-from formats.neff.header import WRITER
+from formats.neff.compilers import how_checked
 from formats.regions import Region
 
 __all__ = ["Groups", "Tables"]
@@ -87,7 +87,7 @@ class Groups:
         self._tell = tell
         # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11): it is asked for in files
         # of this toolkit, which writes it.
-        self._marked = device.model is not None and device.model.neff.header.neff_build_version == WRITER
+        self._marked = device.model is not None and how_checked(device.model.neff) == "own"
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 
     def on_event(self, event: Event) -> None:

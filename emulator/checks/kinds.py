@@ -50,6 +50,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:overshoot": Kind("error", "A semaphore can pass the value that a wait wants exactly."),
     "synccheck:ambiguous": Kind("error", "A wait that signals of different producers can satisfy."),
     "synccheck:count-mismatch": Kind("error", "A wait for a part of what a DMA transfer raises."),
+    "synccheck:ring-full": Kind("warning", "More descriptors are under way than a ring of the queue holds."),
     "synccheck:never-triggered": Kind("warning", "A DMA block that nothing triggers."),
     "synccheck:double-set": Kind("error", "An event is set again before anybody consumed it."),
     "synccheck:event-left": Kind("warning", "An event is still set at the end of the program."),

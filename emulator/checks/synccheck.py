@@ -14,6 +14,8 @@ from emulator.diagnosis.causes import Cause, Reason
 from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
+from emulator.dma.rings import RING_SIZE
+from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.loaded import LoadedWord
 from formats.isa import PseudoDmaTrigger, WaitMode
@@ -75,6 +77,24 @@ class Synccheck:
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks tell what matters."""
+
+    def on_plan(self, transfer: Transfer, holds: object) -> None:
+        """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
+        queue = self.device.dma.queue(transfer.core, transfer.queue)
+        if queue.held <= RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
+            return
+        site = site_of(
+            self.device, transfer.core, transfer.queue, transfer.pc, transfer, owner=transfer.engine, access="triggers"
+        )
+        self._add(
+            "ring-full",
+            "warning",
+            f"{queue.name} has {len(queue.pending)} transfers under way, {queue.held} descriptors in a ring that holds "
+            f"{RING_SIZE}: the next one waits until there is room",
+            site,
+            hint="wait for earlier transfers before more are triggered, or make fewer and larger ones",
+            key=(transfer.core, transfer.queue, transfer.pc),
+        )
 
     def _add(
         self, kind: str, severity: str, message: str, site: Site, *others: Site, hint: str = "", key: Key | None = None

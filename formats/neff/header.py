@@ -8,9 +8,8 @@ from typing import NamedTuple
 from formats.errors import FormatError
 from formats.neff.fields import printable
 
-__all__ = ["FEATURE_BITS", "HEADER_SIZE", "WRITER", "FeatureBit", "Header", "feature_names"]
+__all__ = ["FEATURE_BITS", "HEADER_SIZE", "FeatureBit", "Header", "feature_names"]
 
-WRITER = "neurontools"  # build version of the files that this toolkit writes
 HEADER_SIZE = 1024
 # Headers of another size were never seen; one that claims more than this is damage, not a new version.
 MAX_HEADER_SIZE = 1 << 20

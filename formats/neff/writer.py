@@ -8,10 +8,11 @@ import os
 from collections.abc import Sequence
 
 from formats.errors import FormatError
+from formats.neff.compilers import OWN_COMPILER
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
-from formats.neff.header import HEADER_SIZE, WRITER, Header
+from formats.neff.header import HEADER_SIZE, Header
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
 from formats.neff.tar import BLOCK, member_header, padding
@@ -127,7 +128,7 @@ class NeffWriter:
             data_size=sum(map(len, parts)),
             neff_version_major=1 if self.target.generation == "gen2" else 2,
             neff_version_minor=0,
-            neff_build_version=WRITER,
+            neff_build_version=OWN_COMPILER,
             num_tpb=1,
             hash=hash_field(HASH_VARIANTS[0], parts),
             uuid=identity[:16],
@@ -144,7 +145,7 @@ class NeffWriter:
         made: dict[str, bytes] = {
             "info.json": _json(
                 {
-                    "tool_version": WRITER,
+                    "tool_version": OWN_COMPILER,
                     "kelp_version": "Dynamic",
                     "name": self.name,
                     "num_tpb": 1,

@@ -15,8 +15,8 @@ from tests.faults.model import Planted, Program, fits
 from tests.faults.transfers import PLANTED as TRANSFERS
 
 PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS)
-# Refused when it is built, and asked for by name: tests/checks/test_kernels_refused.py, test_nancheck.py.
-_NEVER_BUILT = {"synccheck:pipe", "nancheck:nan", "nancheck:inf"}
+# In tests/checks: test_kernels_refused.py, test_rings.py, test_nancheck.py.
+_NEVER_BUILT = {"synccheck:pipe", "synccheck:ring-full", "nancheck:nan", "nancheck:inf"}
 IDS = [one.name for one in PLANTED]
 
 
