@@ -85,9 +85,14 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell) -> None:
         self._tell = tell
-        # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11): it is asked for in files
-        # of this toolkit, which writes it.
-        self._marked = device.model is not None and how_checked(device.model.neff) == "own"
+        # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11); the builder sets it at
+        # the last product of a tile's life, which may be read before. So it is asked for where words are hand-written.
+        graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
+        self._marked = (
+            device.model is not None
+            and how_checked(device.model.neff) == "own"
+            and not any(graph.has("tiles.json") for graph in graphs)
+        )
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 
     def on_event(self, event: Event) -> None:
