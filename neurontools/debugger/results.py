@@ -187,7 +187,7 @@ class Met(NamedTuple):
 class Why(NamedTuple):
     """Why an engine is where it is: `report` says what it waits for and who could signal that, None if nothing.
 
-    `met` are the waits that its present word, or else the last word with any, has behind it.
+    `met` are the waits that its present word, or else the last word with any, has behind it; none in a core dump.
     """
 
     core: int
