@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 __all__ = ["FormatError", "NeuronError", "NotFoundError", "UnsupportedError"]
 
 
@@ -9,7 +11,16 @@ class NeuronError(Exception):
     """Root of every error that bad input, and not a bug of ours, can raise.
 
     Its text never takes command of a terminal: what it quotes may come from a file or from whoever is typing.
+    An error in a program names the kind of finding it is (`tool:kind`, as a check gives it) and its file and line.
     """
+
+    finding: str = ""
+    place: tuple[str, int] | None = None
+
+    def found(self, kind: str, place: tuple[str, int]) -> Self:
+        """Return the error as one in a program: the kind of finding that a check makes of it, and file and line."""
+        self.finding, self.place = kind, place
+        return self
 
     def __str__(self) -> str:
         text = super().__str__()

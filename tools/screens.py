@@ -18,7 +18,7 @@ from tools.generate import ROOT
 
 __all__ = ["PAGES", "files", "renewed"]
 
-PAGES = ("README.md", "docs/commands.md", "docs/postmortem.md")
+PAGES = ("README.md", "docs/commands.md", "docs/postmortem.md", "docs/tutorial.md")
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

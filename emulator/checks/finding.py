@@ -10,7 +10,7 @@ from emulator.faults import source_line
 from formats.regions import Region
 from formats.times import duration
 
-__all__ = ["SEVERITIES", "Finding", "Site", "worst"]
+__all__ = ["SEVERITIES", "Finding", "Site", "SuggestedWait", "worst"]
 
 # From harmless to certain. A note is worth knowing and never a reason to fail.
 SEVERITIES = ("note", "warning", "error")
@@ -49,6 +49,21 @@ class Site(NamedTuple):
         return f"nc{self.core} {self.engine}{queue}{pc}{line}"
 
 
+class SuggestedWait(NamedTuple):
+    """A wait that would order two sides: in front of word `pc` of an engine, or `behind` all of its words.
+
+    `semaphore` is -1 where nothing signals that could be waited for; `text` says so.
+    """
+
+    core: int
+    engine: str
+    pc: int
+    semaphore: int
+    value: int
+    text: str
+    behind: bool = False
+
+
 @dataclass
 class Finding:
     """One finding of a check.
@@ -56,7 +71,8 @@ class Finding:
     `tool` is memcheck, initcheck, racecheck or synccheck, `kind` what is wrong (a stable word, listed in
     `emulator.checks.kinds`), `severity` one of SEVERITIES. `region` is the bytes concerned, `tensor` the name of what
     lies there ("" where nothing names it), `count` how often the same two places met, `others` further sides. `id` is
-    the same for the same finding of the same program.
+    the same for the same finding of the same program. `waits` are those that would order the two sides, the order that
+    was seen first; `open` says that the other one may as well be meant.
     """
 
     tool: str
@@ -71,6 +87,8 @@ class Finding:
     count: int = 1
     details: dict[str, Any] = field(default_factory=dict)
     reproduce: str = ""
+    waits: tuple[SuggestedWait, ...] = ()
+    open: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a kind that is not listed, or is listed with another severity."""

@@ -10,7 +10,7 @@ from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.place import Names, site_of
-from emulator.checks.poison import Marks, Planes
+from emulator.checks.poison import Marks, Planes, unwritten_in
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
@@ -27,10 +27,11 @@ _NOTES = 50
 class _Origin:
     """One read of bytes that nothing wrote; `store` is the last transfer that brought them to an output."""
 
-    __slots__ = ("count", "event", "name", "region", "store", "tensor")
+    __slots__ = ("count", "event", "missing", "name", "region", "store", "tensor")
 
     def __init__(self, event: Event, name: str, region: Region | None) -> None:
         self.event, self.name, self.region = event, name, region
+        self.missing = 0  # bytes of the region that nothing wrote, once it is cut down to them
         self.store: Event | None = None
         self.tensor = ""
         self.count = 1
@@ -82,6 +83,8 @@ class Initcheck:
                 known = len(self._origins)
                 number = self._number(event, plan.name, operand)
                 marks = inputs[plan.name] = self._planes.read(core, operand, number)
+                if len(self._origins) > known and operand.regions:
+                    self._cut(operand.regions)
                 if len(self._origins) > known and (marks is None or not (marks == number).any()):
                     self._forget()
         self._inputs = inputs
@@ -129,6 +132,13 @@ class Initcheck:
             number = self._numbers[place] = len(self._origins)
         return number
 
+    def _cut(self, regions: tuple[Region, ...]) -> None:
+        """Cut the region of the newest read down to the bytes that nothing wrote."""
+        origin = self._origins[-1]
+        found = [one for one in (unwritten_in(self.device, region) for region in regions) if one is not None]
+        if found:
+            origin.region, origin.missing = found[0][0], sum(count for _, count in found)
+
     def _forget(self) -> None:
         """Take back the number of a read that found nothing of its own."""
         self._origins.pop()
@@ -147,6 +157,8 @@ class Initcheck:
                 known = len(self._origins)
                 number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
                 marks = planes.read_side(source, number)
+                if len(self._origins) > known:
+                    self._cut(side_regions(source, width))
                 if len(self._origins) > known and (marks is None or not (marks == number).any()):
                     self._forget()
                 if marks is not None:
@@ -211,8 +223,8 @@ class Initcheck:
         others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
         name = self._name(origin)
         message = (
-            f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote, and {count} "
-            f"bytes of output {origin.tensor} come from them"
+            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
+            f"{count} bytes of output {origin.tensor} come from them"
         )
         return Finding(
             "initcheck",
@@ -231,8 +243,8 @@ class Initcheck:
         site = self._site(origin.event, "reads", origin.name)
         name = self._name(origin)
         message = (
-            f"{site.engine} pc {site.pc} reads bytes of {name or 'memory'} that nothing wrote; no output "
-            "depends on them"
+            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote; no "
+            "output depends on them"
         )
         return Finding(
             "initcheck",

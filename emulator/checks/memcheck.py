@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.access import plan_of
-from emulator.checks.finding import Finding
+from emulator.checks.engine_state import Groups, Tables
+from emulator.checks.finding import Finding, Site
+from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
 from emulator.core import Core
 from emulator.device import Device
@@ -41,11 +43,13 @@ class Memcheck:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self._places: set[tuple[int, str, int]] = set()
+        self._told: set[tuple[str, int, str, int]] = set()
 
     def attach(self, device: Device) -> None:
         """Check the program as loaded: operands, the rules of each word, both sides of every transfer."""
         self.device = device
         self._names = Names(device)
+        self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell)
         for core in device.cores:
             for name, engine in core.engines.items():
                 known: dict[bytes, tuple[Fault, ...]] = {}
@@ -59,6 +63,36 @@ class Memcheck:
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
                     if loaded.transfer is not None and not faults and not isinstance(loaded.word, isa.DmaIndirect):
                         self._transfer(core, name, loaded)
+
+        for core in device.cores:
+            self._shared_bytes(core)
+
+    def _shared_bytes(self, core: Core) -> None:
+        """Report reads through a tile of bytes that another tile at its address has overwritten."""
+        for tile in self._names.tiles(core.index):
+            for engine, pc, other in tile.lost:
+                words = core.engines[engine].words if engine in core.engines else ()
+                loaded = next((one for one in words if one.pc == pc), None)
+                site = site_of(
+                    self.device, core.index, engine, pc, loaded and loaded.word, access="reads", operand="src"
+                )
+                region = Region(
+                    tile.space, core.index, tile.partition, tile.partitions, tile.offset, tile.partition_bytes
+                )
+                self.findings.append(
+                    Finding(
+                        "memcheck",
+                        "tile-overlap",
+                        KINDS["memcheck:tile-overlap"].severity,
+                        f"{engine} pc {pc} reads bytes of {tile.name} that were overwritten through {other}, which has "
+                        "the same address",
+                        site,
+                        (),
+                        region,
+                        tile.name,
+                        f"give {other} another address, or let it begin when {tile.name} is no longer read",
+                    )
+                )
 
     def _word(self, core: Core, engine: str, loaded: LoadedWord) -> tuple[Fault, ...]:
         """Return what is wrong with the operands of a word."""
@@ -92,14 +126,52 @@ class Memcheck:
             return  # not modelled: the run says so, if it gets there
 
     def on_event(self, event: Event) -> None:
-        """Take the fault that ends a run, unless the program as loaded showed it already."""
-        if event.kind == "fault":
+        """Follow what engines hold; take the fault that ends a run, unless the program as loaded showed it already."""
+        if event.kind == "instruction":
+            if event.engine == "Activation":
+                self._tables.on_event(event)
+            self._groups.on_event(event)
+        elif event.kind == "fault":
             fault = event.instruction
             if fault.kind != "unsupported" and (fault.core, fault.engine, fault.pc) not in self._places:
                 self._add(fault, fault.core, fault.engine, fault.pc, None)
+        for change in event.semaphores:
+            if change.new < 0 and change.new < change.old and change.kind == "semaphore":
+                self._tell(
+                    "semaphore",
+                    event,
+                    f"S[{change.number}] of nc{change.core} goes from {change.old} to {change.new}, below zero: "
+                    "waits count from zero up",
+                    "raise it before it is lowered, or lower it by less",
+                )
 
     def finish(self) -> None:
-        """Nothing is left to do at the end."""
+        """Report what is left open in PSUM when a program has come to its end."""
+        if self.device.outcome == "finished":
+            self._groups.finish()
+
+    def _tell(
+        self, kind: str, event: Event, message: str, hint: str, region: Region | None = None, other: Event | None = None
+    ) -> None:
+        """Add a finding of an event, once for each word."""
+        owner = getattr(event.instruction, "engine", event.engine)
+        place = kind, event.core, owner, event.pc
+        if place in self._told or len(self.findings) >= _LIMIT:
+            return
+        self._told.add(place)
+        site = self._site(event)
+        others = () if other is None or other.pc == event.pc else (self._site(other),)
+        tensor = "" if region is None else self._names.name(region, owner, event.pc)
+        message = f"{site.engine} pc {site.pc}: {message}"
+        severity = KINDS[f"memcheck:{kind}"].severity
+        self.findings.append(Finding("memcheck", kind, severity, message, site, others, region, tensor, hint))
+
+    def _site(self, event: Event) -> Site:
+        word = event.instruction
+        owner = getattr(word, "engine", event.engine)
+        return site_of(
+            self.device, event.core, event.engine, event.pc, word, owner=owner, operand="dst", time_ps=event.time_ps
+        )
 
     def _add(self, fault: Fault, core: int, engine: str, pc: int, word: Any) -> None:
         self._places.add((core, engine, pc))
@@ -111,7 +183,10 @@ class Memcheck:
         region = _region(fault, core)
         tensor = fault.tensor or ("" if region is None else self._names.name(region, engine, pc))
         details = {"expected": fault.expected, "got": fault.got, "status": fault.status.name}
-        message = fault.message + (f"; allowed: {fault.expected}" if fault.expected and fault.kind != "rule" else "")
+        message = fault.message
+        if fault.kind != "rule":
+            message += f"; found {fault.got}" if fault.got else ""
+            message += f"; allowed: {fault.expected}" if fault.expected else ""
         self.findings.append(
             Finding(
                 "memcheck",

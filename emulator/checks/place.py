@@ -110,7 +110,7 @@ class Names:
         box = region._replace(pattern=None)
         fits = [
             tile
-            for tile in self._of(region.core)
+            for tile in self.tiles(region.core)
             if box.overlaps(
                 Region(tile.space, region.core, tile.partition, tile.partitions, tile.offset, tile.partition_bytes)
             )
@@ -119,7 +119,8 @@ class Names:
         chosen = alive or fits
         return ", ".join(dict.fromkeys(tile.name for tile in chosen[:2]))
 
-    def _of(self, core: int) -> tuple[Tile, ...]:
+    def tiles(self, core: int) -> tuple[Tile, ...]:
+        """Return the tiles of a core, none where the file has no map of them."""
         found = self._tiles.get(core)
         if found is None:
             from formats.neff.tiles import read_tiles  # deferred: start-up

@@ -18,8 +18,9 @@ from emulator.device import Device
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
 from emulator.memory import Allocation
+from formats.regions import Region
 
-__all__ = ["Marks", "Planes"]
+__all__ = ["Marks", "Planes", "unwritten_in"]
 
 Marks = npt.NDArray[np.int16]
 _MARK = np.dtype(np.int16)
@@ -97,6 +98,16 @@ class Planes:
             view = _walk(plane, side, self._offset(side))
             view[...] = marks.reshape(view.shape) if marks is not None and some else 0
 
+    def mark(self, allocation: Allocation, which: npt.NDArray[np.bool_], number: int) -> None:
+        """Give bytes of an allocation a number."""
+        plane = self._hbm.setdefault(allocation.address, np.zeros(allocation.nbytes, _MARK))
+        plane[: which.size][which] = number
+
+    def values(self, side: Side) -> npt.NDArray[np.uint8]:
+        """Return the bytes of a side in the order of its walk."""
+        data = self._device.cores[side.core].sbuf if side.space == "SBUF" else self._allocation(side).data
+        return np.ascontiguousarray(_walk(data, side, self._offset(side))).reshape(-1)
+
     def _allocation(self, side: Side) -> Allocation:
         found = self._device.hbm.find(side.span[0])
         assert found is not None, "the transfer was bound, so its bytes exist"
@@ -123,6 +134,40 @@ class Planes:
         if found is None and make:
             found = self._hbm[allocation.address] = np.zeros(allocation.nbytes, _MARK)
         return found
+
+
+def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
+    """Return the box around the bytes of a region that nothing wrote, and how many they are; None where all were."""
+    if region.space == "HBM":
+        allocation = device.hbm.find(region.byte)
+        if allocation is None or allocation.whole:
+            return None
+        start = region.byte - allocation.address
+        plane = allocation.written[start : start + region.nbytes][None, :]
+    else:
+        rows = device.cores[region.core].memory.written(region.space)
+        plane = rows[region.first : region.behind, region.byte : region.end]
+    missing = ~plane
+    if region.pattern is not None:
+        touched = np.zeros(region.nbytes, np.bool_)
+        steps, run = region.pattern
+        np.ndarray((*(count for _, count in steps), run), np.bool_, touched, 0, (*(step for step, _ in steps), 1))[
+            ...
+        ] = True
+        missing &= touched
+    lanes, columns = np.flatnonzero(missing.any(1)), np.flatnonzero(missing.any(0))
+    if not lanes.size:
+        return None
+    first, low = int(lanes[0]), int(columns[0])
+    box = Region(
+        region.space,
+        region.core,
+        region.first + first,
+        int(lanes[-1]) + 1 - first,
+        region.byte + low,
+        int(columns[-1]) + 1 - low,
+    )
+    return box, int(np.count_nonzero(missing))
 
 
 def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[Any]) -> npt.NDArray[Any]:

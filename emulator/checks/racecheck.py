@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
 
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
-from emulator.checks.finding import Finding, Site
+from emulator.checks.finding import Finding, Site, SuggestedWait
+from emulator.checks.inside import bytes_of, clash_of
+from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
 from emulator.checks.shadow import Record, Shadow
 from emulator.device import Device
-from emulator.dma.regions import regions_of
+from emulator.dma.regions import regions_of, side_regions
+from emulator.dma.ring_order import keeps_order
+from emulator.dma.transfer import Part, Side, Transfer
 from emulator.events import Event
 from formats.regions import Region
 
@@ -27,7 +34,8 @@ _KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True
 class Racecheck:
     """Find races in one run: those of this schedule and of every other one.
 
-    Needs `Clocks` to run before it. Accesses on one engine, and on one queue, are ordered as they stand (isa.md 11).
+    Needs `Clocks` to run before it. Accesses on one engine are ordered as they stand (isa.md 11); those on one queue
+    where the same DMA engine makes both (hardware.md 4.1).
     """
 
     name = "racecheck"
@@ -38,21 +46,71 @@ class Racecheck:
         self.accesses = self.races = 0
         # By the two places: the finding, the unit that came first here, and the other one where the order is open.
         self._by_pair: dict[tuple[object, ...], tuple[Finding, Unit, Unit | None]] = {}
+        self._units: dict[int, tuple[Unit, Unit]] = {}  # both sides of a pair, by its finding
+        self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
+        self._overwritten: list[tuple[Side, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]] = []
         clocks.listeners.append(self)
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and has not moved."""
         self.device = device
         self._names = Names(device)
+        if len(device.cores) > 1:
+            self.on_effect = self._keep_bytes  # a device asks who has one when it starts to run
+
+    def _keep_bytes(self, event: Event) -> None:
+        """Keep what a store to device memory is about to overwrite: another core may have stored the same."""
+        self._overwritten = []
+        if isinstance(event.instruction, Transfer):
+            self._overwritten = [
+                (side, bytes_of(self.device, side).copy()) for side in event.instruction.writes if side.space == "HBM"
+            ]
+
+    def _changes(self, region: Region) -> bool:
+        """Return whether the store at hand changed bytes of a region; kept for devices of two cores alone."""
+        return not self._overwritten or any(
+            not np.array_equal(before, bytes_of(self.device, side))
+            for side, before in self._overwritten
+            if side.span[0] < region.end and side.span[1] > region.byte
+        )
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks hand over every event with its unit."""
 
     def on_unit(self, unit: Unit, event: Event) -> None:
         """Check what one word or transfer touches."""
+        if isinstance(unit.word, Transfer):
+            self._inside(unit, unit.word)
         self._access(unit, event.reads, event.writes)
+
+    def _inside(self, unit: Unit, transfer: Transfer) -> None:
+        """Report what a transfer does to itself; the same transfer of the same word is looked at once."""
+        place = self._place(unit)
+        if self._transfers.get(place) == transfer.parts:
+            return
+        self._transfers[place] = transfer.parts
+        clash = None if (place, "itself") in self._by_pair else clash_of(self.device, transfer)
+        if clash is None:
+            return
+        site = unit_site(self.device, self.clocks.names, unit, access="writes", operand="dst")
+        region = side_regions(clash.side, self.device.arch.sbuf_bytes.whole)[0]
+        name = self._names.name(region, site.owner, site.pc)
+        where = f"nc{site.core} {site.engine} pc {site.pc}"
+        if clash.kind == "overlap":
+            message = (
+                f"{where} reads and writes the same bytes in one transfer, or writes them twice: {name or region.space}"
+            )
+            hint = "copy to other bytes, or in two transfers of which the second waits for the first"
+        else:
+            rows = " and ".join(str(row) for row in clash.rows)
+            message = (f"{where} has index {clash.value} in rows {rows}: which of them {name or region.space} keeps is "
+                       "open")  # fmt: skip
+            hint = "make the indices of one transfer distinct, or bring rows with the same index in transfers that wait"
+        finding = Finding("racecheck", clash.kind, "error", message, site, (), region, name, hint)
+        self._by_pair[place, "itself"] = finding, unit, None
+        self.findings.append(finding)
 
     def _access(self, unit: Unit, reads: Iterable[Region], writes: Iterable[Region]) -> None:
         for region in reads:
@@ -66,37 +124,55 @@ class Racecheck:
             key = region.space, region.core
             found = self._chip.get(key)
             if found is None:
-                found = self._chip[key] = Shadow(_SHIFT)
+                found = self._chip[key] = Shadow(_SHIFT, self.clocks.engines, self._in_ring)
             return found
         allocation = self.device.hbm.find(region.byte)
         start = 0 if allocation is None else allocation.address
         found = self._hbm.get(start)
         if found is None:
             nbytes = 0 if allocation is None else allocation.nbytes
-            found = self._hbm[start] = Shadow(max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length()))
+            shift = max(_HBM_SHIFT, (nbytes // _HBM_BUCKETS).bit_length())
+            found = self._hbm[start] = Shadow(shift, self.clocks.engines, self._in_ring)
         return found
+
+    @staticmethod
+    def _in_ring(old: Record, new: Record) -> bool:
+        """Return whether the rings of their queue order two transfers."""
+        return keeps_order(old.unit.word, old.write, new.unit.word, new.write, new.region.common(old.region))
 
     def _race(self, old: Record, new: Record) -> None:
         self.races += 1
         pair = (self._place(old.unit), self._place(new.unit), old.write, new.write)
         known = self._by_pair.get(pair)
+        # Two cores that do the same work store the same bytes: odd, and no reason to fail.
+        apart = self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0]
+        same = old.write and new.write and apart and new.region.space == "HBM" and not self._changes(new.region)
         if known is not None:
             known[0].count += 1
+            if not same and known[0].kind == "same-bytes":
+                known[0].kind, known[0].severity = "write-write", "error"
             return
         if len(self._by_pair) >= _LIMIT:
             return
         region = new.region.common(old.region)
         here, there = self._site(new, old), self._site(old, new)
-        kind = _KINDS[old.write, new.write]
+        kind = "same-bytes" if same else _KINDS[old.write, new.write]
         name = self._names.name(region, here.owner, here.pc)
-        what = {"write-read": "reads what", "write-write": "writes what", "read-write": "writes what"}[kind]
+        what = "reads what" if kind == "write-read" else "writes what"
         did = "still be writing" if old.write else "still be reading"
         message = (
             f"nc{here.core} {here.engine} pc {here.pc} {what} nc{there.core} {there.engine} pc {there.pc} may "
             f"{did}: {name or region.space}"
         )
-        finding = Finding("racecheck", kind, "error", message, here, (there,), region, name)
+        if old.actor == new.actor:
+            message += "; transfers of one queue are in order only on the same DMA engine"
+        if same:
+            message += "; both stored the same bytes here"
+        severity = KINDS[f"racecheck:{kind}"].severity
+        finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
+        finding.open = not old.write
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
+        self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
 
     def _place(self, unit: Unit) -> tuple[int, int]:
@@ -136,6 +212,31 @@ class Racecheck:
                 # A read that came before a write may have been meant to come behind it.
                 if after is not None and (other := finding.other) is not None and other.core == finding.site.core:
                     finding.hint += f"; if the write is to come first: {self._hint(after, other)}"
+            finding.waits = self._waits(finding, before)
+
+    def _waits(self, finding: Finding, before: Unit) -> tuple[SuggestedWait, ...]:
+        """Return the waits that would order the sides of a finding, the order that was seen first."""
+        if finding.kind == "output-not-awaited":
+            found = [self._wait(before, finding.site, behind=True)]
+        elif id(finding) in self._units and finding.other is not None:
+            first, second = self._units[id(finding)]
+            found = [self._wait(first, finding.site), self._wait(second, finding.other)]
+        else:
+            found = []
+        return tuple(found)
+
+    def _wait(self, before: Unit, site: Site, behind: bool = False) -> SuggestedWait:
+        """Return the wait that puts a site behind a unit; its semaphore is -1 where no signal would carry it."""
+        signals = self.clocks.signals[before.actor]
+        for number, key, value in islice(signals, bisect_left(signals, (before.number,)), None):
+            # An event is consumed by who waits for it: it is not there for others.
+            if key[0] == site.core and key[1] == "semaphore" and number >= before.number:
+                at = "" if site.engine != site.owner or behind else f" at or before pc {site.pc}"
+                text = f"let {site.owner} wait for {condition(key, value)}{at}"
+                return SuggestedWait(site.core, site.owner, site.pc, key[2], value, text, behind)
+        core, engine = self.clocks.names[before.actor]
+        text = f"raise a semaphore behind what nc{core} {engine} does, and let {site.owner} wait for it"
+        return SuggestedWait(site.core, site.owner, site.pc, -1, 0, text, behind)
 
     def _outputs(self, host: Clock) -> None:
         """Report stores to outputs that no engine waits for: the program may end before they do."""
@@ -173,5 +274,8 @@ class Racecheck:
             if key[0] == site.core:
                 at = "" if site.engine != site.owner else f" at or before pc {site.pc}"
                 return f"let {site.owner} wait for {condition(key, signals[place][2])}{at}"
-            return f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}; nc{site.core} needs a signal or a barrier"
+            return (
+                f"nc{core} {engine} raises only S[{key[2]}] of nc{key[0]}: put a barrier of both cores between the two "
+                "(nisa.core_barrier in a kernel)"
+            )
         return f"nothing that nc{core} {engine} does from there on signals; raise a semaphore there and wait for it"

@@ -8,13 +8,16 @@ from typing import Any
 from emulator.checks.clocks import Clocks, WaitPlace
 from emulator.checks.initcheck import Initcheck
 from emulator.checks.memcheck import Memcheck
+from emulator.checks.nancheck import Nancheck
 from emulator.checks.racecheck import Racecheck
 from emulator.checks.synccheck import Synccheck
 from emulator.errors import InputError
 
-__all__ = ["TOOLS", "make_checks", "tools_of"]
+__all__ = ["ASKED", "TOOLS", "make_checks", "tools_of"]
 
-TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
+# "all" means those in front; the others are for who asks for them by name.
+ASKED = ("nancheck",)
+TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck", *ASKED)
 _SHORT = {
     "mem": "memcheck",
     "bounds": "memcheck",
@@ -22,11 +25,12 @@ _SHORT = {
     "race": "racecheck",
     "races": "racecheck",
     "sync": "synccheck",
+    "nan": "nancheck",
 }
 
 
 def tools_of(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the tools that names mean, in the order of TOOLS; "all" means every one, "race" is short for racecheck.
+    """Return the tools that names mean, in the order of TOOLS; "all" means all but ASKED, "race" is racecheck.
 
     A text by itself is one name.
 
@@ -37,7 +41,7 @@ def tools_of(names: str | Iterable[str]) -> tuple[str, ...]:
         tool = _SHORT.get(name, name)
         if tool != "all" and tool not in TOOLS:
             raise InputError(f"no check {name!r}; there are {', '.join(TOOLS)} and all")
-        wanted |= set(TOOLS) if tool == "all" else {tool}
+        wanted |= set(TOOLS) - set(ASKED) if tool == "all" else {tool}
     return tuple(tool for tool in TOOLS if tool in wanted)
 
 
@@ -54,6 +58,8 @@ def make_checks(names: str | Iterable[str], ignored: Iterable[WaitPlace] = ()) -
         found.append(Memcheck())
     if "initcheck" in tools:
         found.append(Initcheck())
+    if "nancheck" in tools:
+        found.append(Nancheck())
     if "racecheck" in tools or "synccheck" in tools:
         found.append(clocks)
     if "racecheck" in tools:

@@ -1,8 +1,9 @@
 """Who touched which bytes last: records of accesses in buckets, so that an access meets only its neighbours.
 
 A record leaves when a later access makes it pointless: a write that covers it, or a read by the same actor that covers
-it. Either is ordered behind it, or is a race with it that was reported, so whoever comes later and is ordered behind
-the new one is ordered behind the old one too. What remains stays bounded, and the work per access with it.
+it (on a queue only where it surely came later: DMA engines do not wait for one another). Either is ordered behind it,
+or is a race with it that was reported, so whoever comes later and is ordered behind the new one is ordered behind the
+old one too. What remains stays bounded, and the work per access with it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from formats.regions import Region, share_bytes
 
 __all__ = ["Record", "Shadow"]
 
+_NO_QUEUES = 1 << 30
 _CROWDED = 24  # records in a bucket beyond which those that everybody knows are looked for
 
 
@@ -45,10 +47,15 @@ class Record:
 
 
 class Shadow:
-    """The records of one memory; `shift` is log2 of the bytes per bucket."""
+    """The records of one memory; `shift` is log2 of the bytes per bucket.
 
-    def __init__(self, shift: int) -> None:
-        self.shift = shift
+    Actors from `queues` on are DMA queues: their accesses are in order only where `in_ring(earlier, this)` says so.
+    """
+
+    def __init__(
+        self, shift: int, queues: int = _NO_QUEUES, in_ring: Callable[[Record, Record], bool] | None = None
+    ) -> None:
+        self.shift, self.queues, self.in_ring = shift, queues, in_ring
         self.buckets: dict[int, list[Record]] = {}
         self._limits: dict[int, int] = {}
         self._stamp = 0
@@ -66,6 +73,7 @@ class Shadow:
         mine = Record(unit, region, write, stamp)
         p0, p1, low, high, pattern = mine.p0, mine.p1, mine.low, mine.high, mine.pattern
         clock, actor = unit.clock, unit.actor
+        ring = actor >= self.queues
         buckets, shift = self.buckets, self.shift
         for place in range(low >> shift, ((high - 1) >> shift) + 1):
             bucket = buckets.get(place)
@@ -83,16 +91,17 @@ class Shadow:
                 same = old.actor == actor
                 if (
                     (write or old.write)
-                    and not same
+                    and not (same and (not ring or old.number == mine.number))
                     and clock[old.actor] < old.number
                     and (
                         (pattern is None and old.pattern is None)
                         or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)
                     )
+                    and not (same and self._in_ring(old, mine))
                 ):
                     race(old, mine)
                 if (
-                    (write or (same and not old.write))
+                    (write or (same and not old.write and (not ring or clock[actor] >= old.number)))
                     and p0 <= old.p0
                     and p1 >= old.p1
                     and (
@@ -108,6 +117,9 @@ class Shadow:
                 known = floor()
                 bucket[:] = [old for old in bucket if old is mine or known[old.actor] < old.number]
                 self._limits[place] = 2 * len(bucket)
+
+    def _in_ring(self, old: Record, mine: Record) -> bool:
+        return self.in_ring is None or self.in_ring(old, mine)
 
     def writes(self) -> list[Record]:
         """Return the writes that are still on record, each once."""

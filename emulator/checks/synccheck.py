@@ -14,10 +14,13 @@ from emulator.diagnosis.causes import Cause, Reason
 from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
+from emulator.dma.rings import RING_SIZE
+from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.loaded import LoadedWord
-from formats.isa import WaitMode
+from formats.isa import PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
+from formats.neff.debuginfo import SourceLocation
 
 __all__ = ["Synccheck"]
 
@@ -74,6 +77,24 @@ class Synccheck:
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks tell what matters."""
+
+    def on_plan(self, transfer: Transfer, holds: object) -> None:
+        """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
+        queue = self.device.dma.queue(transfer.core, transfer.queue)
+        if queue.held <= RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
+            return
+        site = site_of(
+            self.device, transfer.core, transfer.queue, transfer.pc, transfer, owner=transfer.engine, access="triggers"
+        )
+        self._add(
+            "ring-full",
+            "warning",
+            f"{queue.name} has {len(queue.pending)} transfers under way, {queue.held} descriptors in a ring that holds "
+            f"{RING_SIZE}: the next one waits until there is room",
+            site,
+            hint="wait for earlier transfers before more are triggered, or make fewer and larger ones",
+            key=(transfer.core, transfer.queue, transfer.pc),
+        )
 
     def _add(
         self, kind: str, severity: str, message: str, site: Site, *others: Site, hint: str = "", key: Key | None = None
@@ -149,6 +170,7 @@ class Synccheck:
             self._stuck([wait for wait in explain(device, "fault").waits if wait.cause is Cause.FAULT])
         elif device.outcome == "finished":
             self._left()
+        self._untriggered()
 
     def _stuck(self, waits: Iterable[Wait]) -> None:
         for wait in waits:
@@ -179,6 +201,34 @@ class Synccheck:
             return Site(core, name, name, -1, "", access="has no words")
         return site_of(self.device, core, name, loaded.pc, loaded.word, access="ended" if engine.done else "stands")
 
+    def _untriggered(self) -> None:
+        """Report DMA blocks that no word of their core triggers."""
+        for core in self.device.cores:
+            if core.loaded is None or not core.loaded.subgraph.dma_blocks:
+                continue
+            subgraph = core.loaded.subgraph
+            triggered = {
+                (word.queue, word.block_id)
+                for stream in subgraph.streams.values()
+                for word in stream
+                if isinstance(word, PseudoDmaTrigger)
+            }
+            for (queue, number), block in subgraph.dma_blocks.items():
+                if (queue, number) in triggered:
+                    continue
+                first = block.descriptors[0] if block.descriptors else None
+                what = "" if first is None else f"{first.op} {first.source} -> {first.target}"
+                site = Site(core.index, queue, block.engine, -1, what, _declared(block.comment), "is not triggered")
+                self._add(
+                    "never-triggered",
+                    "warning",
+                    f"block {number} of {queue} is declared, and nothing triggers it",
+                    site,
+                    hint=f"put PSEUDO_DMA_TRIGGER {queue} block_id={number} into the stream of {block.engine}, or take "
+                    "the block out",
+                    key=(core.index, queue, number),
+                )
+
     def _left(self) -> None:
         for core in self.device.cores:
             for number, value in enumerate(core.events.values):
@@ -208,3 +258,9 @@ class Synccheck:
                         key=key,
                         hint="the last signals have nobody who waits for them",
                     )
+
+
+def _declared(comment: str | None) -> SourceLocation | None:
+    """Return the line that declares a DMA block, where its comment says it: FILE:LINE."""
+    file, _, line = (comment or "").rpartition(":")
+    return SourceLocation(file, int(line), "") if file and line.isdecimal() else None

@@ -7,7 +7,12 @@ from typing import ClassVar, NamedTuple
 
 from emulator.dma.transfer import Shares, Transfer
 
-__all__ = ["DmaQueue", "QueueState"]
+__all__ = ["DmaQueue", "QueueState", "descriptors_in_ring"]
+
+
+def descriptors_in_ring(shares: Shares) -> int:
+    """Return the descriptors of a transfer in the ring that has most of them: the first; one is its semaphore write."""
+    return shares[0][1] - shares[0][0] + 1 if shares else 1
 
 
 class QueueState(NamedTuple):
@@ -37,6 +42,7 @@ class DmaQueue:
         "engine",
         "generator_ps",
         "handed",
+        "held",
         "kind",
         "made",
         "name",
@@ -52,6 +58,7 @@ class DmaQueue:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
         "made": "the program",
+        "held": "the descriptors of what is pending",
     }
 
     def __init__(
@@ -66,6 +73,7 @@ class DmaQueue:
         self.handed: dict[Shares, int] = {}
         self.retired: dict[Shares, int] = {}
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
+        self.held = 0  # descriptors of pending transfers in the fullest ring
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
         self.planned_ps = 0  # when the last one that is complete was to complete
         self.due_ps = 0  # when the oldest one that is pending is
@@ -104,6 +112,7 @@ class DmaQueue:
         self.pending.clear()
         self.pending.extend(pending)
         self.handed, self.retired = dict(handed), dict(retired)
+        self.held = sum(descriptors_in_ring(transfer.shares) for transfer in pending)
         for transfer in pending:
             transfer.state, transfer.completed_ps = "queued", -1
 

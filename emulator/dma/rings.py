@@ -17,7 +17,7 @@ from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 if TYPE_CHECKING:
     from emulator.dma.queues import DmaQueue
 
-__all__ = ["DmaEngine", "DmaEngineState", "Ring", "Segment", "share_out"]
+__all__ = ["RING_SIZE", "DmaEngine", "DmaEngineState", "Ring", "Segment", "share_out"]
 
 RING_SIZE = 1 << 16  # descriptors; real rings hold 32 to 2**24 - 16 (formats.md 8.1), the loader's choice is ours
 

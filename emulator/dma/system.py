@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heapify
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.arbitration import Run
 from emulator.dma.binding import bind, place_of
-from emulator.dma.queues import DmaQueue, QueueState
+from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
-from emulator.dma.rings import DmaEngine, DmaEngineState, Ring, share_out
+from emulator.dma.rings import RING_SIZE, DmaEngine, DmaEngineState, Ring, share_out
 from emulator.dma.transfer import Shares, Transfer, TransferPlan
 from emulator.errors import LoadError
 from emulator.events import Event
@@ -132,7 +133,11 @@ class DmaSystem:
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
         costs = self.costs if self.reprice is None else self.reprice(transfer)
+        transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
+        queue.held += descriptors_in_ring(shares)
         begin = max(now_ps, queue.generator_ps)
+        if queue.held > RING_SIZE and not transfer.prebuilt:
+            begin = max(begin, self._room(queue))
         maker = "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
         queue.generator_ps = begin + costs.trigger_ps(maker)
         transfer.generated_ps = begin
@@ -140,7 +145,6 @@ class DmaSystem:
         ready = begin + costs.start_ps(writes, maker)
         fill = 0 if writes else costs.fill_ps
         stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
-        transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
         first = ready
         times = self._times(transfer, shares, costs)
@@ -172,6 +176,19 @@ class DmaSystem:
             self._reschedule(queue)
         if len(queue.pending) == 1:
             self._schedule(queue, now_ps)
+
+    def _room(self, queue: DmaQueue) -> int:
+        """Return when the rings of a queue have room for the transfer that was handed over last: it waits till then.
+
+        One that is larger than a ring goes in as the ring empties.
+        """
+        left, at = queue.held - RING_SIZE, queue.planned_ps
+        for before in islice(queue.pending, len(queue.pending) - 1):
+            at = self._planned(queue, before, at).planned_ps
+            left -= descriptors_in_ring(before.shares)
+            if left <= 0:
+                break
+        return at
 
     def _reschedule(self, given: DmaQueue) -> None:
         """Complete the oldest transfers of queues at other times where work that one was given changes them."""
@@ -277,6 +294,7 @@ class DmaSystem:
 
     def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
         queue.pending.popleft()
+        queue.held -= descriptors_in_ring(transfer.shares)
         queue.completed += 1
         queue.nbytes += transfer.nbytes
         queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import plan_of
-from emulator.dma.regions import regions_of
+from emulator.dma.regions import regions_of, side_regions
 from emulator.memory import Allocation
 from formats.core.records import Window
 from formats.errors import NeuronError
@@ -18,6 +18,7 @@ from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.device import Device
+    from emulator.loaded import LoadedWord
     from emulator.sequencer import Sequencer
 
 __all__ = ["Piece", "chip_windows", "full_pieces", "light_pieces", "named_regions", "stored_bytes"]
@@ -92,6 +93,7 @@ def named_regions(device: Device) -> Iterator[Region]:
     fault = device.fault
     if fault is not None and fault.address is not None and 0 <= fault.core < len(device.cores):
         yield from _fault_region(device, fault.space or "", fault.core, *fault.address)
+        yield from _word_regions(device)
     engines = [engine for core in device.cores for engine in core.engines.values()]
     if fault is not None:
         engines.sort(key=lambda engine: (engine.core.index, engine.name) != (fault.core, fault.engine))
@@ -117,19 +119,60 @@ def _fault_region(device: Device, space: str, core: int, low: int, high: int) ->
             yield Region(space, core, partition, 1, byte, max(1, min(high - low, width - byte)))
 
 
+def _word_regions(device: Device) -> Iterator[Region]:
+    """Yield what the word at fault names: its operands, its indices, both sides of the transfer that it starts."""
+    fault = device.fault
+    assert fault is not None
+    engine = device.cores[fault.core].engines.get(fault.engine)
+    loaded = next((one for one in engine.words if one.pc == fault.pc), None) if engine is not None else None
+    if engine is None or loaded is None:
+        return
+    yield from _regions_of_word(engine, loaded)
+    if loaded.transfer is None:
+        return
+    try:
+        parts = loaded.transfer().parts
+    except NeuronError:
+        return  # the indices themselves could not be read
+    width = device.arch.sbuf_bytes.whole
+    for source, target in (pair for part in parts for pair in part.copies):
+        for side in (source, target):
+            for region in side_regions(side, width):
+                yield from _inside(device, region)
+
+
+def _inside(device: Device, region: Region) -> Iterator[Region]:
+    """Yield the part of a region that is there."""
+    if region.space == "HBM":
+        found = device.hbm.find(max(region.byte, 0))
+        if found is not None:
+            end = min(region.end, found.address + found.nbytes)
+            yield Region("HBM", region.core, 0, 1, region.byte, end - region.byte)
+        return
+    if region.core < len(device.cores):
+        rows, width = device.cores[region.core].memory.array(region.space).shape
+        behind, end = min(region.behind, rows), min(region.end, width)
+        if 0 <= region.first < behind and 0 <= region.byte < end:
+            yield Region(region.space, region.core, region.first, behind - region.first, region.byte, end - region.byte)
+
+
 def _operands(engine: Sequencer) -> Iterator[Region]:
     """Yield the operands of the words in flight and of the next one; those out of bounds have no bytes to keep."""
     words = [flight.loaded for flight in engine.in_flight]
     if engine.position < engine.count:
         words.append(engine.words[engine.position])
     for loaded in words:
-        for plan in plan_of(type(loaded.word)):
-            try:
-                operand = engine.core.resolver.resolve(loaded.word, plan, engine.name)
-            except NeuronError:
-                continue
-            if operand is not None:
-                yield from operand.regions
+        yield from _regions_of_word(engine, loaded)
+
+
+def _regions_of_word(engine: Sequencer, loaded: LoadedWord) -> Iterator[Region]:
+    for plan in plan_of(type(loaded.word)):
+        try:
+            operand = engine.core.resolver.resolve(loaded.word, plan, engine.name)
+        except NeuronError:
+            continue
+        if operand is not None:
+            yield from operand.regions
 
 
 def _pages(plane: npt.NDArray[np.bool_], page: int) -> npt.NDArray[np.bool_]:

@@ -51,7 +51,7 @@ class Result:
 
     `outputs` maps names to arrays (what the file did not write is NaN, or 4 in integers), `outputs_by_core` the same
     per physical core. At most one of `fault` and `hang` is set; `time_ps` is emulated time; `prints` is what the
-    program printed, in order.
+    program printed, in order. `unwritten` counts the bytes of each output that a program which ended did not write.
     """
 
     outputs: dict[str, Array]
@@ -63,6 +63,7 @@ class Result:
     time_ps: int = 0
     stats: Stats = Stats()
     prints: tuple[Printed, ...] = ()
+    unwritten: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def status(self) -> NrtStatus:
@@ -231,6 +232,12 @@ def _result(device: Device, seconds: float, findings: tuple[Any, ...], prints: t
             {name: array for name, array in outputs.items() if name in core.placement.by_name}
             for core in device.model.cores
         )
+    unwritten: dict[str, int] = {}
+    if device.model is not None and device.outcome == "finished":
+        for name in outputs:
+            held = device.hbm.allocations[device.model.tensors[name].address]
+            if held.written_bytes < held.nbytes:
+                unwritten[name] = held.nbytes - held.written_bytes
     words = {(core.index, name): engine.completed for core in device.cores for name, engine in core.engines.items()}
     stats = Stats(
         instructions=sum(words.values()),
@@ -240,5 +247,6 @@ def _result(device: Device, seconds: float, findings: tuple[Any, ...], prints: t
         words=words,
     )
     return Result(
-        outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats, prints
-    )
+        outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats, prints,
+        unwritten,
+    )  # fmt: skip

@@ -14,6 +14,25 @@ from formats.isa.syntax_operands import PatternItem, PointerItem
 
 __all__ = ["ActTableLoad", "Activate"]
 
+# Functions that every set of the compiler holds. Source: act_info.json of public NEFFs (formats.md 3.8).
+EVERY_SET = frozenset(
+    {
+        "abs",
+        "copy",
+        "derivative_identity",
+        "derivative_leaky_relu",
+        "derivative_relu",
+        "identity",
+        "is_finite",
+        "leaky_relu",
+        "memset_zero",
+        "parametric_relu",
+        "relu",
+        "sign",
+        "square",
+    }
+)
+
 
 class Activate(Instruction):
     """Apply func(in * scale + bias) to every element."""

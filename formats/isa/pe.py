@@ -22,7 +22,7 @@ __all__ = ["LoadWeights", "MatMul"]
 # Source: hardware.md 2.1. Moving elements of one matmul; gen4 with fp32 results.
 BANK_BYTES = 2 * 1024
 MOVING_LIMIT = {"gen2": 512, "gen3": 512, "gen4": 4096}
-FIRST_OF_GROUP = 1  # acc_flags bit 0: overwrite PSUM
+FIRST_OF_GROUP, LAST_OF_GROUP = 1, 2  # acc_flags bit 0: overwrite PSUM; bit 1: the sum is complete
 
 
 def _sbuf_source(word: LoadWeights | MatMul, context: Context) -> Iterator[Finding]:

@@ -5,7 +5,8 @@
 
 `partition` and `offset` (bytes) are where the first element lies, `shape` starts with `partitions`, the others lie
 contiguously inside each partition; `pcs` gives, per engine, the first and last pc that touch the tile. One name may
-stand several times, with disjoint lives. The format is ours.
+stand several times, with disjoint lives. `lost`, where it stands, lists [engine, pc, name] of words that read bytes of
+the tile which were overwritten through the tile of that name. The format is ours.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Tile(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     pcs: Mapping[str, tuple[int, int]]
+    lost: tuple[tuple[str, int, str], ...] = ()
 
     @property
     def partition_bytes(self) -> int:
@@ -84,6 +86,11 @@ def _tile(item: object, where: str, path: str) -> Tile:
     for engine, span in pcs.items():
         if not (isinstance(span, list) and len(span) == 2 and all(type(n) is int for n in span)):
             raise FormatError("pc range is not two numbers", path=path, field=f"{where}.pcs.{engine}")
+    lost = item.get("lost", [])
+    if not isinstance(lost, list) or not all(
+        isinstance(one, list) and [type(part) for part in one] == [str, int, str] for one in lost
+    ):
+        raise FormatError("lost bytes are not [engine, pc, name]", path=path, field=f"{where}.lost")
     return Tile(
         item["name"],
         item["space"],
@@ -93,4 +100,5 @@ def _tile(item: object, where: str, path: str) -> Tile:
         tuple(shape),
         Dtype.from_numpy_name(item["dtype"]).numpy_name,
         {e: (s[0], s[1]) for e, s in pcs.items()},
+        tuple(map(tuple, lost)),
     )

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 from formats.errors import FormatError
+from formats.neff.compilers import OWN_COMPILER
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
@@ -23,7 +24,6 @@ from formats.targets import Target, resolve_target
 
 __all__ = ["NeffWriter"]
 
-_WRITER = "neurontools"
 _NODE_SLOTS = 64
 _BLOCKING = 20 * BLOCK
 _VIRTUAL_CORE = 1 << 10
@@ -128,7 +128,7 @@ class NeffWriter:
             data_size=sum(map(len, parts)),
             neff_version_major=1 if self.target.generation == "gen2" else 2,
             neff_version_minor=0,
-            neff_build_version=_WRITER,
+            neff_build_version=OWN_COMPILER,
             num_tpb=1,
             hash=hash_field(HASH_VARIANTS[0], parts),
             uuid=identity[:16],
@@ -145,7 +145,7 @@ class NeffWriter:
         made: dict[str, bytes] = {
             "info.json": _json(
                 {
-                    "tool_version": _WRITER,
+                    "tool_version": OWN_COMPILER,
                     "kelp_version": "Dynamic",
                     "name": self.name,
                     "num_tpb": 1,

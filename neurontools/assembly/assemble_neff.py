@@ -44,7 +44,8 @@ def to_neff(program: Program) -> bytes:
             )
         owners = {queue.name: queue.owner for queue in program.queues}
         for copy in program.copies:
-            graph.dma_block(copy.queue, copy.block, owners[copy.queue], [_descriptor(copy)], semaphore=copy.semaphore)
+            graph.dma_block(copy.queue, copy.block, owners[copy.queue], [_descriptor(copy)],
+                            semaphore=copy.semaphore, comment=f"{program.path}:{copy.line}")  # fmt: skip
         functions = _functions(program)
         if functions:
             graph.activation_set("neurontools", functions)

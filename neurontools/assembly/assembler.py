@@ -89,6 +89,7 @@ class Copy(NamedTuple):
     semaphore: int
     source: End
     target: End
+    line: int = 0
 
 
 class Word(NamedTuple):
@@ -264,7 +265,9 @@ class _Parser:
                 got=number,
                 expected=f"{owner.semaphore} to {owner.semaphore + RINGS - 1}",
             )
-        self.program.copies.append(Copy(queue, _number(block, "id"), number, self.end(source), self.end(right)))
+        self.program.copies.append(
+            Copy(queue, _number(block, "id"), number, self.end(source), self.end(right), self.line)
+        )
 
     def tensor(self, kind: str, rest: str) -> None:
         match = _SHAPE.search(rest)

@@ -8,9 +8,10 @@ from typing import Any
 
 from formats.isa import ENGINES
 from formats.regions import Shape, shape_of
-from neurontools.builder.areas import Access, Area
+from neurontools.builder.areas import Access, Area, Way
 from neurontools.builder.encode import Place
 from neurontools.builder.hazards import Memory, Needs, Region
+from neurontools.builder.sharing import Sharing
 from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Allocation, Space, View
 
@@ -44,6 +45,7 @@ class Accesses:
 
     def __init__(self, tiles: Tiles, written: frozenset[int]) -> None:
         self._tiles, self._groups, self._written = tiles, tiles.groups, written
+        self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
@@ -70,10 +72,14 @@ class Accesses:
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = shape_of(*key)
-        self.touch(view, shape, write, actor, unit, needs)
+        self._touch(view, shape, write, actor, unit, needs, None)
 
-    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs) -> None:
-        """Order an access as `access` does, for a view whose shape is known."""
+    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs, way: Way) -> None:
+        """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
+        self._touch(view, shape, write, actor, unit, needs, way)
+
+    def _touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
+               way: Way | None) -> None:  # fmt: skip
         allocation = view.allocation
         region: Region | None
         if allocation.space is _HBM:
@@ -89,21 +95,27 @@ class Accesses:
             region = tile.region
             if region is None:
                 region = self._claim(allocation, tile)
+            if allocation.id in self.sharing.tiles:
+                self.sharing.access(view, write)
             self.rows.append(tile.row)
             first = tile.partition + view.partition
             area = Area(first, first + view.partitions, tile.byte + view.offset, shape)
+        area.way = way
         region.access(area, write, actor, unit, needs)
 
     def operands(self, views: Sequence[View], accesses: Sequence[Access], actor: int, unit: int, needs: Needs,
                  addresses: list[int]) -> None:  # fmt: skip
         """Order accesses to operands on chip as `touch` does; note the engine address of each one's first element."""
         tiles, row = self.tiles, self.rows.append
+        shared = self.sharing.tiles
         for number, shape, write in accesses:
             allocation, _, partition, partitions, offset, _ = views[number]
             tile = tiles[allocation.id]
             region = tile.region
             if region is None:
                 region = self._claim(allocation, tile)
+            if shared and allocation.id in shared:
+                self.sharing.access(views[number], write)
             row(tile.row)
             addresses[number] = tile.address + partition * tile.stride + offset
             first = tile.partition + partition

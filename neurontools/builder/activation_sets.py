@@ -7,28 +7,12 @@ from typing import NamedTuple
 
 from formats.errors import UnsupportedError
 from formats.isa import ActivationFunction
+from formats.isa.activation import EVERY_SET
 
 __all__ = ["OURS", "SETS", "ActivationLoop", "ActivationPlan", "plan_activation"]
 
-# Functions that every set of the compiler holds, and what each adds. Source: act_info.json of public NEFFs (formats.md
+# What each set of the compiler holds besides `EVERY_SET`. Source: act_info.json of public NEFFs (formats.md
 # 3.8); names as formats.isa spells them. Functions in no public set share one of ours.
-COMMON = frozenset(
-    {
-        "abs",
-        "copy",
-        "derivative_identity",
-        "derivative_leaky_relu",
-        "derivative_relu",
-        "identity",
-        "is_finite",
-        "leaky_relu",
-        "memset_zero",
-        "parametric_relu",
-        "relu",
-        "sign",
-        "square",
-    }
-)
 OURS = "neurontools"
 SETS: dict[str, frozenset[str]] = {
     "exp_and_others": frozenset({"exp", "tanh"}),
@@ -87,7 +71,7 @@ def plan_activation(functions: Sequence[str], loops: Sequence[ActivationLoop] = 
                 codes[name] = int(ActivationFunction[name.upper()])
             except KeyError:
                 raise UnsupportedError(f"activation function {name!r} is not modelled") from None
-    holders = {name: frozenset(s for s, held in SETS.items() if name in held or name in COMMON) for name in codes}
+    holders = {name: frozenset(s for s, held in SETS.items() if name in held or name in EVERY_SET) for name in codes}
     loads: dict[int, int] = {}
     ahead: dict[int, int] = {}
     sets: dict[str, dict[str, int]] = {}

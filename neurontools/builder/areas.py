@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from formats.regions import Shape
 
-__all__ = ["Access", "Area", "overlap", "repeated"]
+__all__ = ["Access", "Area", "Way", "overlap", "repeated"]
+
+Way = tuple[object, ...]
 
 
 class Access(NamedTuple):
@@ -23,15 +25,18 @@ class Area:
     What `formats.regions.Region` is elsewhere; this one is made for every operand of every operation, and asked of
     hundreds of neighbours, so that it holds what those ask in slots.
     As an access it also holds who makes it, as which unit, whether it writes, and whether a later one stands for it;
-    `neurontools.builder.hazards` sets those. `plain` tells that the shape has no steps.
+    `neurontools.builder.hazards` sets those. `plain` tells that the shape has no steps, `way` how a transfer walks it
+    and is cut into descriptors, None for words and for transfers of which that is not known.
     """
 
-    __slots__ = ("actor", "dead", "first", "high", "last", "low", "plain", "shape", "stamp", "step", "unit", "write")
+    __slots__ = ("actor", "dead", "first", "high", "last", "low", "plain", "shape", "stamp", "step", "unit", "way",
+                 "write")  # fmt: skip
 
     actor: int
     unit: int
     write: bool
     stamp: int
+    way: Way | None
 
     def __init__(self, first: int, last: int, start: int, shape: Shape) -> None:
         """Take the byte of the first element as `start`."""
@@ -41,6 +46,7 @@ class Area:
         self.low = low = start + shift
         self.high = low + reach
         self.dead = False
+        self.way = None
         if steps:
             self.plain = False
             # The step of a pattern that jumps in one dimension only, the usual case; 0 for the rest.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
@@ -21,7 +22,7 @@ from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
-from neurontools.builder.trace import Space, Trace, View
+from neurontools.builder.trace import SendRecvOp, Space, Trace, View
 from neurontools.builder.trace_facts import facts_of
 from neurontools.builder.variables import Variables, shared_names
 
@@ -77,7 +78,9 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
         program = Program(trace, chip, part, variables, tiles[index],
                           facts[index], Peer(tiles[other], landings[other]))  # fmt: skip
         cores.append(_core_report(program, variables))
-        writer.member(f"{part.name}/tiles.json", tile_map(tiles[index], program.accesses.pcs))
+        writer.member(
+            f"{part.name}/tiles.json", tile_map(tiles[index], program.accesses.pcs, program.accesses.sharing.losses)
+        )
         fresh = fresh_map(trace, tiles[index], names[index], used)
         if fresh is not None:
             writer.member(f"{part.name}/fresh.json", fresh)
@@ -99,8 +102,32 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:
     if len(traces) == 1 and landings[0]:
         raise BuildError("a tile is exchanged with another core, and there is one program")
-    if len(traces) == 2 and len(landings[0]) != len(landings[1]):
-        raise BuildError(f"program 0 exchanges {len(landings[0])} tiles, program 1 {len(landings[1])}")
+    if len(traces) == 2:
+        _check_pipes(*([op for op in trace.ops if isinstance(op, SendRecvOp)] for trace in traces))
+
+
+def _check_pipes(mine: list[SendRecvOp], theirs: list[SendRecvOp]) -> None:
+    """Refuse exchanges that never meet: those of one pipe wait for one another, whatever other pipes do.
+
+    Source: hardware.md 2.5 (sendrecv).
+    """
+    for pipe in dict.fromkeys(op.pipe for op in (*mine, *theirs)):
+        counts = [sum(op.pipe == pipe for op in ops) for ops in (mine, theirs)]
+        if counts[0] == counts[1]:
+            continue
+        more = 0 if counts[0] > counts[1] else 1
+        lone = [op for op in (mine, theirs)[more] if op.pipe == pipe][min(counts)]
+        file, line = lone.source
+        raise BuildError(
+            f"{file}:{line}: sendrecv on pipe {pipe} of program {more} never meets: on that pipe program 0 exchanges "
+            f"{counts[0]} tiles, program 1 {counts[1]}"
+        ).found("synccheck:pipe", lone.source)
+    for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        if one.pipe != other.pipe:
+            raise UnsupportedError(
+                f"{one.source[0]}:{one.source[1]}: exchange {number} is on pipe {one.pipe} of program 0 and on pipe "
+                f"{other.pipe} of program 1: exchanges in another order of pipes are not modelled"
+            )
 
 
 def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:

@@ -135,12 +135,14 @@ class Region:
                 if not whole and not overlap(area, other):
                     kept.append(other)
                     continue
-            if its_write or write:
+            ordered = its == actor and area.way is not None and _in_ring(area, other)
+            if (its_write or write) and not (write and ordered):
                 its_unit = other.unit
                 if (its_unit != unit or its != actor) and into.get(its, -1) < its_unit:
                     into[its] = its_unit
-            # What this access covers has nothing more to say: whoever follows has to wait for this one anyway.
-            if whole and (write or not its_write):
+            # What this access covers has nothing more to say: whoever follows has to wait for this one anyway. Reads of
+            # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
+            if whole and (write or not its_write) and not (its == actor and not write and area.way != other.way):
                 other.dead = strictly
             else:
                 kept.append(other)
@@ -207,6 +209,14 @@ class Region:
                     if not cell:
                         del cells[key]
         return found
+
+
+def _in_ring(area: Area, other: Area) -> bool:
+    """Return whether two transfers of one queue bring each byte through the same ring, which keeps their order.
+
+    Rings of different DMA engines do not wait for one another. Source: hardware.md 4.1.
+    """
+    return area.way == other.way and area.low == other.low and area.first == other.first
 
 
 class Memory:

@@ -8,6 +8,7 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.isa import (
+    ENGINES,
     ActTableLoad,
     DmaIndirect,
     IndirectWrite,
@@ -110,6 +111,7 @@ class Program:
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
         begin, rows, pcs = self.accesses.begin, self.accesses.rows, self.accesses.pcs
+        sharing = self.accesses.sharing
         engines = tuple(streams.of.values())
         for stream in engines:
             stream.seen = stream.count
@@ -144,6 +146,8 @@ class Program:
                         if pcs[row + place] < 0:
                             pcs[row + place] = first
                         pcs[row + place + 1] = count - 1
+            if sharing.pending and only is not None:
+                sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
             while ending and ending[-1].last == number:
                 tile = ending.pop().allocation.id
@@ -275,8 +279,8 @@ class Program:
         count = 1 if how.direct is None else len(how.direct)
         unit = use.transfers + count - 1
         needs = Needs()
-        self.accesses.touch(op.src, how.src, False, actor, unit, needs)
-        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs)
+        self.accesses.touch(op.src, how.src, False, actor, unit, needs, how.src_way)
+        self.accesses.touch(op.dst, how.dst, True, actor, unit, needs, how.dst_way)
         origin = (name, *op.source)
         if how.direct is None:
             word = PseudoDmaTrigger(queue=facts.name, block_id=use.blocks).raw

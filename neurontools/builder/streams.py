@@ -162,8 +162,8 @@ class Streams:
                 if known[actor] < unit and actor != ignored:
                     wanted[actor] = max(unit, wanted.get(actor, -1))
             self.after.clear()
-        # Transfers on one queue complete in order, and so do the words of one engine.
-        itself = queue if queue >= 0 else own
+        # Words of one engine complete in order; `hazards` has left out what rings keep in order.
+        itself = -1 if queue >= 0 else own
         for actor, unit in needs.order.items():
             if known[actor] < unit and actor != itself and wanted.get(actor, -1) < unit:
                 wanted[actor] = unit

@@ -13,6 +13,7 @@ from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place
 from neurontools.builder.errors import AllocationError
 from neurontools.builder.live_ranges import split_live_ranges
+from neurontools.builder.sharing import Loss
 from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_fills
 from neurontools.builder.trace import (
     Allocation,
@@ -151,10 +152,11 @@ def _reordered_to_fit(trace: Trace, chip: Chip) -> tuple[Trace, dict[int, tuple[
     return None
 
 
-def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
+def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) -> bytes:
     """Return member `tiles.json`, the debugger's map of names to places.
 
-    `words` has a row per tile: first and last pc of each engine that touches it, -1 for the others.
+    `words` has a row per tile: first and last pc of each engine that touches it, -1 for the others. `losses` are reads
+    of what another tile on the same bytes has overwritten.
 
     The format is described in `formats.neff.tiles`.
     """
@@ -163,6 +165,9 @@ def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
     texts = [f'"{engine}":[%d,%d]' for engine in ENGINES]
     psum = Space.PSUM
     rows: list[str] = []
+    lost: dict[int, list[list[object]]] = {}
+    for loss in losses:
+        lost.setdefault(loss.tile, []).append([loss.engine, loss.pc, loss.other])
     at, width = 0, 2 * len(ENGINES)
     for life in tiles.lives:
         one = life.allocation
@@ -177,5 +182,6 @@ def tile_map(tiles: Tiles, words: Sequence[int]) -> bytes:
         pairs = zip(texts, row[::2], row[1::2])  # noqa: B905  all have one item per engine
         pcs = ",".join([text % (first, last) for text, first, last in pairs if first >= 0])
         rows.append(f'{{"name":{encode_basestring_ascii(one.name)},"space":"{space}","partition":{partition},'
-                    f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}}}')  # fmt: skip
+                    f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}'
+                    + (f',"lost":{encode(lost[one.id])}}}' if one.id in lost else "}"))  # fmt: skip
     return f"[{','.join(rows)}]".encode()

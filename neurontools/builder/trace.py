@@ -325,16 +325,17 @@ class BarrierOp:
 
 
 class SendRecvOp:
-    """Hold one exchange with program id `peer`: `src` goes there, what it sends lands in `dst`."""
+    """Hold one exchange with program id `peer`: `src` goes there, what it sends on the same pipe lands in `dst`."""
 
-    __slots__ = ("dst", "peer", "source", "src")
+    __slots__ = ("dst", "peer", "pipe", "source", "src")
     name = None
 
-    def __init__(self, src: View, dst: View, peer: int, source: Source) -> None:
+    def __init__(self, src: View, dst: View, peer: int, source: Source, pipe: int = 0) -> None:
         self.src = src
         self.dst = dst
         self.peer = peer
         self.source = source
+        self.pipe = pipe
 
     def __repr__(self) -> str:
         return f"<SendRecvOp with {self.peer} at {self.source[0]}:{self.source[1]}>"

@@ -9,6 +9,7 @@ from formats.dtypes import Dtype
 from formats.isa import SBUF_PARTITION_STRIDE, DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.neff.transfers import Descriptor
 from formats.regions import Shape, shape_of
+from neurontools.builder.areas import Way
 from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
 from neurontools.builder.trace import DmaOp, Space, View
@@ -63,7 +64,8 @@ class Direct(NamedTuple):
 class Transfer(NamedTuple):
     """What copies of one shape share: the walk, direct words unless a list is shorter, and the bytes of both sides.
 
-    `nbytes` is what arrives, over all partitions.
+    `nbytes` is what arrives, over all partitions. `src_way` and `dst_way` say how each side is walked and cut into
+    descriptors: accesses of one queue that are alike there go through the same rings.
     """
 
     way: Walk
@@ -71,6 +73,8 @@ class Transfer(NamedTuple):
     src: Shape
     dst: Shape
     nbytes: int
+    src_way: Way
+    dst_way: Way
 
 
 class TransferEncoder:
@@ -93,12 +97,17 @@ class TransferEncoder:
         known = self._known.get(key)
         if known is None:
             way = walk(op)
+            direct = _direct_templates(op, way) if self.direct else None
+            cut = (op.transpose, direct is None, way.run * src.dtype.size, way.run * dst.dtype.size,
+                   *(count for _, count in way.src))  # fmt: skip
             known = self._known[key] = Transfer(
                 way,
-                _direct_templates(op, way) if self.direct else None,
+                direct,
                 shape_of(src.dims, src.dtype.size),
                 shape_of(dst.dims, dst.dtype.size),
                 dst.elements * dst.dtype.size,
+                (*cut, way.src),
+                (*cut, way.dst),
             )
         return known
 

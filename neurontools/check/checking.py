@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from formats.errors import NotFoundError
+from formats.errors import NeuronError, NotFoundError
 from neurontools.check.rows import CheckResult, finding_row, run_row, summary_of
 from neurontools.command.errors_to_exit import classify
 from neurontools.command.exits import ExitStatus
@@ -15,15 +16,20 @@ from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution, execute, outcome
 from neurontools.program.interruption import Interrupted, was_interrupted
 from neurontools.program.kinds import Kind, refuse_misplaced
-from neurontools.program.launches import Launches, run_launches
+from neurontools.program.launches import Launch, Launches, run_launches
 from neurontools.text.visible import visible
 
 if TYPE_CHECKING:
     from emulator.checks import Finding
+    from formats.neff import Neff
     from neurontools.check.suppressions import Suppression
 
 __all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
 
+_REFUSED_HINTS = {
+    "oob": "end the slice where the tensor ends, as with min(start + size, total), or make the tensor larger",
+    "pipe": "give both cores the same pipe_id, and as many exchanges on it",
+}
 FORMATS = ("text", "json", "sarif", "junit", "dot")
 SEVERITIES = ("note", "warning", "error")
 
@@ -44,8 +50,15 @@ def check(file: Path, configuration: RunConfiguration, wanted: Judging, out: Rep
     patterns: list[Suppression] = [] if wanted.suppressions is None else read_suppressions(wanted.suppressions)
     script = refuse_misplaced(file, configuration) is Kind.SCRIPT
     bounded = configuration.bounded(always=True)
-    runs = _script(file, bounded, out) if script else [_program(file, configuration, out)]
-    found: list[Finding] = [finding for run in runs for finding in run.result.findings]
+    runs: list[Execution] = []
+    found: list[Finding] = []
+    try:
+        runs = _script(file, bounded, out, runs) if script else [_program(file, configuration, out)]
+    except NeuronError as error:
+        found += _refused(error, configuration.checks)
+        if not found:
+            raise
+    found += [finding for run in runs for finding in run.result.findings]
     for finding in found:
         finding.reproduce = configuration.command_line("check", file, "--tool", finding.tool)
     kept, suppressed = split(found, patterns)
@@ -62,6 +75,20 @@ def tell_refused(file: Path, form: str, error: Exception) -> None:
 
     if form in ("sarif", "junit"):
         print(visible("\n".join(refused(form, file.name, classify(error)))), flush=True)
+
+
+def _refused(error: NeuronError, tools: tuple[str, ...]) -> list[Finding]:
+    """Return the finding that an error in a kernel is, where it is one and a tool in use gives it."""
+    from emulator.checks import KINDS, Finding  # deferred: start-up
+    from emulator.checks.finding import Site  # deferred: start-up
+    from formats.neff.debuginfo import SourceLocation  # deferred: start-up
+
+    tool, _, kind = error.finding.partition(":")
+    if tool not in tools or error.place is None:
+        return []
+    file, line = error.place
+    site = Site(0, "kernel", "kernel", -1, "", SourceLocation(file, line, ""), "traces")
+    return [Finding(tool, kind, KINDS[error.finding].severity, str(error), site, hint=_REFUSED_HINTS.get(kind, ""))]
 
 
 def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execution], kept: list[Finding],
@@ -119,15 +146,35 @@ def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execut
     out.warn(*program.notes)
     with progress(file.name) as tick:
         # A budget comes last: what a recording brings, and what was refused, was decided by what was asked for.
-        return execute(program.name, program.neff, program.inputs, program.configuration.bounded(always=True),
-                       progress=tick)  # fmt: skip
+        settled = program.configuration.bounded(always=True)
+        made = execute(program.name, program.neff, program.inputs, settled, progress=tick)
+    _try(program.neff, program.inputs, settled, made)
+    return made
 
 
-def _script(file: Path, configuration: RunConfiguration, out: Report) -> list[Execution]:
-    """Run a script; each kernel that it launches is checked."""
+def _try(neff: Neff | bytes, inputs: Mapping[str, Any], configuration: RunConfiguration, made: Execution) -> None:
+    """Try the waits that findings suggest before anybody reads of them."""
+    from neurontools.check.trying import try_hints  # deferred: start-up
+
+    if made.result.ok:
+        try_hints(neff, inputs, configuration.settings(), made.result, made.result.findings)
+
+
+def _script(file: Path, configuration: RunConfiguration, out: Report, made: list[Execution]) -> list[Execution]:
+    """Run a script; each kernel that it launches is checked. `made` holds the executions even where it raises."""
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
 
-    launches = Launches(configuration)
+    given: dict[str, Any] = {}
+
+    def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+        given.clear()
+        given.update({key: array.copy() for key, array in inputs.items()})
+
+    def after(launch: Launch) -> None:
+        made.append(launch.made)
+        _try(launch.neff, given, replace(configuration, target=None, lnc=None), launch.made)
+
+    launches = Launches(configuration, before, after)
     status = 0
     try:
         # Standard output belongs to the report: what the script prints goes to the other stream.
@@ -141,4 +188,4 @@ def _script(file: Path, configuration: RunConfiguration, out: Report) -> list[Ex
         out.status = ExitStatus.FINDING
     elif not launches.done:
         raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
-    return [launch.made for launch in launches.done]
+    return made

@@ -21,7 +21,9 @@ def headline(core: Core) -> str:
         more = f" and {len(waits.waits) - _NAMED} more" if len(waits.waits) > _NAMED else ""
         return f"{waits.reason}: {names}{more}"
     if core.dump.device == "neuron":
-        return f"a real device, as the driver shows it; the runtime reported {core.status.name or 'nothing'}"
+        return (
+            f"a stub of a real device, with what the driver shows; the runtime reported {core.status.name or 'nothing'}"
+        )
     return waits.reason if core.outcome == "hang" else core.outcome or "the dump does not tell how the run stood"
 
 

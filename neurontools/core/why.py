@@ -106,6 +106,7 @@ class Explained(NamedTuple):
     running: tuple[str, ...]
     last: Annotated[tuple[LastRow, ...], "What completed last, on the engine that faulted or, of a hang, anywhere."]
     findings: tuple[FindingState, ...]
+    stub: Annotated[bool, "Whether the file holds no state of engines, so that it cannot tell a cause."] = False
 
 
 def explained(core: Core) -> Explained:
@@ -129,6 +130,7 @@ def explained(core: Core) -> Explained:
         core.waits.running,
         tuple(LastRow(e.number, e.time_ps, e.core, e.engine, e.pc, e.text) for e in _last(core)),
         core.findings[:_FINDINGS],
+        core.dump.device == "neuron" or not (core.outcome or core.engines),
     )
 
 
@@ -148,7 +150,7 @@ def _last(core: Core) -> list[JournalEntry]:
     return entries[-_LAST:]
 
 
-def view(name: str, found: Explained, emulated: bool = True) -> Iterator[str]:
+def view(name: str, found: Explained) -> Iterator[str]:
     """Yield the text of `core why`."""
     yield bold(f"{name}: {found.headline}")
     yield f"  status   {found.status.name} ({found.status.code}), at {duration(found.time_ps)} of device time"
@@ -167,7 +169,10 @@ def view(name: str, found: Explained, emulated: bool = True) -> Iterator[str]:
         wait.hint for wait in found.waits if f"nc{wait.core} {wait.engine}" in found.roots))  # fmt: skip
     for f in found.findings:
         yield f"  {f.tool} {f.severity}: {f.message} (nc{f.core} {f.engine} pc {f.pc})"
-    if not found.waits and found.fault is None and emulated:
+    if found.stub:
+        yield "  stub     the file holds no words, engines, semaphores, queues or memories: it cannot tell why"
+        yield "  hint: `neurontools core info` shows what there is; run the NEFF on the emulator for the cause"
+    elif not found.waits and found.fault is None:
         yield "  nothing faulted, and nobody waits"
 
 
@@ -219,7 +224,7 @@ def why(file: CoreFile, json: Json = False) -> None:
         core = open_core_file(file)
         out.result = found = explained(core)
         out.warn(*core.warnings)
-        out.lines = lambda: view(file.name, found, core.dump.device != "neuron")
+        out.lines = lambda: view(file.name, found)
 
 
 app = command_app(why, Explained)

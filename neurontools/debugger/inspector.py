@@ -18,6 +18,7 @@ from neurontools.debugger.execution import Execution
 from neurontools.debugger.expressions import Expression, Situation, situation_at
 from neurontools.debugger.frames import backtrace, local_rows
 from neurontools.debugger.memory import Spot, examine, parse_format, parse_spot, spot_of_tensor
+from neurontools.debugger.met import met_waits
 from neurontools.debugger.names import parse_number, positive
 from neurontools.debugger.regions import regions_of_text
 from neurontools.debugger.results import (
@@ -95,7 +96,8 @@ class Inspector:
         pc = found.next_loaded.pc if found.next_loaded is not None else found.pc
         text = here.program.text(number, name, pc) or None
         report = wait_graph(here.device, number, name)
-        return Why(number, name, state_of(here.device, found).value, pc, text, report)
+        met = met_waits(here, number, name) if report is None else ()
+        return Why(number, name, state_of(here.device, found).value, pc, text, report, met)
 
     def backtrace(self) -> tuple[FrameRow, ...]:
         """Return the calls of the kernel's functions that led to where the focus engine stands, the innermost first."""

@@ -36,6 +36,7 @@ __all__ = [
     "LocalRow",
     "Mark",
     "MemoryRow",
+    "Met",
     "Moved",
     "QueueRow",
     "RegisterRow",
@@ -180,8 +181,31 @@ class When(NamedTuple):
     budget: int
 
 
+class Met(NamedTuple):
+    """What satisfied a wait of word `pc`: event `number`, of an engine or, where `kind` is "dma", of a queue.
+
+    Of a transfer `trigger` is the engine whose word `by_pc` started it, `block` its DMA block, None where it has none.
+    """
+
+    pc: int
+    condition: str
+    number: int
+    time_ps: int
+    core: int
+    engine: str
+    by_pc: int
+    kind: str
+    text: str
+    source: SourceLocation | None
+    trigger: str | None = None
+    block: int | None = None
+
+
 class Why(NamedTuple):
-    """Why an engine is where it is: `report` says what it waits for and who could signal that, None if nothing."""
+    """Why an engine is where it is: `report` says what it waits for and who could signal that, None if nothing.
+
+    `met` are the waits that its present word, or else the last word with any, has behind it; none in a core dump.
+    """
 
     core: int
     engine: str
@@ -189,6 +213,7 @@ class Why(NamedTuple):
     pc: int
     text: str | None
     report: Hang | None
+    met: tuple[Met, ...] = ()
 
 
 class LastWrite(NamedTuple):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Checks,
         LastWrite,
         Mark,
+        Met,
         Moved,
         State,
         Step,
@@ -111,8 +112,21 @@ def why_lines(item: Why) -> Iterator[str]:
     if item.report is None:
         word = f", pc {item.pc}: {item.text}" if item.text is not None and item.state != "done" else ""
         yield f"nc{item.core} {item.engine} {_STANDS[item.state]}{word}"
+        for met in item.met:
+            yield from _met(met)
     else:
         yield from item.report.text().splitlines()[1:]
+
+
+def _met(met: Met) -> Iterator[str]:
+    line = f" ({place_of(met.source)})" if met.source is not None else ""
+    by = f"{met.engine} pc {met.by_pc}{line}"
+    if met.kind == "dma":
+        block = "" if met.block is None else f", block {met.block}"
+        by = f"a transfer of queue {met.engine}{block}, triggered by {met.trigger} pc {met.by_pc}{line}"
+    when = f"at {duration(met.time_ps)} by #{met.number}"
+    yield f"  pc {met.pc} waited for {met.condition}: met {when}, nc{met.core} {by}"
+    yield f"    {met.text}"
 
 
 def last_write_lines(item: LastWrite) -> Iterator[str]:

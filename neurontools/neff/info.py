@@ -17,8 +17,8 @@ from neurontools.text.table import bytes_text, count, table
 if TYPE_CHECKING:
     from formats.neff import Neff, Subgraph
 
-# In a file of an unknown compiler about so many words are encoded again, which takes a second.
-_SAMPLED = 5000
+# About so many words are encoded again: of an unknown compiler's file more, which takes a second.
+_SAMPLED = {"unchecked": 5000, "checked": 1000, "own": 1000}
 # Of what is not understood, the first tell the story.
 _SHOWN = 10
 
@@ -52,7 +52,7 @@ class CheckedRow(NamedTuple):
     ]
     files: Annotated[int | None, "public files it was checked on"] = None
     cite: str | None = None
-    words: Annotated[int | None, "instruction words looked at; in unchecked files only"] = None
+    words: Annotated[int | None, "instruction words of this file looked at"] = None
     reencoded: Annotated[int | None, "words that their fields explain byte for byte"] = None
     sampled: Annotated[bool, "whether there are more words than were looked at"] = False
 
@@ -143,22 +143,19 @@ def _not_understood(neff: Neff) -> Iterator[str]:
 
 
 def _checked(neff: Neff) -> CheckedRow:
-    """Return whether the decoder was checked against the file's compiler; if not, how much of this file it explains."""
+    """Return how much of this file the decoder explains, and whether it was checked on others of its compiler."""
     from formats.neff.compilers import checked_compiler, how_checked  # deferred: start-up
     from formats.neff.coverage import coverage  # deferred: start-up
 
     how = how_checked(neff)
     known = checked_compiler(neff)
-    if known is not None:
-        return CheckedRow(how, known.files, known.cite)
-    if how == "own":
-        return CheckedRow(how)
+    files, cite = (None, None) if known is None else (known.files, known.cite)
     try:
-        found = coverage(neff, _SAMPLED)
+        found = coverage(neff, _SAMPLED[how])
         total = sum(len(stream) for graph in neff.subgraphs for stream in graph.streams.values())
     except FormatError:  # a stream that cannot be read; what else the file says is still of use
-        return CheckedRow(how)
-    return CheckedRow(how, words=found.words, reencoded=found.reencoded, sampled=found.words < total)
+        return CheckedRow(how, files, cite)
+    return CheckedRow(how, files, cite, found.words, found.reencoded, found.words < total)
 
 
 def _stream_member(graph: Subgraph, engine: str) -> str:
@@ -175,13 +172,13 @@ def view(name: str, found: NeffInfo) -> list[str]:
         "hash": header.hash.rstrip(b"\0").hex(),
         "version": f"{header.neff_version_major}.{header.neff_version_minor}, package {header.pkg_version}",
         "compiler": found.compiler or header.neff_build_version,
-        "checked": _checked_text(found.checked),
+        "explained": _checked_text(found.checked),
         "features": ", ".join(header.features),
         "size": f"{found.file_bytes:,} bytes",
         "members": f"{found.members}, {bytes_text(found.bytes)} unpacked",
     }
     lines = [f"{name}: NEFF for {target.name} ({target.arch}, {target.generation}), LNC {found.lnc}", ""]
-    lines += [f"  {key.ljust(8)}  {value or '-'}" for key, value in rows.items()]
+    lines += [f"  {key.ljust(9)}  {value or '-'}" for key, value in rows.items()]
     for title, tensors in (("inputs", found.inputs), ("outputs", found.outputs)):
         cells = [[one.name, one.dtype, shape_text(one.shape), one.size] for one in tensors]
         lines += ["", *table([title, "type", "shape", "bytes"], cells)]
@@ -195,16 +192,17 @@ def view(name: str, found: NeffInfo) -> list[str]:
 
 
 def _checked_text(checked: CheckedRow) -> str:
-    """Return what is known of a file's compiler as a phrase."""
+    """Return how much of a file is explained, and what is known of its compiler, as a phrase."""
+    about = "not checked on files of this compiler version"
     if checked.files is not None:
-        return f"against {count(checked.files, 'public file')} of this version and target"
-    if checked.how == "own":
-        return "written by neurontools"
+        about = f"checked on {count(checked.files, 'public file')} of this compiler version and target"
+    elif checked.how == "own":
+        about = "written by neurontools"
     words, same = checked.words, checked.reencoded
     if words is None or same is None:
-        return "not against this version; its words cannot be read"
+        return f"its words cannot be read; {about}"
     share = f"{same:,} of {count(words, 'word')} ({percent(same, words)})" if words else "no words"
-    return f"not against this version; {share}{' looked at' if checked.sampled else ''} re-encode exactly"
+    return f"{share}{' looked at' if checked.sampled else ''} byte for byte; {about}"
 
 
 def info(file: NeffFile, json: Json = False) -> None:

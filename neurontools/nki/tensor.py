@@ -15,7 +15,7 @@ from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.strides import contiguous, contiguous_strides
 from neurontools.nki.unknown import no_values, of_tensor
-from neurontools.nki.views import ViewMethods, complain, unsupported
+from neurontools.nki.views import ViewMethods, bounds_of, complain, leaves, unsupported
 
 __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
 
@@ -291,7 +291,7 @@ class NkiTensor(ViewMethods, NKIObject):
             elif item.__class__ is DynamicSlice:
                 start, count = self._integer(item.start, axis), self._integer(item.size, axis)
                 if count < 0 or start < 0 or start + count > extent:
-                    raise complain(f"{self.name}: nl.ds({start}, {count}) leaves dimension {axis} of size {extent}")
+                    raise leaves(f"{self.name}: nl.ds({start}, {count}) leaves dimension {axis} of size {extent}")
                 new_shape.append(count)
                 strides.append(stride)
                 offset += start * stride
@@ -303,7 +303,7 @@ class NkiTensor(ViewMethods, NKIObject):
             else:
                 index = self._integer(item, axis)
                 if not -extent <= index < extent:
-                    raise complain(f"{self.name}: index {index} leaves dimension {axis} of size {extent}")
+                    raise leaves(f"{self.name}: index {index} leaves dimension {axis} of size {extent}")
                 offset += (index + extent if index < 0 else index) * stride
                 if axis == 0 and self._row:
                     new_shape.append(1)
@@ -325,16 +325,13 @@ class NkiTensor(ViewMethods, NKIObject):
     def _range(self, axis: int, item: range, extent: int) -> tuple[int, int, int]:
         """Return start, count and step of the elements that a range, such as `nl.affine_range(8)`, names."""
         if not item or item.step < 1 or item[0] < 0 or item[-1] >= extent:
-            raise complain(f"{self.name}: {item} leaves dimension {axis} of size {extent}, or does not count up")
+            raise leaves(f"{self.name}: {item} leaves dimension {axis} of size {extent}, or does not count up")
         return item.start, len(item), item.step
 
     def _slice(self, axis: int, item: Any, extent: int) -> tuple[int, int, int | None]:
-        step = 1 if item.step is None else self._integer(item.step, axis)
-        if step < 1:
-            raise complain(f"{self.name}: slice step {step} of dimension {axis} is not positive")
-        start = 0 if item.start is None else self._integer(item.start, axis)
-        stop = extent if item.stop is None else self._integer(item.stop, axis)
-        start, stop, _ = slice(start, stop, step).indices(extent)  # NumPy's clamping of ragged ends
+        if item.step is not None and self._integer(item.step, axis) < 1:
+            raise complain(f"{self.name}: slice step {item.step} of dimension {axis} is not positive")
+        start, stop, step = bounds_of(self, axis, item)
         if start >= stop:
             raise complain(f"{self.name}: slice {item.start}:{item.stop} of dimension {axis} of size {extent} is empty")
         return start, stop, None if step == 1 else step

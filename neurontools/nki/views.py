@@ -13,7 +13,7 @@ from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.strides import contiguous_strides, infer_shape, parse_rearrange, reshape_strides
-from neurontools.nki.tracer import current, kernel_place, tracer
+from neurontools.nki.tracer import current, kernel_line, kernel_place, tracer
 
 __all__ = ["ViewMethods", "complain", "unsupported"]
 
@@ -24,6 +24,31 @@ def complain(message: str) -> NkiValidationError:
     if running is not None:
         return running.error(message)
     return NkiValidationError(f"{message}, at {kernel_place()}")
+
+
+def leaves(message: str) -> NkiValidationError:
+    """Return the error to raise for a view that leaves its tensor: what memcheck finds, at the kernel's line."""
+    return complain(message).found("memcheck:oob", kernel_line(2))
+
+
+def bounds_of(tensor: Any, axis: int, item: slice) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice of one dimension.
+
+    Ends that are named have to lie in the dimension: NumPy would cut them off, AWS's views refuse them.
+    """
+    extent = tensor.shape[axis]
+    start, stop, step = (
+        None if one is None else tensor._integer(one, axis) for one in (item.start, item.stop, item.step)
+    )
+    named = (start, stop)
+    if any(one is not None and not -extent <= one <= extent for one in named):
+        spelled = ", ".join([*[":"] * axis, _spelled(start, stop, step)])
+        raise leaves(f"{tensor.name}[{spelled}] leaves dimension {axis} of size {extent}")
+    return slice(start, stop, step).indices(extent)
+
+
+def _spelled(start: int | None, stop: int | None, step: int | None) -> str:
+    return ":".join("" if one is None else str(one) for one in ((start, stop) if step is None else (start, stop, step)))
 
 
 def unsupported(feature: str) -> UnsupportedError:
@@ -196,7 +221,7 @@ class ViewMethods:
         extent = self.shape[axis]
         start, end, step = (self._integer(value, axis) for value in (start, end, step))
         if not (0 <= start < end <= extent and step >= 1):
-            raise complain(f"{self.name}: slice {start}:{end}:{step} leaves dimension {axis} of size {extent}")
+            raise leaves(f"{self.name}: slice {start}:{end}:{step} leaves dimension {axis} of size {extent}")
         shape, strides = list(self.shape), list(self.strides)
         shape[axis] = (end - start + step - 1) // step
         strides[axis] *= step
@@ -216,7 +241,7 @@ class ViewMethods:
             return self._by_scalar(new, index, self.strides[axis] * self.itemsize)
         position = self._integer(index, axis)
         if not 0 <= position < self.shape[axis]:
-            raise complain(f"{self.name}: select index {position} leaves dimension {axis} of size {self.shape[axis]}")
+            raise leaves(f"{self.name}: select index {position} leaves dimension {axis} of size {self.shape[axis]}")
         return self[(slice(None),) * axis + (position,)]
 
     def ap(
@@ -278,10 +303,10 @@ class ViewMethods:
         """Refuse a pattern that leaves the allocation, or a partition."""
         problem = None if isinstance(self._unchecked, bool) else self._unchecked.problem(self.shape)
         if problem is not None:
-            raise complain(f"{self.name}: {problem}")
+            raise leaves(f"{self.name}: {problem}")
         problem = self._reach_problem()
         if problem is not None:
-            raise complain(problem)
+            raise leaves(problem)
 
     def _reach_problem(self) -> str | None:
         """Return what is wrong with a pattern that leaves the allocation, or a partition."""

@@ -15,7 +15,7 @@ from neurontools.program.interruption import Interrupted, was_interrupted
 from neurontools.program.kinds import Kind, refuse_misplaced
 from neurontools.program.launches import Launch, Launches, run_launches
 from neurontools.running.results import ScriptRun, launch_run, program_run
-from neurontools.running.rows import notices
+from neurontools.running.rows import notices, unwritten_notes
 
 if TYPE_CHECKING:
     from emulator.runtime import Result
@@ -54,7 +54,7 @@ def _run_program(file: Path, configuration: RunConfiguration, kept: Kept, out: R
         with write_whole(kept.neff) as beside:
             beside.write_bytes(neff.to_bytes())
     _save_outputs(kept.outputs, result)
-    out.warn(*notices(result.warnings, neff), *made.notes)
+    out.warn(*notices(result.warnings, neff), *unwritten_notes(result), *made.notes)
     run = out.result = program_run(made)
     out.lines = lambda: render.result_lines(f"{file.name} on {neff.target.name}, LNC {neff.lnc}", run, result.prints)
     out.status = outcome(result)
@@ -86,6 +86,8 @@ def _run_script(file: Path, configuration: RunConfiguration, kept: Kept, out: Re
     for name, item in {item.made.name: item for item in reversed(done) if item.made.result.warnings}.items():
         lines = notices(item.made.result.warnings, open_neff(item.neff))
         out.warn(f"{name}: {lines[0]}" + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""))
+    # A kernel that is launched again and again says it once.
+    out.warn(*dict.fromkeys(f"{item.made.name}: {text}" for item in done for text in unwritten_notes(item.made.result)))
     if (kept.neff or kept.outputs or configuration.record) and not done:
         out.warn("the script launched no kernel: nothing was saved")
     if not out.as_json and not out.quiet and sys.stderr.isatty():

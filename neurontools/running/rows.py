@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from formats.neff import Neff
 
 __all__ = ["FaultRow", "HangRow", "OutputRow", "PrintedRow", "SourceRow", "StatsRow", "fault_row", "hang_row",
-           "notices", "output_rows", "printed_row", "source_row", "stats_row"]  # fmt: skip
+           "notices", "output_rows", "printed_row", "source_row", "stats_row", "unwritten_notes"]  # fmt: skip
 
 _ELEMENTS = 64  # of a printed tensor
 
@@ -249,3 +249,13 @@ def _notice(item: Notice, neff: Neff | None) -> str:
         if place is not None:
             where += f" ({place.file}:{place.line})"
     return f"{where}: {item.message}"
+
+
+def unwritten_notes(result: Result) -> list[str]:
+    """Return which outputs a program that ended left unwritten, in part or as a whole, a line each."""
+    found = []
+    for name, missing in result.unwritten.items():
+        total = result.outputs[name].nbytes
+        part = "never written" if missing >= total else f"not written whole: {missing} of {total} bytes are missing"
+        found.append(f"output {name} was {part}")
+    return found

@@ -222,7 +222,7 @@ def test_two_cores_share_and_exchange(seed: int | None) -> None:
 def test_two_cores_must_agree() -> None:
     first, second = pair()
     second.ops = [op for op in second.ops if type(op).__name__ != "SendRecvOp"]
-    with pytest.raises(BuildError, match="program 0 exchanges 2 tiles, program 1 0"):
+    with pytest.raises(BuildError, match="on that pipe program 0 exchanges 2 tiles, program 1 0"):
         build([first, second], "pair")
     first, second = pair()
     shared = next(one for one in second.allocations if one.name == "shared")

@@ -50,7 +50,7 @@ def look(session: Session) -> dict[str, Any]:
     }
     for row in session.info_engines():
         found[f"engine {row.engine}"] = row._replace(focus=False)
-        why = session.why(row.engine)
+        why = session.why(row.engine)._replace(met=())  # who satisfied a wait is in the journal of a live session
         # What stands behind the last word, the loader dropped: no dump has it.
         found[f"why {row.engine}"] = why._replace(text=None) if why.state == "done" else why
         found[f"words {row.engine}"] = session.disassemble(row.engine, 0, 100)

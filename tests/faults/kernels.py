@@ -143,6 +143,20 @@ def scatter(data: Any, indices: Any, bad: bool) -> Any:
     return out
 
 
+def scatter_sum(data: Any, indices: Any, bad: bool) -> Any:
+    """Add rows to those of an output that was stored whole before."""
+    rows, width = indices.shape[0], data.shape[1]
+    out, index, part = shared(data.shape[0], width), tile(rows, 1, dtype=nl.int32), tile(rows, width)
+    whole = tile(data.shape[0], width)
+    nisa.dma_copy(dst=index, src=indices)
+    nisa.dma_copy(dst=part, src=data[0:rows])
+    nisa.dma_copy(dst=whole, src=data)
+    nisa.dma_copy(dst=out, src=whole)
+    view = out.ap([[width, rows], [1, width]], vector_offset=index)
+    nisa.dma_compute(view, [view, part], nl.add)  # fault
+    return out
+
+
 def gather_on_chip(data: Any, indices: Any, bad: bool) -> Any:
     rows, width = data.shape
     out, index, part = shared(rows, 4), tile(rows, 4, dtype=nl.uint32), tile(rows, width)
@@ -187,6 +201,26 @@ def same_rows(x: Any, bad: bool) -> Any:
     out, part = shared(P if bad else 2 * P, W), tile(P, W)
     nisa.dma_copy(dst=part, src=x[rank * P : rank * P + P])
     nisa.dma_copy(dst=out[start : start + P], src=part)  # fault, and on the other core
+    return out
+
+
+def same_work(x: Any, bad: bool) -> Any:
+    """Both cores compute all of it and store it."""
+    rank = 0 if bad else nl.program_id(0)
+    out, part = shared(P if bad else 2 * P, W), tile(P, W)
+    nisa.dma_copy(dst=part, src=x[0:P])
+    nisa.dma_copy(dst=out[rank * P : rank * P + P], src=part)  # fault
+    return out
+
+
+def overlapping_tiles(x: Any, bad: bool) -> Any:
+    out, total = shared(P, W), tile(P, W)
+    first = nl.ndarray((P, W), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024))
+    second = nl.ndarray((P, W), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024 + 4 * (W // 2 if bad else W)))
+    nisa.dma_copy(dst=first, src=x)
+    nisa.memset(dst=second, value=2.0)
+    nisa.tensor_tensor(dst=total, data1=first, data2=second, op=nl.add)  # fault
+    nisa.dma_copy(dst=out, src=total)
     return out
 
 
@@ -259,6 +293,7 @@ def _numbers(dtype: Any, *values: int) -> np.ndarray[Any, Any]:
 _UNDEFINED, _OOB, _TWICE = ("initcheck:undefined-output",), ("memcheck:oob",), ((2 * P, W),)
 _PRODUCT = ((P, P), (P, W))
 _GOOD, _BAD = _numbers(np.int32, 3, 1, 4, 0, 5, 7, 2, 6), _numbers(np.int32, 3, 1, 4, 0, 64, 7, 2, 6)
+_TWO_ALIKE = _numbers(np.int32, 3, 1, 4, 0, 5, 7, 2, 3)
 _END = Word("Pool", "", -1)  # the wait that the builder puts at the end
 
 ROWS: dict[str, Kernel] = {
@@ -292,6 +327,14 @@ ROWS: dict[str, Kernel] = {
     "a scatter behind the end of the output": Kernel(
         scatter, "indices from 1 instead of 0", _OOB, Word("Pool"), inputs=((64, W),), indices=(_GOOD, _GOOD + 1)
     ),
+    "two rows of a scatter have one index": Kernel(
+        scatter, "indices that repeat", ("racecheck:duplicate-index",), Word("Pool"), inputs=((64, W),),
+        indices=(_GOOD, _TWO_ALIKE),
+    ),
+    "two rows are added to one": Kernel(
+        scatter_sum, "a histogram", ("racecheck:duplicate-index",), Word("Pool"), inputs=((64, W),),
+        indices=(_GOOD, _TWO_ALIKE),
+    ),
     "a gather on chip behind the end of the tile": Kernel(
         gather_on_chip, "an index as large as the row", ("memcheck:operand",), Word("Pool"), inputs=((4, 8),),
         indices=(np.full((4, 4), 7, np.uint32), np.full((4, 4), 8, np.uint32)),
@@ -305,6 +348,12 @@ ROWS: dict[str, Kernel] = {
     ),
     "two cores store the same rows": Kernel(
         same_rows, "the program id forgotten", RACES, Word("Pool"), Word("Pool"), _TWICE, lnc=2
+    ),
+    "two cores store the same bytes": Kernel(
+        same_work, "work done twice", ("racecheck:same-bytes",), Word("Pool"), Word("Pool"), _TWICE, lnc=2
+    ),
+    "a tile at an address that another one reaches into": Kernel(
+        overlapping_tiles, "an offset of elements where bytes belong", ("memcheck:tile-overlap",), Word("DVE"),
     ),
     "one core skips a barrier": Kernel(
         skipped_barrier, "a barrier inside a branch", ("synccheck:barrier",), Word("Pool"), Word("Pool", "end"), _TWICE,

@@ -21,10 +21,12 @@ __all__ = ["cli"]  # a fixture
 
 # What does not apply, and why.
 NO_BYTES = {"synccheck"}  # it is about counters, not about memory: `details` has them
-NO_RANGE = {"memcheck:operand", "memcheck:access", "memcheck:semaphore", "memcheck:branch", "memcheck:rule"}
+NO_RANGE = {"memcheck:operand", "memcheck:access", "memcheck:semaphore", "memcheck:branch", "memcheck:rule",
+            "memcheck:table"}  # fmt: skip
 # Words that name device addresses, and words that an engine does not have.
 NO_OPERAND = {"memcheck:oob", "memcheck:access", "memcheck:semaphore", "memcheck:operand"}
-ONE_SIDE = {"memcheck", "initcheck:unwritten-read", "racecheck:output-not-awaited", "synccheck:count-mismatch",
+ONE_SIDE = {"memcheck", "initcheck:unwritten-read", "racecheck:output-not-awaited", "racecheck:overlap",
+            "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered", "synccheck:count-mismatch",
             "synccheck:never-signalled", "synccheck:event-left", "synccheck:leftover"}  # fmt: skip
 OFF_CHIP = {"host"}  # has no words, lines and operands
 

@@ -56,7 +56,8 @@ def multiplies(mask: Any, what: str) -> bool:
 def squares(dst: Any, src: Any, side: int = 32) -> Iterator[tuple[Any, Any]]:
     """Yield the parts of two 2-D tensors, one the other transposed, that the Vector engine transposes at once."""
     for row, column in product(range(0, src.shape[0], side), range(0, src.shape[1], side)):
-        yield dst[column : column + side, row : row + side], src[row : row + side, column : column + side]
+        rows, columns = slice(row, min(row + side, src.shape[0])), slice(column, min(column + side, src.shape[1]))
+        yield dst[columns, rows], src[rows, columns]
 
 
 def product_boxes(mask: Any, boxes: tuple[Box, Box], left: tuple[int, ...], right: tuple[int, ...]) -> tuple[Box, Box]:

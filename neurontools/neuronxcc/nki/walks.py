@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from neurontools.neuronxcc.nki.affine import Index
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
-from neurontools.nki.views import complain
+from neurontools.nki.views import bounds_of, complain, leaves
 
 __all__ = ["Reach", "sliced", "walked"]
 
@@ -55,7 +55,7 @@ def sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
         if isinstance(one, DynamicSlice):
             one = slice(one.start, one.start + one.size)
         if isinstance(one, slice):
-            numbers = range(*one.indices(extent))
+            numbers = range(*bounds_of(tensor, dim - 1, one))
             shape.append(len(numbers))
             strides.append(stride * numbers.step)
             offset += stride * numbers.start
@@ -63,7 +63,7 @@ def sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
         else:
             place = operator.index(one)
             if not -extent <= place < extent:
-                raise complain(f"{tensor.name}: index {place} is outside dimension {dim - 1} of {extent}")
+                raise leaves(f"{tensor.name}: index {place} is outside dimension {dim - 1} of {extent}")
             offset += stride * (place % extent)
     if not partition_left and (not shape or strides[0] != row):
         shape.insert(0, 1)
@@ -117,7 +117,7 @@ def _mixed(tensor: NkiTensor, keys: list[Any], free: list[int]) -> NkiTensor:
     for place, one in enumerate(keys):
         if place in free:
             span = slice(one.start, one.start + one.size) if isinstance(one, DynamicSlice) else one
-            numbers = range(*span.indices(tensor.shape[place]))
+            numbers = range(*bounds_of(tensor, place, span))
             new.append(Index({depth + free.index(place): (numbers.step, len(numbers))}, numbers.start, total))
         else:
             new.append(Index(one.axes, one.const, total) if isinstance(one, Index) else one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from formats.isa import ENGINES
@@ -89,6 +90,6 @@ def sendrecv(
         size, most = src.free_size * src.dtype.itemsize, _GPSIMD_BYTES[src.dtype.itemsize]
         if size > most:
             raise reject(t, instruction, "bytes per partition", size, f"at most {most} with gpsimd_dma")
-    op = SendRecvOp(out, landing, other, kernel_line())
+    op = SendRecvOp(out, landing, other, kernel_line(), operator.index(pipe_id))
     t.ops.append(op)
     return NkiInstruction(op)

@@ -1,0 +1,163 @@
+"""What engines hold between words: the Scalar engine's function table, the Tensor engine's groups in PSUM.
+
+Findings are told to a function of `Memcheck`: kind, place, message, hint, region.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from emulator.device import Device
+from emulator.events import Event
+from formats import isa
+from formats.isa.activation import EVERY_SET
+from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
+from formats.neff.compilers import how_checked
+from formats.regions import Region
+
+__all__ = ["Groups", "Tables"]
+
+_NONE = -1
+
+
+class Tell(Protocol):
+    """Report a finding about an event."""
+
+    def __call__(self, kind: str, event: Event, message: str, hint: str, region: Region | None = None,
+                 other: Event | None = None) -> object: ...  # fmt: skip
+
+
+class Tables:
+    """Which set of functions each Scalar engine has loaded, beside the functions that its words name."""
+
+    def __init__(self, device: Device, tell: Tell) -> None:
+        self._tell = tell
+        self._loaded = [_NONE] * len(device.cores)
+        self._sets: list[list[tuple[str, frozenset[int]]]] = []
+        for core in device.cores:
+            sets = () if core.loaded is None else core.loaded.subgraph.activation_sets
+            self._sets.append([(one.name, frozenset(each.func_id for each in one.functions)) for one in sets])
+        self._names = [core.activation for core in device.cores]
+
+    def on_event(self, event: Event) -> None:
+        """Take a word of a Scalar engine."""
+        word, core = event.instruction, event.core
+        if isinstance(word, isa.ActTableLoad):
+            self._load(event, word)
+            return
+        function = getattr(word, "function", None)
+        if function is None:
+            return
+        code = int(function)
+        name = str(self._names[core].get(code, getattr(function, "name", code))).lower()
+        if name in EVERY_SET:
+            return
+        sets, loaded = self._sets[core], self._loaded[core]
+        holders = [number for number, (_, codes) in enumerate(sets) if code in codes]
+        which = f"ACT_TABLE_LOAD table_sel={holders[0]}" if holders else "an ACT_TABLE_LOAD of a set that holds it"
+        if loaded == _NONE:
+            self._tell("table", event, f"{name} is asked for, and no function table was loaded",
+                       f"put {which} in front of this word")  # fmt: skip
+        elif loaded < len(sets) and code not in sets[loaded][1]:
+            self._tell("table", event,
+                       f"{name} is asked for, and the loaded table {loaded} ({sets[loaded][0]}) does not hold it",
+                       f"put {which} in front of this word")  # fmt: skip
+
+    def _load(self, event: Event, word: isa.ActTableLoad) -> None:
+        sets = self._sets[event.core]
+        self._loaded[event.core] = word.table_select
+        if sets and word.table_select >= len(sets):
+            self._tell("table", event, f"table {word.table_select} is loaded; the file has {len(sets)}",
+                       f"load one of 0 to {len(sets) - 1}")  # fmt: skip
+
+
+class _Group:
+    """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read."""
+
+    __slots__ = ("begun", "ended", "read", "region")
+
+    def __init__(self, region: Region, begun: Event) -> None:
+        self.region, self.begun, self.ended, self.read = region, begun, False, False
+
+
+class Groups:
+    """The groups of PSUM: begun by a product that overwrites, over with the one that is marked as the last."""
+
+    def __init__(self, device: Device, tell: Tell) -> None:
+        self._tell = tell
+        # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11); the builder sets it at
+        # the last product of a tile's life, which may be read before. So it is asked for where words are hand-written.
+        graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
+        self._marked = (
+            device.model is not None
+            and how_checked(device.model.neff) == "own"
+            and not any(graph.has("tiles.json") for graph in graphs)
+        )
+        self._groups: list[list[_Group]] = [[] for _ in device.cores]
+
+    def on_event(self, event: Event) -> None:
+        """Take a word: a product, or one that reads or writes PSUM."""
+        groups = self._groups[event.core]
+        word = event.instruction
+        if isinstance(word, isa.MatMul):
+            self._product(event, word, groups)
+            return
+        if not groups:
+            return
+        for region in event.reads:
+            if region.space == "PSUM":
+                self._read(event, region, groups)
+        for region in event.writes:
+            if region.space == "PSUM":
+                groups[:] = [one for one in groups if not region.covers(one.region)]
+
+    def _product(self, event: Event, word: isa.MatMul, groups: list[_Group]) -> None:
+        (region, *_) = event.writes or (None,)
+        if region is None:
+            return
+        mine = [one for one in groups if one.region.overlaps(region)]
+        if word.acc_flags & FIRST_OF_GROUP:
+            for old in mine:
+                self._overwritten(event, region, old)
+            gone = set(map(id, mine))
+            groups[:] = [one for one in groups if id(one) not in gone or not region.covers(one.region)]
+            for old in mine:
+                old.read = old.ended = True  # told already, or another half of the bank
+            mine = [_Group(region, event)]
+            groups += mine
+        for one in mine:
+            one.ended = (
+                bool(word.acc_flags & LAST_OF_GROUP)
+                or not self._marked
+                or (one.ended and not region.covers(one.region))
+            )
+            one.read = False
+
+    def _overwritten(self, event: Event, region: Region, old: _Group) -> None:
+        begun = f"pc {old.begun.pc}"
+        if not old.ended:
+            self._tell("psum-group", event, f"a group begins on bytes of the one that {begun} began and nothing ended",
+                       "add to the group (acc_flags bit 0 clear), or end it first (bit 1)",
+                       region.common(old.region), old.begun)  # fmt: skip
+        elif not old.read and region.covers(old.region):
+            self._tell("psum-unread", event, f"a group overwrites the one that {begun} began, and nothing read that",
+                       "copy the result out of PSUM first, or use another bank", old.region, old.begun)  # fmt: skip
+
+    def _read(self, event: Event, region: Region, groups: list[_Group]) -> None:
+        for one in groups:
+            if one.region.overlaps(region):
+                one.read = True
+                if not one.ended:
+                    one.ended = True  # once is enough
+                    self._tell("psum-group", event,
+                               f"a result is read from PSUM whose group, begun by pc {one.begun.pc}, nothing has ended",
+                               "let the last product of the group say so (acc_flags bit 1)",
+                               region.common(one.region), one.begun)  # fmt: skip
+
+    def finish(self) -> None:
+        """Report groups that are still open at the end of the program."""
+        for groups in self._groups:
+            for one in groups:
+                if not one.ended:
+                    self._tell("psum-group", one.begun, "a group of products is begun and never ended",
+                               "let its last product say so (acc_flags bit 1)", one.region)  # fmt: skip

@@ -1,0 +1,254 @@
+"""nancheck: where the NaN and infinities of an output come from, and the way they took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.access import Operand, plan_of
+from emulator.checks.finding import Finding, Site
+from emulator.checks.kinds import KINDS
+from emulator.checks.place import Names, site_of
+from emulator.checks.poison import Marks, Planes
+from emulator.core import Core
+from emulator.device import Device
+from emulator.dma.transfer import Part
+from emulator.dtypes import numpy_dtype
+from emulator.events import Event
+from formats import isa
+from formats.dtypes import Dtype
+
+__all__ = ["Nancheck"]
+
+_MOST = 30000  # places told apart
+_WAY = 8  # sites of a way that a finding names
+
+Mask = npt.NDArray[np.bool_]
+_Place = tuple[int, str, int]
+
+
+class _Made:
+    """A word or transfer, by its place, that left something not finite: what it was made of, and an event of it."""
+
+    __slots__ = ("event", "fresh", "name", "number", "parents", "what")
+
+    def __init__(self, number: int, event: Event | None, name: str) -> None:
+        self.number, self.event, self.name = number, event, name
+        self.parents: dict[int, None] = {}
+        self.fresh = False  # it read what nothing wrote
+        self.what = "infinite values"
+
+
+class Nancheck:
+    """Follow what is not finite through a run, and report what reaches an output, with its origin."""
+
+    name = "nancheck"
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._made: list[_Made] = []
+        self._by_place: dict[_Place, _Made] = {}
+        self._parents: dict[int, None] = {}
+        self._fresh = False
+        self._outputs: list[Operand] = []
+        self._weights: dict[tuple[int, bool], dict[int, None]] = {}
+
+    def attach(self, device: Device) -> None:
+        """Begin with a device that has its program and its inputs; inputs may hold something already."""
+        self.device = device
+        self._planes = Planes(device)
+        self._names = Names(device)
+        self._results = {}
+        if device.model is None:
+            return
+        self._results = {t.name: device.model.tensors[t.name].address for t in device.model.outputs}
+        for tensor in device.model.inputs:
+            allocation = device.hbm.allocations[device.model.tensors[tensor.name].address]
+            dtype = numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
+            bad = _bad(allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype))
+            if bad is not None and bad.any():
+                made = self._new(None, tensor.name)
+                self._planes.mark(allocation, np.repeat(bad, dtype.itemsize), made.number)
+
+    def _new(self, event: Event | None, name: str = "") -> _Made:
+        made = _Made(len(self._made) + 1, event, name)
+        self._made.append(made)
+        return made
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def on_effect(self, event: Event) -> None:
+        """Look at the operands of a word before it runs: afterwards they may be overwritten."""
+        self._outputs, self._parents, self._fresh = [], {}, False
+        if event.kind != "instruction":
+            return
+        core, word = self.device.cores[event.core], event.instruction
+        for plan in plan_of(type(word)):
+            operand = core.resolver.resolve(word, plan, event.engine)
+            if operand is None:
+                continue
+            if plan.writes:
+                self._outputs.append(operand)
+            if plan.reads or (plan.writes and (word.KEEPS or word.adds)):
+                self._look(core, operand)
+
+    def _look(self, core: Core, operand: Operand) -> None:
+        """Note what of an operand is not finite, and who made it."""
+        bad = _bad(operand.view)
+        if bad is None or not bad.any():
+            return
+        marks = self._planes.read(core, operand, 0)
+        numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
+        for number in np.unique(numbers[bad.reshape(-1)]).tolist():
+            if number:
+                self._parents[number] = None
+            else:
+                self._fresh = True
+
+    def on_event(self, event: Event) -> None:
+        """Look at the results of a word, or of a transfer."""
+        if event.kind == "dma":
+            for part in event.instruction.parts:
+                self._moved(event, part)
+            return
+        if event.kind != "instruction":
+            return
+        core, word = self.device.cores[event.core], event.instruction
+        if isinstance(word, isa.LoadWeights):
+            self._weights[event.core, False] = dict(self._parents)
+            return
+        if isinstance(word, isa.MatMul):
+            self._parents |= self._weights.get((event.core, False), {})
+        for operand in self._outputs:
+            bad = _bad(operand.view)
+            if bad is None or not bad.any():
+                self._planes.write(core, operand, None)
+                continue
+            number = self._note(event, operand.view)
+            shaped = bad.reshape(operand.view.shape[0], -1)
+            self._planes.write(core, operand, np.where(shaped, np.int16(number), np.int16(0)))
+
+    def _note(self, event: Event, values: npt.NDArray[Any] | None = None) -> int:
+        """Return the number of the word at hand, with what it was made of."""
+        place = event.core, event.engine, event.pc
+        made = self._by_place.get(place)
+        if made is None:
+            if len(self._made) >= _MOST:
+                return _MOST
+            made = self._by_place[place] = self._new(event)
+            made.fresh = self._fresh
+            made.parents.update(self._parents)
+            if values is not None and np.isnan(values.astype(np.float32)).any():
+                made.what = "NaN"
+        return made.number
+
+    def _moved(self, event: Event, part: Part) -> None:
+        """Follow one operation of a transfer; what a cast makes infinite begins there."""
+        total: Marks | None = None
+        target = part.copies[0][1]
+        for source, _ in part.copies:
+            marks = self._planes.read_side(source, 0)
+            if marks is not None and source.dtype.size != target.dtype.size:
+                marks = np.repeat(marks.reshape(-1, source.dtype.size).max(1), target.dtype.size)
+            if marks is not None:
+                total = marks if total is None else np.maximum(total, marks)
+        bad: Mask | None = None
+        if target.dtype.size and target.dtype != Dtype.UNKNOWN and part.op != "copy":
+            values = self._planes.values(target).view(numpy_dtype(target.dtype))
+            found = _bad(values)
+            bad = None if found is None else np.repeat(found.reshape(-1), target.dtype.size)
+        if total is None and (bad is None or not bad.any()):
+            self._planes.write_side(target, None)
+            return
+        self._parents = {} if total is None else dict.fromkeys(np.unique(total[total > 0]).tolist())
+        self._fresh = False
+        number = self._note(event)
+        if bad is None:
+            assert total is not None
+            bad = total > 0
+        if part.op == "transpose":
+            bad = np.broadcast_to(np.bool_(bad.any()), (target.nbytes,))
+        self._planes.write_side(target, np.where(bad, np.int16(number), np.int16(0)))
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Report what is not finite in the outputs, by where it began."""
+        if self.device.model is None:
+            return
+        for tensor in self.device.model.outputs:
+            allocation = self.device.hbm.allocations[self._results[tensor.name]]
+            marks = self._planes.of_output(allocation)
+            dtype = numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
+            values = allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+            bad = _bad(values)
+            if marks is None or bad is None:
+                continue
+            numbers = marks[: values.nbytes].reshape(-1, dtype.itemsize).max(1)
+            nans = np.isnan(values.astype(np.float32))
+            for kind, mask in (("nan", nans & bad), ("inf", bad & ~nans)):
+                counts: dict[int, int] = {}
+                ways: dict[int, list[_Made]] = {}
+                for last, count in zip(*np.unique(numbers[mask & (numbers > 0)], return_counts=True), strict=True):
+                    way = self._way(int(last))
+                    counts[way[0].number] = counts.get(way[0].number, 0) + int(count)
+                    ways.setdefault(way[0].number, way)
+                for number, count in counts.items():
+                    self.findings.append(self._finding(kind, tensor.name, count, ways[number]))
+
+    def _way(self, last: int) -> list[_Made]:
+        """Return the words from the origin to the one that stored; a shortest way back."""
+        before: dict[int, int] = {last: 0}
+        queue = [last]
+        for number in queue:
+            made = self._made[number - 1]
+            if not made.parents or made.fresh:
+                break
+            for parent in made.parents:
+                if parent not in before:
+                    before[parent] = number
+                    queue.append(parent)
+        way = [number]
+        while before[way[-1]]:
+            way.append(before[way[-1]])
+        return [self._made[one - 1] for one in way]
+
+    def _finding(self, kind: str, output: str, count: int, way: list[_Made]) -> Finding:
+        origin = way[0]
+        what = "NaN" if kind == "nan" else "infinite"
+        passed = tuple(self._site(one, "passes it on") for one in way[1:][-_WAY:] if one.event is not None)
+        tail = f"{count} elements of output {output} are {what}"
+        if origin.event is None:
+            site = Site(0, "host", "host", -1, "", access="gives")
+            message, hint = f"input {origin.name} is not finite, and {tail}", "check what is given as input"
+        else:
+            site = self._site(origin, "makes")
+            began = "reads what nothing wrote" if origin.fresh else f"makes {origin.what} of finite operands"
+            message = f"{site.engine} pc {site.pc} {began}, and {tail}"
+            hint = (
+                "write the tile before this word (check --tool initcheck says which bytes)"
+                if origin.fresh
+                else "look at its operands there: a division by zero, an exponent or a sum too large, a logarithm of 0"
+            )
+        severity = KINDS[f"nancheck:{kind}"].severity
+        return Finding("nancheck", kind, severity, message, site, passed, None, output, hint,
+                       details={"output": output, "elements": count, "steps": len(way)})  # fmt: skip
+
+    def _site(self, made: _Made, access: str) -> Site:
+        event = made.event
+        assert event is not None
+        word = event.instruction
+        owner = getattr(word, "engine", event.engine)
+        return site_of(self.device, event.core, event.engine, event.pc, word, owner=owner, access=access,
+                       operand="dst", time_ps=event.time_ps)  # fmt: skip
+
+
+def _bad(values: npt.NDArray[Any]) -> Mask | None:
+    """Return which elements are NaN or infinite, None for types that have neither."""
+    if values.dtype.kind in "iub":
+        return None
+    with np.errstate(all="ignore"):
+        found: Mask = ~np.isfinite(values.astype(np.float32))
+    return found

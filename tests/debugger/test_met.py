@@ -1,0 +1,47 @@
+"""`why` of an engine that goes on: who satisfied its wait, followed to queue, block and the word that triggered it."""
+
+from __future__ import annotations
+
+import pytest
+
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
+from neurontools.debugger.session import Session
+from neurontools.debugger.view import why_lines
+from tests.faults.assembled import BASE, INPUTS, line_of
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(to_neff(parse_program(BASE, "base.s")), INPUTS)
+
+
+def test_a_transfer_is_followed_to_its_trigger(session: Session) -> None:
+    session.continue_()
+    (met,) = session.why("pe").met
+    assert (met.condition, met.kind, met.engine, met.trigger, met.by_pc, met.block) == (
+        "S[8]>=16", "dma", "qIn", "SP", 0, 0)  # fmt: skip
+    assert met.source is not None and met.source.line == line_of(BASE, "SP", 0)
+    assert "transfer of queue qIn, block 0, triggered by SP pc 0 (base.s:" in "\n".join(why_lines(session.why("pe")))
+
+
+def test_a_word_is_named_with_its_line(session: Session) -> None:
+    session.continue_()
+    (met,) = session.why("dve").met
+    assert (met.kind, met.engine, met.by_pc, met.trigger, met.block) == ("instruction", "PE", 1, None, None)
+    assert met.text.startswith("MATMUL") and met.source is not None and met.source.line == line_of(BASE, "PE", 1)
+
+
+def test_two_waits_of_one_word_have_two_answers(session: Session) -> None:
+    session.break_at("dve:0")
+    session.continue_()
+    assert [(one.condition, one.engine) for one in session.why("dve").met] == [("S[8]>=16", "qIn"), ("S[40]>=16", "qW")]
+
+
+def test_only_what_has_happened_up_to_here_counts(session: Session) -> None:
+    session.continue_()
+    last = session.why("act").met[0].number
+    session.goto("start")
+    assert all(session.why(name).met == () for name in ("pe", "act", "pool"))
+    session.continue_()
+    assert session.why("act").met[0].number == last
