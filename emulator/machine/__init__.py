@@ -1,0 +1,1 @@
+"""Many cores: instances, chips, links, and collectives that run over them."""
