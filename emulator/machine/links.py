@@ -14,6 +14,9 @@ __all__ = ["figures_of"]
 
 _LINKS_OF = {1: 2, 2: 4}  # axes inside a server: links of a chip there
 _HOP_NS = 1_500.0
+_ROUTE_NS = 200.0
+_LOCAL_NS = 1_300.0
+_ISSUE_NS = 50.0
 _EFA_NS = 15_000.0
 
 
@@ -24,7 +27,10 @@ def figures_of(instance: Instance, lnc: int) -> dict[str, Fact]:
     dma = 0.0 if chip.dma_bandwidth is None else chip.dma_bandwidth.value
     found = {
         "link_latency": documented(_HOP_NS, "ns per hop", "machine.md 3"),
+        "route_latency": ours(_ROUTE_NS, "ns per further link", "machine.md 3"),
         "chip_latency": documented(_HOP_NS, "ns per hop", "machine.md 3"),
+        "local_latency": documented(_LOCAL_NS, "ns, semaphore to start", "hardware.md 4.3"),
+        "issue": ours(_ISSUE_NS, "ns of a CC-core per transfer", "machine.md 3"),
         # Each rank moves what its own DMA engines move; two directions share them.
         "rank_rate": inferred(dma / chip.cores.whole * lnc, "bytes/s per rank", "machine.md 3"),
         "chip_rate": inferred(dma, "bytes/s per chip", "machine.md 3"),

@@ -66,13 +66,18 @@ class Machine:
         if self.ranks > MAX_RANKS:
             raise UnsupportedError(f"{self.ranks:,} ranks; at most {MAX_RANKS:,} are emulated")
         self.figures: dict[str, Fact] = figures_of(self.instance, self.lnc)
+        self._places: dict[int, Place] = {}
 
     def place(self, rank: int) -> Place:
         """Return where a rank runs; NotFoundError for one that the machine does not have."""
+        known = self._places.get(rank)
+        if known is not None:
+            return known
         if not 0 <= rank < self.ranks:
             raise NotFoundError(f"no rank {rank}: {self.nodes} x {self.instance.name} have 0 to {self.ranks - 1}")
         node, inside = divmod(rank, self.ranks_per_node)
-        return Place(node, *divmod(inside, self.ranks_per_chip))
+        found = self._places[rank] = Place(node, *divmod(inside, self.ranks_per_chip))
+        return found
 
     def rank_at(self, place: Place) -> int:
         """Return the rank at a place."""
@@ -109,4 +114,5 @@ class Machine:
             kind = self.topology.link(one, two).kind
             speed = rate["between_rate" if kind == "between-servers" else "link_rate"].value
             found.append(Hop(f"{kind} n{a.node} c{one}>c{two}", kind, speed, hop))
+            hop = self.figures["route_latency"].value  # what passes through a chip is routed, not stored
         return tuple(found)

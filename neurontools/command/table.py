@@ -83,4 +83,16 @@ TABLE: dict[str, Listed] = {
     "err explain": Listed("Explain an error code, a name, a log line or a whole log.", "neurontools.err.explain"),
     "reference": Listed("Show the facts behind a cite, with their public sources.", "neurontools.reference.command"),
     "schema": Listed("Print the JSON Schema of a command's documents.", "neurontools.command.schema"),
+    "arch": Listed("Show instances, chips and links, and how they are wired."),
+    "arch cycles": Listed(
+        "Find edge-disjoint Hamiltonian cycles of an instance and prove them.",
+        "neurontools.arch.cycles",
+    ),
+    "arch diff": Listed("Compare two chips or instances, figure by figure.", "neurontools.arch.diff"),
+    "arch path": Listed("Show the way of bytes between two chips or ranks.", "neurontools.arch.path"),
+    "arch show": Listed(
+        "Show what an instance or a chip is made of; without a name, list the instance types.",
+        "neurontools.arch.show",
+    ),
+    "arch topo": Listed("Draw how the chips of an instance are wired.", "neurontools.arch.topo"),
 }

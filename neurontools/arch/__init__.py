@@ -1,0 +1,1 @@
+"""`neurontools arch`: show instances, chips and links, and how they are wired."""
