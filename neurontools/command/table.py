@@ -95,4 +95,31 @@ TABLE: dict[str, Listed] = {
         "neurontools.arch.show",
     ),
     "arch topo": Listed("Draw how the chips of an instance are wired.", "neurontools.arch.topo"),
+    "cc": Listed("Plan, run, check, benchmark and break collective operations on emulated machines."),
+    "cc bench": Listed(
+        "Time a collective over many sizes, with the options and columns of nccom-test.",
+        "neurontools.cc.bench",
+    ),
+    "cc bench-parse": Listed(
+        "Compare real output of nccom-test with the model, row by row.",
+        "neurontools.cc.bench_parse",
+    ),
+    "cc fault": Listed(
+        "Break a collective on purpose: stop a rank, slow a link, lose a transfer.",
+        "neurontools.cc.fault",
+    ),
+    "cc groups": Listed("Check replica groups of collective operations."),
+    "cc groups check": Listed(
+        "Check replica groups, or the pairs of a permute, and list the algorithms they allow.",
+        "neurontools.cc.groups.check",
+    ),
+    "cc plan": Listed(
+        "Show which algorithm a collective takes, its steps and traffic, and its time.",
+        "neurontools.cc.plan",
+    ),
+    "cc run": Listed("Execute a collective on emulated ranks, with data.", "neurontools.cc.run"),
+    "cc verify": Listed(
+        "Execute a collective and compare every rank with NumPy, bit for bit.",
+        "neurontools.cc.verify",
+    ),
 }

@@ -42,6 +42,7 @@ def explain(engine: Engine, job: Job) -> Hang | None:
     absent = sorted(set(job.plan.ranks) - set(job.started))
     start = next((one for one in blocked.values() if one.reason != "stopped"), None)
     chain, seen = _followed(start, blocked)
+    chain = chain or _at_the_end(engine, job)
     if stopped:
         first = stopped[0]
         ranks = tuple(dict.fromkeys(one.rank for one in stopped))
@@ -62,6 +63,17 @@ def _lost(engine: Engine, job: Job) -> tuple[int, int] | None:
             if engine.issued_to(job, source, rank, channel) > engine.arrived(job, source, rank, channel):
                 return source, rank
     return None
+
+
+def _at_the_end(engine: Engine, job: Job) -> tuple[str, ...]:
+    """Return who still waits where all that is blocked is the cause itself: ranks whose own work is done."""
+    found = []
+    for rank in job.plan.ranks:
+        for (source, channel), count in ({} if rank in job.finished else job.plan.expected.get(rank, {})).items():
+            have = engine.arrived(job, source, rank, channel)
+            if have < count and source != rank:
+                found.append(f"rank {rank}, channel {channel}: waits for transfer {count} of rank {source}, has {have}")
+    return tuple(found)
 
 
 def _followed(start: Blocked | None, blocked: dict[tuple[int, int], Blocked]) -> tuple[tuple[str, ...], list[Blocked]]:

@@ -156,8 +156,7 @@ def group_findings(machine: Machine, groups: Sequence[Sequence[int]], *, limit: 
         return wrong
     for number, ranks in enumerate(groups):
         group = Group(machine, ranks)
-        steps = {b - a for a, b in pairwise(ranks)}
-        if len(ranks) > 1 and len(steps) > 1 and not group.symmetric:
+        if any(len({b - a for a, b in pairwise(part)}) > 1 for part in group.by_node.values()):
             wrong.append(f"group {number} is neither contiguous nor evenly spaced: {_few(ranks)}")
         if group.nodes > 1 and not group.symmetric:
             wrong.append(f"group {number} has other local ranks on other nodes (collectives.md 4)")

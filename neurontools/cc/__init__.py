@@ -1,0 +1,1 @@
+"""`neurontools cc`: plan, run, check, benchmark and break collective operations on emulated machines."""

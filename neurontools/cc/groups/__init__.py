@@ -1,0 +1,1 @@
+"""`neurontools cc groups`: check replica groups of collective operations."""
