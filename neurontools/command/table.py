@@ -122,4 +122,13 @@ TABLE: dict[str, Listed] = {
         "Execute a collective and compare every rank with NumPy, bit for bit.",
         "neurontools.cc.verify",
     ),
+    "memh": Listed("Show the memory hierarchy, and what a program does with it."),
+    "memh budget": Listed(
+        "Show how much of SBUF and PSUM a program needs, and what goes through HBM and back.",
+        "neurontools.memh.budget",
+    ),
+    "memh lint": Listed("Find accesses that break the rules of a memory, and slow ones.", "neurontools.memh.lint"),
+    "memh map": Listed("Show what a partition of SBUF or PSUM holds when a program ends.", "neurontools.memh.map"),
+    "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
+    "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
 }

@@ -1,0 +1,1 @@
+"""`neurontools memh`: show the memory hierarchy, and what a program does with it."""
