@@ -122,6 +122,10 @@ TABLE: dict[str, Listed] = {
         "Execute a collective and compare every rank with NumPy, bit for bit.",
         "neurontools.cc.verify",
     ),
+    "cc schedule": Listed(
+        "Run collectives that ranks call in their own order, and explain deadlocks among them.",
+        "neurontools.cc.schedule",
+    ),
     "memh": Listed("Show the memory hierarchy, and what a program does with it."),
     "memh budget": Listed(
         "Show how much of SBUF and PSUM a program needs, and what goes through HBM and back.",
