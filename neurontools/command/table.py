@@ -135,4 +135,9 @@ TABLE: dict[str, Listed] = {
     "memh map": Listed("Show what a partition of SBUF or PSUM holds when a program ends.", "neurontools.memh.map"),
     "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
     "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
+    "overlap": Listed("Show how compute and collectives share the DMA engines."),
+    "overlap whatif": Listed(
+        "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
+        "neurontools.overlap.whatif",
+    ),
 }

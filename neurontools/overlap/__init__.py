@@ -1,0 +1,1 @@
+"""`neurontools overlap`: show how compute and collectives share the DMA engines."""
