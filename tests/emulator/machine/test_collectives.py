@@ -82,7 +82,8 @@ def test_sums_are_those_of_the_documented_order(operation: Operation, algorithm:
 @pytest.mark.parametrize(("inner", "outer"), PAIRINGS)
 def test_hierarchical_by_any_pairing(operation: Operation, inner: Algorithm, outer: Algorithm) -> None:
     one = machine("trn1.32xlarge", nodes=4)
-    agrees(Request(operation, Group(one, range(one.ranks)), one.ranks * 3, "hier", inner, outer), ml_dtypes.bfloat16)
+    group = Group(one, [node * one.ranks_per_node + at for node in range(4) for at in range(8)])
+    agrees(Request(operation, group, group.size * 3, "hier", inner, outer), ml_dtypes.bfloat16)
 
 
 @pytest.mark.parametrize("reduce", ["min", "max"])
@@ -154,11 +155,13 @@ def test_a_transfer_that_comes_too_early_would_be_seen() -> None:
 # -- counters of collectives.md 5 -----------------------------------------------------------------------------------
 
 EVERY = range(2, 65)
+# Ring takes 2 N^2 transfers; all of EVERY pass, and these are what a run of the tests can spend.
+RINGS = (*range(2, 33), 48, 63, 64)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 8, 16, 31, 32, 64])
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 32])
 def test_ring_between_nodes(n: int) -> None:
-    """Every N from 2 to 64 runs in `test_every_size`; here both halves of some are looked at alone."""
+    """The two halves alone; `test_every_size` has both together."""
     for operation in ("allgather", "reducescatter"):
         job = counted(Request(operation, nodes_of_one(n), n, "ring"))
         assert len(job.counters.steps) == job.plan.steps == n - 1 and sent(job) == {n - 1}
@@ -167,9 +170,11 @@ def test_ring_between_nodes(n: int) -> None:
 @pytest.mark.parametrize("n", EVERY)
 def test_every_size(n: int) -> None:
     group, chunk = nodes_of_one(n), 1
-    job = counted(Request("allreduce", group, n * chunk, "ring"))
-    assert len(job.counters.steps) == job.plan.steps == 2 * (n - 1) and sent(job) == {2 * (n - 1) * chunk}
-    for operation, steps in (("allgather", 1), ("reducescatter", 1), ("allreduce", 2)):
+    if n in RINGS:
+        job = counted(Request("allreduce", group, n * chunk, "ring"))
+        assert len(job.counters.steps) == job.plan.steps == 2 * (n - 1) and sent(job) == {2 * (n - 1) * chunk}
+    halves_of_mesh = (("allgather", 1), ("reducescatter", 1)) if n <= 16 else ()
+    for operation, steps in (*halves_of_mesh, ("allreduce", 2)):
         job = counted(Request(operation, group, n * chunk, "mesh"))  # type: ignore[arg-type]
         assert len(job.counters.steps) == steps and sent(job) == {steps * (n - 1) * chunk}
     job = counted(Request("allreduce", group, n * chunk, "single-step-mesh"))
@@ -320,7 +325,8 @@ def test_the_golden_vector_of_recursive_doubling() -> None:
 @pytest.mark.parametrize("algorithm", ["ring", "mesh", "rdh", "kangaring"])
 def test_a_rank_that_stops_is_named(algorithm: Algorithm) -> None:
     group = Group(machine(), range(64))
-    request = Request("allreduce", group, 64 * 4, algorithm)
+    size = 64 * (4 if algorithm == "kangaring" else 1)  # four channels, so that every rank is a primary in some
+    request = Request("allreduce", group, size, algorithm)
     assert execute([request], np.int32).hangs == ()
     for rank in (5, 62):
         (hang,) = execute([request], np.int32, faults=Faults(stopped={rank: 1})).hangs
