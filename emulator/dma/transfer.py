@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
 
+from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
 
 __all__ = [
     "DESCRIPTOR_LIMIT",
+    "UNPLANNED",
     "Copies",
     "DmaDescriptor",
     "Limit",
@@ -129,14 +131,19 @@ class DmaDescriptor(NamedTuple):
 
 
 class TransferPlan(NamedTuple):
-    """When a transfer starts and completes, and when each engine begins and ends its part."""
+    """When a transfer starts and completes, and when engines begin and end their parts."""
 
     started_ps: int
     planned_ps: int
-    spans: tuple[tuple[int, int], ...]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Return when each engine begins and ends its part."""
+        return tuple([piece.span(engine) for piece in self.pieces for engine in range(piece.first, piece.last + 1)])
 
 
-_UNPLANNED = TransferPlan(-1, -1, ())
+UNPLANNED = TransferPlan(-1, -1, ())
 
 
 class Transfer:
@@ -210,7 +217,7 @@ class Transfer:
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.shares: Shares = ()
-        self.plan = _UNPLANNED
+        self.plan = UNPLANNED
         self.settle: Callable[[], None] | None = None
         self.memory_ps = 0  # when device memory is through
 
