@@ -106,6 +106,8 @@ class Part(NamedTuple):
     @property
     def destinations(self) -> tuple[Side, ...]:
         """Return the destinations, each once."""
+        if len(self.copies) == 1:
+            return (self.copies[0][1],)
         return tuple(dict.fromkeys(destination for _, destination in self.copies))
 
 
@@ -212,7 +214,7 @@ class Transfer:
         self.parts = parts
         self.semaphore, self.increment, self.remote = semaphore, increment, remote
         self.prebuilt, self.instruction = prebuilt, instruction
-        self.nbytes = sum(side.nbytes for part in parts for side in part.destinations)
+        self.nbytes = sum([side.nbytes for part in parts for side in part.destinations])
         self.move: Callable[[], None] | None = None
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
@@ -249,11 +251,15 @@ class Transfer:
     @property
     def copies(self) -> Copies:
         """Return the (source, destination) pairs of all parts."""
+        if len(self.parts) == 1:
+            return self.parts[0].copies
         return tuple(pair for part in self.parts for pair in part.copies)
 
     @property
     def op(self) -> str:
         """Return the operation; "mixed" where descriptors differ."""
+        if len(self.parts) == 1:
+            return self.parts[0].op
         names = {part.op for part in self.parts}
         return names.pop() if len(names) == 1 else "mixed" if names else "nothing"
 
@@ -285,17 +291,29 @@ class Transfer:
     @property
     def writes_hbm(self) -> bool:
         """Return whether bytes go to device memory."""
-        return any(side.space == "HBM" for side in self.writes)
+        for part in self.parts:
+            for _, side in part.copies:
+                if side.space == "HBM":
+                    return True
+        return False
 
     @property
     def hbm_bytes(self) -> int:
         """Return the bytes moved to and from device memory."""
-        return sum(side.nbytes for side in (*self.reads, *self.writes) if side.space == "HBM")
+        total = 0
+        for part in self.parts:
+            for source, _ in part.copies:
+                if source.space == "HBM":
+                    total += source.nbytes
+            for side in part.destinations:
+                if side.space == "HBM":
+                    total += side.nbytes
+        return total
 
     @property
     def pieces(self) -> int:
         """Return the number of data descriptors, none longer than 64 KiB."""
-        return sum(s.rows * _pieces(s.run) for s, _ in self.copies)
+        return sum([s.rows * (1 if s.run <= DESCRIPTOR_LIMIT else _pieces(s.run)) for s, _ in self.copies])
 
     def descriptors(self, first: int, last: int) -> Iterator[DmaDescriptor]:
         """Yield data descriptors `first` to `last` - 1 in ring order."""
