@@ -577,11 +577,6 @@ class Device:
         """Keep a warning about a read of bytes that nothing wrote."""
         self.notice("unwritten", f"{operand}: {missing} of {total} bytes read were never written", place, operand)
 
-    def warn(self, message: str, cause: Any) -> None:
-        """Keep a warning of a DMA transfer."""
-        text = cause.instruction.text if cause.instruction is not None else cause.text
-        self.notice("unwritten", message, Place(cause.core, cause.engine, cause.pc, text))
-
     def write_device(self, address: int, size: int, value: int) -> None:
         """Write to a device address, as a word does."""
         write_device(self, address, size, value)
