@@ -207,7 +207,8 @@ class Sequencer:
             if claim is not None:
                 claim = claim.scaled(interval, action.interval)
         if claim is not None:
-            interval, latency = self.core.contention.take(claim, now, interval, latency)
+            queues_next = claim.array and self._multiplies_next(position + 1)
+            interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
         if device.jitter is not None:
             interval, latency = device.jitter(interval), device.jitter(latency)
         done = now + latency
@@ -225,6 +226,10 @@ class Sequencer:
         if device.hooks.issue:
             for hook in device.hooks.issue:
                 hook(self, loaded, now)
+
+    def _multiplies_next(self, position: int) -> bool:
+        """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
+        return position < self.count and isinstance(self.words[position].word, isa.MatMul)
 
     def _bind(self, loaded: LoadedWord) -> Action:
         word = loaded.word

@@ -15,6 +15,8 @@ _D, _O, _I = "documented", "observed", "inferred"
 
 # Public profiles of trn2 (formats.md 1.1): words of ten runs, medians over runs; "interval" is start to next start.
 _P = "profiles of formats.md 1.1: "
+# Public captures (formats.md 1.2), those that are not held out: `neurontools.validation.captures`.
+_C = "captures of formats.md 1.2: "
 
 FIGURES: tuple[Figure, ...] = (
     # Latency over the cycles of the work, from the start of an instruction to its completion.
@@ -24,6 +26,21 @@ FIGURES: tuple[Figure, ...] = (
     Figure("load_weights_latency", _V2, 67.0, "ns", _O, "hardware.md 8.1: A-6"),
     Figure("load_weights_latency", _V3, 83.0, "ns", _O, _P + "95 to 191 ns for 128 columns, less the columns"),
     Figure("load_weights_latency", _V4, 83.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("load_weights_throttled", _V3, 77.0, "ns", _O, _C + "105, 182 and 287 ns at half clock, less the columns"),
+    Figure("load_weights_throttled", _V4, 77.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    # Weights whose elements lie far apart come at the pace of the memory, at either clock of the engine.
+    Figure("load_strided_latency", _V3, 82.0, "ns", _O, _C + "LDWEIGHTS of steps of 9 and 18, less the columns"),
+    Figure("load_strided_latency", _V2 + _V4, 82.0, "ns", _I, "trn2's"),
+    Figure("load_strided_rate", _V3, 4.45, "B/ns", _O, _C + "fp16, 137 and 141 ns, one every 62"),
+    Figure("load_strided_rate", _V2 + _V4, 4.45, "B/ns", _I, "trn2's"),
+    Figure("load_strided_rate_fp32", _V3, 4.6, "B/ns", _O, _C + "fp32, 194 and 313 ns, one every 225"),
+    Figure("load_strided_rate_fp32", _V2 + _V4, 4.6, "B/ns", _I, "trn2's"),
+    Figure("load_strided_share", _V3, 0.4, "of a matmul's", _O, _C + "163 ns behind a matmul at half clock"),
+    Figure("load_strided_share", _V2 + _V4, 0.4, "of a matmul's", _I, "trn2's"),
+    Figure("load_read_ahead", _V3, 20.0, "ns", _O, _C + "163 ns where loads follow each other, 141 alone"),
+    Figure("load_read_ahead", _V2 + _V4, 20.0, "ns", _I, "trn2's"),
+    Figure("load_behind", _V3, 45.0, "ns", _O, _C + "a load to its MATMUL of 14 columns, 43 to 49"),
+    Figure("load_behind", _V2 + _V4, 45.0, "ns", _I, "trn2's"),
     Figure("activation_latency", _V2, 158.0, "ns", _O, "hardware.md 3.9, 8.1: A-3"),
     Figure("activation_latency", _V3, 290.0, "ns", _O, "hardware.md 8.1: A-12, A-13; " + _P + "280 for fp32"),
     Figure("activation_latency", _V4, 290.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
@@ -33,7 +50,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("scalar_copy_latency", _V2, 158.0, "ns", _I, "hardware.md 8.1: A-3, an identity"),
     Figure("scalar_copy_latency", _V3, 158.0, "ns", _O, _P + "COPY and CAST of 128 and 512 on Scalar"),
     Figure("scalar_copy_latency", _V4, 158.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
-    Figure("vector_latency", _V2, 350.0, "ns", _O, "hardware.md 3.9, 8.1: A-1, A-2"),
+    Figure("vector_latency", _V2, 262.0, "ns", _O, "between " + _C + "TENSOR_TENSOR 2,016 and hardware.md 8.1: A-1"),
     Figure("vector_latency", _V3, 157.0, "ns", _O, _P + "COPY 290 for 128, 690 for 512; RECIPROCAL"),
     Figure("vector_latency", _V4, 157.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
     Figure("tensor_scalar_latency", _V2, 350.0, "ns", _I, "hardware.md 3.9: all of trn1's Vector engine"),
@@ -81,8 +98,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("load_transpose_fp32", _V2 + _V4, 1.0, "passes", _I, "trn2's"),
     # A matmul whose weights are not there yet waits; that part of it which comes before its data meet the array does
     # not: 58 ns more of 142 (fp32 transposes), 101 of 185 (fp32), 10 of 95 (bf16), also at half clock.
-    Figure("matmul_head", _V3, 80.0, "ns", _O, _P + "MATMUL behind a load that followed a pause"),
-    Figure("matmul_head", _V4, 80.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("matmul_head", _V3, 82.0, "ns", _O, _C + "end of a load to the end of its MATMUL, 82 to 85 over the work"),
+    Figure("matmul_head", _V4, 82.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
     Figure("matmul_head", _V2, 64.0, "ns", _I, "3 ns less than load_weights_latency, as on trn2"),
     # Loads run behind the matmul before them; the excess of 32,768 fp32 products over 2048 cycles each is what shows.
     Figure("load_weights_exposed", _V3, 3.0, "ns", _O, "hardware.md 8.3: C-8; " + _P + "2 to 3 ns a pair"),
@@ -95,6 +112,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("read_accumulator", _V3 + _V4, 64.0, "cycles", _I, "hardware.md 3.9 for v2"),
     # Passes and speeds of the Vector engine.
     Figure("two_inputs", _ALL, 2.0, "passes", _D, "hardware.md 3.4: two inputs in SBUF take 2N"),
+    Figure("two_tensors", _V2, 2.0, "passes", _D, "hardware.md 3.4: two inputs in SBUF take 2N"),
+    Figure("two_tensors", _V3, 1.0, "passes", _O, _C + "TENSOR_TENSOR of fp32: 174 for 14, 1,199, 2,243 for 2,000"),
+    Figure("two_tensors", _V4, 1.0, "passes", _I, "hardware.md 9: trn3 reuses trn2"),
     Figure("reciprocal_passes", _V2, 8.0, "passes", _D, "hardware.md 5.2"),
     Figure("reciprocal_passes", _V3, 6.0, "passes", _O, _P + "RECIPROCAL 178 for 4, 202 for 8"),
     Figure("reciprocal_passes", _V4, 6.0, "passes", _I, "hardware.md 9: trn3 reuses trn2"),
@@ -106,6 +126,18 @@ FIGURES: tuple[Figure, ...] = (
     Figure("activation_double", _V4, 2.0, "times", _D, "hardware.md 3.5, 8.10: J-9, 16-bit types"),
     Figure("slow_stride", _ALL, 16.0, "bytes", _D, "hardware.md 2.3; 16 itself taken as slow"),
     Figure("slow_stride_factor", _ALL, 2.0, "times", _D, "hardware.md 2.3: half rate"),
+    # What the half rate really is on trn2; writes of less than four bytes drain while the next word runs already.
+    Figure("vector_strided_read", _V34, 1.75, "times", _O, _C + "COPY from steps of 9, 264 to 269 for 128"),
+    Figure("vector_strided_write", _V34, 1.8, "times", _O, _C + "COPY to steps of 9 and 18, fp32, 281 and 389 to 400"),
+    Figure("vector_strided_write16", _V34, 4.2, "times", _O, _C + "COPY to the same, fp16, 448 and 716"),
+    Figure("vector_strided_front", _V34, 0.635, "of the writes", _O, _C + "such words begin every 181 and 350 ns"),
+    Figure("scalar_strided_read", _V34, 2.43, "times", _O, _C + "COPY from steps of 9 on Scalar, 418 to 420 for 128"),
+    Figure("scalar_strided_write", _V34, 2.42, "times", _O, _C + "COPY to steps of 9, fp32, 417"),
+    Figure("scalar_strided_write16", _V34, 5.54, "times", _O, _C + "COPY to the same, fp16, 748"),
+    Figure("scalar_strided_front", _V34, 0.95, "of the writes", _O, _C + "such words begin every 554 to 597 ns"),
+    Figure("scalar_strided_write_psum", _V34, 2.2, "times", _O, _C + "COPY from PSUM to steps of 9, fp32, 386 to 402"),
+    Figure("scalar_strided_write16_psum", _V34, 5.3, "times", _O, _C + "COPY from PSUM to the same, fp16, 722"),
+    Figure("scalar_strided_front_psum", _V34, 0.4, "of the writes", _O, _C + "such words begin 227 ns apart"),
     # Words of searches, gathers, statistics and random numbers.
     Figure("bn_aggregate", _ALL, 13.0, "cycles per triple", _D, "hardware.md 5.2: 13N/3"),
     Figure("exponential", _V4, 0.25, "passes", _D, "hardware.md 5.2: four times the Scalar engine"),
@@ -121,17 +153,39 @@ FIGURES: tuple[Figure, ...] = (
     Figure("event_semaphore", _V2, 9.0, "ns", _O, "hardware.md 3.9, 8.1: A-8b"),
     Figure("event_semaphore", _V3, 52.0, "ns", _O, _P + "EVENT_SEMAPHORE 52 on Tensor and Scalar"),
     Figure("event_semaphore", _V4, 52.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
-    Figure("control", _V2, 9.0, "ns", _I, "hardware.md 3.2: set-up words, as A-8b"),
-    Figure("control", _V3, 64.0, "ns", _O, _P + "SET_ORDERING_MODE every 64 to 77 ns"),
-    Figure("control", _V4, 64.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("control", _V2, 7.0, "ns", _O, _C + "SET_ORDERING_MODE of trn1, 6 to 9"),
+    Figure("control", _V3, 43.0, "ns", _O, _C + "SET_ORDERING_MODE, 42 to 44 on three engines"),
+    Figure("control", _V4, 43.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("control_vector", _V2, 9.0, "ns", _O, _C + "SET_ORDERING_MODE of trn1"),
+    Figure("control_vector", _V3, 51.0, "ns", _O, _C + "SET_ORDERING_MODE on Vector"),
+    Figure("control_vector", _V4, 51.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("control_sync", _V2, 7.0, "ns", _O, _C + "SET_ORDERING_MODE of trn1"),
+    Figure("control_sync", _V3, 18.0, "ns", _O, _C + "SET_ORDERING_MODE on Sync"),
+    Figure("control_sync", _V4, 18.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("control_interval", _V2, 9.0, "ns", _I, "hardware.md 3.2: set-up words, as A-8b"),
+    Figure("control_interval", _V3, 64.0, "ns", _O, _P + "SET_ORDERING_MODE every 64 to 77 ns"),
+    Figure("control_interval", _V4, 64.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("nop", _V2, 14.0, "ns", _O, _C + "NOP of trn1"),
+    Figure("nop", _V3, 19.0, "ns", _O, _C + "NOP on GpSimd"),
+    Figure("nop", _V4, 19.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
+    Figure("nop_interval", _V2, 14.0, "ns", _I, "its duration"),
+    Figure("nop_interval", _V3, 70.0, "ns", _O, _C + "NOP to NOP on GpSimd"),
+    Figure("nop_interval", _V4, 70.0, "ns", _I, "hardware.md 9: trn3 reuses trn2"),
     # A branch empties the instruction buffer: 338 ns from a COMPARE_BRANCH to the word behind it on four engines.
     Figure("branch", _V3, 338.0, "ns", _O, _P + "COMPARE_BRANCH to the next word"),
     Figure("branch", _V2 + _V4, 338.0, "ns", _I, "trn2's"),
     # Queues with descriptors from load time: the word only rings the bell.
-    Figure("trigger_pool", _V3, 8.0, "ns", _O, "hardware.md 4.3: DMA_DIRECT2D on GpSimd"),
-    Figure("trigger_pool", _V2 + _V4, 8.0, "ns", _I, "hardware.md 4.3 for trn2"),
-    Figure("trigger_other", _V3, 86.0, "ns", _O, "hardware.md 4.3: on Sync; other engines alike"),
-    Figure("trigger_other", _V2 + _V4, 86.0, "ns", _I, "hardware.md 4.3 for trn2"),
+    Figure("trigger_pool", _V2, 60.0, "ns", _O, _C + "WRITE of trn1, 60 to 74"),
+    Figure("trigger_pool", _V3, 46.0, "ns", _O, _C + "WRITE on GpSimd"),
+    Figure("trigger_pool", _V4, 46.0, "ns", _I, "trn2's"),
+    Figure("trigger_pool_interval", _V3, 97.0, "ns", _O, _C + "WRITE to the next word on GpSimd"),
+    Figure("trigger_pool_interval", _V2 + _V4, 97.0, "ns", _I, "trn2's"),
+    Figure("trigger_other", _V2, 51.0, "ns", _O, _C + "WRITE of trn1"),
+    Figure("trigger_other", _V3, 58.0, "ns", _O, _C + "WRITE on Sync; other engines alike"),
+    Figure("trigger_other", _V4, 58.0, "ns", _I, "trn2's"),
+    Figure("trigger_other_interval", _V2, 82.0, "ns", _O, _C + "WRITE to WRITE of trn1"),
+    Figure("trigger_other_interval", _V3, 84.0, "ns", _O, _C + "WRITE to WRITE on Sync, 82 to 93"),
+    Figure("trigger_other_interval", _V4, 84.0, "ns", _I, "trn2's"),
     # Queues whose descriptors are made at the trigger: hardware holds Sync and Scalar, software on GpSimd works in two
     # steps of which the next word can follow the first.
     Figure("generate_hardware", _V3, 545.0, "ns", _O, _P + "DMA_DIRECT2D 517 to 612 on Sync and Scalar"),

@@ -6,7 +6,7 @@ Most classes declare theirs (`COST`); those with modes of their own have a funct
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip, Cost, costs, costs_of
@@ -20,6 +20,7 @@ __all__ = ["shown_ps"]
 _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
 _FP32 = frozenset((Dtype.FLOAT32,))
+_WHOLE_WRITE = 4  # bytes that a strided write takes no longer than others: fp32 was measured, fp16 takes more
 _FP32_PASSES = {int(Fp32Pass.LOW_HIGH): "fp32_pass", int(Fp32Pass.NONE): "fp32_whole"}
 
 
@@ -31,6 +32,11 @@ def _fixed(name: str, chip: Chip) -> Cost:
     """Return a cost that is one duration."""
     duration = _ps(figure(name, chip.target))
     return Cost(duration, duration)
+
+
+def _timed(duration: str, interval: str, chip: Chip) -> Cost:
+    """Return a cost of a duration, and another time until the next word."""
+    return Cost(_ps(figure(interval, chip.target)), _ps(figure(duration, chip.target)))
 
 
 def _paced(cycles: float, latency: str, engine: str, chip: Chip, gap: float = 0.0) -> Cost:
@@ -63,9 +69,56 @@ def _tiles(word: isa.Instruction, *names: str) -> list[Tile]:
     return [found for name in names if (found := tile(word, name)) is not None]
 
 
+def _is_strided(one: Tile, chip: Chip) -> bool:
+    return one.stride >= figure("slow_stride", chip.target)
+
+
 def _stride_factor(tiles: list[Tile], chip: Chip) -> float:
-    slow = any(t.stride >= figure("slow_stride", chip.target) for t in tiles)
-    return figure("slow_stride_factor", chip.target) if slow else 1.0
+    """Return how much slower tiles are whose elements lie far apart, where no class of words was measured."""
+    return figure("slow_stride_factor", chip.target) if any(_is_strided(one, chip) for one in tiles) else 1.0
+
+
+class _Strides(NamedTuple):
+    """Figures of an engine for elements that lie far apart: factors of reads, of writes, of writes under four bytes."""
+
+    read: str
+    write: str
+    small_write: str
+    front: str  # the part of small writes behind which the next word begins
+
+
+_VECTOR = _Strides("vector_strided_read", "vector_strided_write", "vector_strided_write16", "vector_strided_front")
+_SCALAR = _Strides("scalar_strided_read", "scalar_strided_write", "scalar_strided_write16", "scalar_strided_front")
+_SCALAR_FROM_PSUM = _Strides(
+    "scalar_strided_read", "scalar_strided_write_psum", "scalar_strided_write16_psum", "scalar_strided_front_psum"
+)
+
+
+def _strided(cost: Cost, inputs: list[Tile], dst: Tile, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a word of the Vector or Scalar engine where elements of its tiles lie far apart."""
+    gap = cost.interval_ps - cost.work_ps
+    if chip.generation == "gen2" or engine not in ("DVE", "Activation"):
+        return _slowed(cost, _stride_factor([*inputs, dst], chip), gap)
+    figures = _VECTOR
+    if engine == "Activation":
+        figures = _SCALAR_FROM_PSUM if any(one.in_psum for one in inputs) else _SCALAR
+    if _is_strided(dst, chip):
+        # Nothing is added between words that wait for their writes anyhow.
+        if dst.size >= _WHOLE_WRITE:
+            return _slowed(cost, figure(figures.write, chip.target), 0)
+        slowed = _slowed(cost, figure(figures.small_write, chip.target), 0)
+        front = round(slowed.work_ps * figure(figures.front, chip.target))
+        return slowed._replace(interval_ps=front, drain_ps=slowed.work_ps)
+    if any(_is_strided(one, chip) for one in inputs):
+        return _slowed(cost, figure(figures.read, chip.target), gap)
+    return cost
+
+
+def _slowed(cost: Cost, factor: float, gap: int) -> Cost:
+    if factor == 1.0:
+        return cost
+    work = round(cost.work_ps * factor)
+    return cost._replace(interval_ps=work + gap, latency_ps=cost.latency_ps + work - cost.work_ps, work_ps=work)
 
 
 def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
@@ -84,6 +137,9 @@ def _passing(cost: isa.Passes, word: isa.Instruction, engine: str, chip: Chip) -
 
 def _lasting(cost: isa.Duration, word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost of a fixed time, as the class of the word declares it."""
+    if cost.figure == "control":
+        name = {"DVE": "control_vector", "SP": "control_sync"}.get(engine, "control")
+        return _timed(name, "control_interval", chip)
     return _fixed(cost.figure, chip)
 
 
@@ -101,12 +157,19 @@ def load_weights(word: isa.LoadWeights, engine: str, chip: Chip) -> Cost:
 
     Where it does not, the next matmul waits for it (`contention`).
     """
-    passes = "load_weights_share"
+    (src,) = _tiles(word, "src")
+    share, passes, rate = figure("load_weights_share", chip.target), 1.0, "load_strided_rate"
+    strided = _is_strided(src, chip)
     if word.dtype in _FP32:
-        passes = "load_transpose_fp32" if word.transpose_mode else "load_weights_fp32"
-    cycles = word.src.elements * figure(passes, chip.target)
-    latency = figure("load_weights_latency", chip.target) + cycles / chip.clock_ghz(engine)
-    return Cost(_ps(figure("load_weights_exposed", chip.target)), _ps(latency), weights=True)
+        name = "load_transpose_fp32" if word.transpose_mode else "load_weights_fp32"
+        share = passes = figure(name, chip.target)
+        rate = "load_strided_rate_fp32"
+    elif strided:
+        share = figure("load_strided_share", chip.target)
+    work = _ps(src.elements * share / chip.clock_ghz(engine))
+    read = _ps(src.elements * src.size * passes / figure(rate, chip.target)) if strided else 0
+    latency = _ps(figure("load_weights_latency", chip.target)) + work
+    return Cost(_ps(figure("load_weights_exposed", chip.target)), max(latency, read), work, weights=True, read_ps=read)
 
 
 @costs(isa.MatMul)
@@ -123,12 +186,13 @@ def matmul(word: isa.MatMul, engine: str, chip: Chip) -> Cost:
 def one_input(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a copy, a cast or a tile with scalars, in the fastest mode whose conditions hold."""
     src, dst = _tiles(word, "src", "dst")
-    cycles = src.elements * _stride_factor([src, dst], chip)
     if engine == "Activation":
-        return _on_vector(word, cycles / _activation_speed(src, dst, chip), "scalar_copy_latency", engine, chip)
+        cycles = src.elements / _activation_speed(src, dst, chip)
+        return _strided(_on_vector(word, cycles, "scalar_copy_latency", engine, chip), [src], dst, engine, chip)
     name = "tensor_scalar_latency" if isinstance(word, isa.TensorScalar) else "vector_latency"
     speed = _vector_speed(src, dst, chip) if engine == "DVE" else 1.0
-    return _on_vector(word, cycles / speed, name, engine, chip)._replace(fast=speed > 1.0)
+    cost = _on_vector(word, src.elements / speed, name, engine, chip)._replace(fast=speed > 1.0)
+    return _strided(cost, [src], dst, engine, chip)
 
 
 def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
@@ -143,7 +207,9 @@ def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
         return figure("wide_double", chip.target)
     if src.is_wide16 and dst.is_wide8 and contiguous and not (src.in_psum or dst.in_psum):
         return figure("wide_double", chip.target)
-    if src.dtype == dst.dtype == Dtype.FLOAT32 and contiguous and not (src.in_psum or dst.in_psum):
+    # Its lower rate for elements far apart is one of this speed, not of the plain one.
+    apart = _is_strided(src, chip) or _is_strided(dst, chip)
+    if src.dtype == dst.dtype == Dtype.FLOAT32 and (contiguous or apart) and not (src.in_psum or dst.in_psum):
         return figure("single_double", chip.target)
     return 1.0
 
@@ -166,9 +232,11 @@ def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
     else:
         eight = chip.generation == "gen4"
         plain = all(t.is_wide16 or (eight and t.is_wide8) for t in tiles) and not (src0.in_psum or src1.in_psum)
-    passes = _passes_of_two(src0, src1, plain and engine == "DVE", chip)
-    cost = _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
-    return cost._replace(fast=plain and engine == "DVE" and chip.generation != "gen2")
+    once = src0.in_psum != src1.in_psum or (plain and engine == "DVE")
+    passes = figure("two_tensors", chip.target) if engine == "DVE" else figure("two_inputs", chip.target)
+    cost = _on_vector(word, dst.elements * (1.0 if once else passes), "vector_latency", engine, chip)
+    cost = cost._replace(fast=plain and engine == "DVE" and chip.generation != "gen2")
+    return _strided(cost, [src0, src1], dst, engine, chip)
 
 
 @costs(isa.ScalarTensorTensor)
@@ -221,10 +289,13 @@ def activate(word: Any, engine: str, chip: Chip) -> Cost:
 
 def activation_cost(src: Tile, dst: Tile, engine: str, chip: Chip) -> Cost:
     """Return the cost of a function over a tile; what comes from PSUM starts a little earlier."""
-    cycles = src.elements * _stride_factor([src, dst], chip) / _activation_speed(src, dst, chip)
+    cycles = src.elements / _activation_speed(src, dst, chip)
     if src.in_psum:
-        return _paced(cycles, "activation_psum_latency", engine, chip, figure("activation_psum_gap", chip.target))
-    return _paced(cycles, "activation_latency", engine, chip, figure("activation_gap", chip.target))
+        gap = figure("activation_psum_gap", chip.target)
+        cost = _paced(cycles, "activation_psum_latency", engine, chip, gap)
+    else:
+        cost = _paced(cycles, "activation_latency", engine, chip, figure("activation_gap", chip.target))
+    return _strided(cost, [src], dst, engine, chip)
 
 
 @costs(isa.ActivationReadAccumulator)
@@ -236,14 +307,16 @@ def read_accumulator(word: isa.ActivationReadAccumulator, engine: str, chip: Chi
 @costs(isa.Nop)
 def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     """Return the cost of a pause of so many cycles."""
-    duration = _ps(figure("control", chip.target) + word.cycle / chip.clock_ghz(engine))
-    return Cost(duration, duration)
+    cost, pause = _timed("nop", "nop_interval", chip), _ps(word.cycle / chip.clock_ghz(engine))
+    return Cost(cost.interval_ps + pause, cost.latency_ps + pause)
 
 
 @costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
-    return _fixed("trigger_pool" if engine == "Pool" else "trigger_other", chip)
+    if engine == "Pool":
+        return _timed("trigger_pool", "trigger_pool_interval", chip)
+    return _timed("trigger_other", "trigger_other_interval", chip)
 
 
 @costs(isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive)

@@ -35,7 +35,8 @@ class Cost(NamedTuple):
     """Picoseconds from the issue of an instruction until the engine can issue the next one, and until it completes.
 
     `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port,
-    `weights` marks a load of the Tensor engine, whose result the next matmul needs.
+    `weights` marks a load of the Tensor engine, whose result the next matmul needs; `read_ps` is how long memory takes
+    to give its elements where they lie far apart, `drain_ps` how long writes take that are slower than the work.
     """
 
     interval_ps: int
@@ -43,6 +44,8 @@ class Cost(NamedTuple):
     work_ps: int = 0
     fast: bool = False
     weights: bool = False
+    read_ps: int = 0
+    drain_ps: int = 0
 
 
 UNIT_COST = Cost(1, 1)

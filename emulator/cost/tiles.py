@@ -37,10 +37,15 @@ class Tile(NamedTuple):
         return self.dtype in _WIDE8
 
     @property
+    def size(self) -> int:
+        """Return the bytes of an element."""
+        info = DTYPES.get(Dtype(self.dtype)) if self.dtype in Dtype.__members__.values() else None
+        return info.size if info else 1
+
+    @property
     def stride(self) -> int:
         """Return the bytes from one element to the next along the fastest dimension."""
-        info = DTYPES.get(Dtype(self.dtype)) if self.dtype in Dtype.__members__.values() else None
-        return abs(self.step) * (info.size if info else 1)
+        return abs(self.step) * self.size
 
 
 def tile(word: Instruction, name: str) -> Tile | None:

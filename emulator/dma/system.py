@@ -67,7 +67,7 @@ class DmaSystem:
         self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._stretches: dict[tuple[Shares, int, bool, str, bool], tuple[Stretch, ...]] = {}
+        self._stretches: dict[tuple[Shares, int, bool, bool, str, bool], tuple[Stretch, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
@@ -139,12 +139,11 @@ class DmaSystem:
         writes = transfer.writes_hbm
         ready = begin + costs.start_ps(writes, maker)
         fill = 0 if writes else costs.fill_ps
+        stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
         transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
-        stretches = self._stretches_of(transfer, shares, writes, costs)
-        moved = self.engines[transfer.core].give(
-            transfer.number, queue.ring, ready, costs.stagger_ps(writes), stretches, fill, now_ps
-        )
+        stretches = self._stretches_of(transfer, shares, costs)
+        moved = self.engines[transfer.core].give(transfer.number, queue.ring, ready, stagger, stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
         at = transfer.memory_ps = ready
@@ -213,10 +212,10 @@ class DmaSystem:
         heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
         heapify(heap)
 
-    def _stretches_of(self, transfer: Transfer, shares: Shares, writes: bool, costs: DmaCosts) -> tuple[Stretch, ...]:
+    def _stretches_of(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[Stretch, ...]:
         """Return which engines take as much of a transfer, and how long each is busy with it."""
-        op, nbytes = transfer.op, transfer.nbytes
-        key = (shares, nbytes, writes, op, transfer.prebuilt)
+        op, nbytes, writes, reads = transfer.op, transfer.nbytes, transfer.writes_hbm, transfer.reads_hbm
+        key = (shares, nbytes, writes, reads, op, transfer.prebuilt)
         found = self._stretches.get(key) if costs is self.costs else None
         if found is None:
             share = self._share(op)
@@ -225,7 +224,7 @@ class DmaSystem:
             cuts = max(-(-nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
             made: list[Stretch] = []
             for engine, (low, high) in enumerate(shares):
-                duration = costs.data_ps(high - low, int((high - low) * each), writes, share)
+                duration = costs.data_ps(high - low, int((high - low) * each), writes, share, reads)
                 packets = (high - low) * cuts
                 packet = duration // packets
                 parts = packets, packet, duration - packet * (packets - 1) + costs.signal_ps

@@ -298,6 +298,11 @@ class Transfer:
         return False
 
     @property
+    def reads_hbm(self) -> bool:
+        """Return whether device memory is read."""
+        return self.hbm_bytes > (self.nbytes if self.writes_hbm else 0)
+
+    @property
     def hbm_bytes(self) -> int:
         """Return the bytes moved to and from device memory."""
         total = 0

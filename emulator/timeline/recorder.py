@@ -122,6 +122,10 @@ class Recorder:
             self._forget_ports(track.owner, index)
             track.issue(index, now, engine.free_ps, loaded.pc, engine.position - 1)
         contention = engine.core.contention
+        loaded_ps = contention.array.loaded_ps
+        if loaded_ps is not None:
+            contention.array.loaded_ps = None
+            track.early[index] = loaded_ps
         granted = contention.granted
         if granted is not None:
             contention.granted = None

@@ -81,14 +81,20 @@ class EngineTrack(Track):
     """Words of an engine: `start` is the issue, `free` when the engine could issue again; `waited` lies before it.
 
     `position` is the index of the word in the engine's stream as it was loaded. A word completes with the one before
-    it where its own latency is over earlier: engines complete in order.
+    it where its own latency is over earlier: engines complete in order. `early` has the ends of loads of weights that
+    are over earlier, by row: profiles show those.
     """
 
-    __slots__ = ("free", "position")
+    __slots__ = ("early", "free", "position")
 
     def __init__(self, owner: Owner, base: int = 0) -> None:
         super().__init__(owner, base)
         self.free, self.position = _longs(), _longs()
+        self.early: dict[int, int] = {}
+
+    def shown_end(self, row: int) -> int:
+        """Return when profiles show that the word of a row ended."""
+        return self.early.get(row, self.completed[row])
 
     def issue(self, index: int, issued: int, free: int, pc: int, position: int) -> None:
         """Note a word that issues; a row that is there already gives way, with all after it."""

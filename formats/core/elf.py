@@ -90,6 +90,9 @@ class NoteHeader(NamedTuple):
     type: int
 
 
+_PROGRAM_HEADER = ("p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
+
+
 @cache
 def _structures() -> ELFStructs:
     """Return the structures of a core of 64 bits, little-endian, for no machine."""
@@ -125,24 +128,31 @@ def read_header(data: memoryview, path: str | None) -> Header:
 
 def read_program_headers(data: memoryview) -> Iterator[ProgramHeader]:
     """Yield the program headers that a table holds."""
-    parse = _structures().Elf_Phdr.parse
-    for at in range(0, len(data) - PHDR_SIZE + 1, PHDR_SIZE):
-        found = parse(bytes(data[at : at + PHDR_SIZE]))
-        kind = _TYPES.get(found.p_type, found.p_type)
-        # Of other types, what pyelftools gives is a name; nobody asks for them.
-        yield ProgramHeader(kind if isinstance(kind, int) else 0, found.p_flags, found.p_offset, found.p_vaddr,
-                            found.p_paddr, found.p_filesz, found.p_memsz, found.p_align)  # fmt: skip
+    row, order = _row(
+        "Elf_Phdr", ("p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
+    )
+    whole = len(data) - len(data) % row.size
+    for found in row.iter_unpack(data[:whole]):
+        yield ProgramHeader(*(found[at] for at in order))
 
 
 def read_note_header(data: memoryview, at: int) -> NoteHeader:
     """Return the head of the note at an offset, where as many bytes are."""
-    found = _structures().Elf_Nhdr.parse(bytes(data[at : at + NHDR.size]))
-    # Types that cores of other owners use have names.
-    kind = found.n_type if isinstance(found.n_type, int) else 0
-    return NoteHeader(found.n_namesz, found.n_descsz, kind)
+    row, order = _row("Elf_Nhdr", ("n_namesz", "n_descsz", "n_type"))
+    found = row.unpack_from(data, at)
+    return NoteHeader(*(found[at] for at in order))
 
 
-_TYPES = {"PT_LOAD": PT_LOAD, "PT_NOTE": PT_NOTE}
+@cache
+def _row(name: str, fields: tuple[str, ...]) -> tuple[struct.Struct, tuple[int, ...]]:
+    """Return the layout that pyelftools declares for a row of a table, and where in it the fields are.
+
+    A dump has hundreds of rows, and parsing each one with its structures takes fifty times as long.
+    """
+    declared = getattr(_structures(), name).subcons
+    layout = struct.Struct("<" + "".join({4: "I", 8: "Q"}[each.sizeof()] for each in declared))
+    names = [each.name for each in declared]
+    return layout, tuple(names.index(each) for each in fields)
 
 
 def padded(size: int, align: int = 4) -> int:

@@ -7,7 +7,9 @@ to those who carry them out, codes of activation functions to the file's own tab
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import Any, NamedTuple
 
 from formats.isa.enums import ActivationFunction, UpdateMode, WaitMode
@@ -77,6 +79,7 @@ NOT_PRINTED: dict[tuple[str, str], str] = {
     ("COMPARE_BRANCH", "target_registers"): "an unconditional branch compares nothing; register pairs are refused",
     ("TENSOR_LOAD", "registers"): "those behind the count are not loaded",
 }  # fmt: skip
+_EVERY = frozenset(range(256))
 _IGNORED = {(each.word, each.field): each for each in IGNORED_BYTES}
 # Codes that somebody else judges: the sequencer, and the activation tables of the file.
 _JUDGED_ELSEWHERE = (WaitMode, UpdateMode, ActivationFunction)
@@ -115,10 +118,18 @@ def _reasons(cls: type[Instruction]) -> list[dict[int, str]]:
 
 
 def _reasons_at(cls: type[Instruction], offset: int) -> dict[int, str]:
-    if cls.CODE >= 0 and 12 <= offset < 16:  # the extension's code and length
-        return {}
-    usual, known = cls.defaults()[offset], 0
     found: dict[int, str] = {}
+    for values, reason in _refused_at(cls, offset):
+        for value in values:
+            found.setdefault(value, reason(value))
+    return found
+
+
+def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractSet[int], Callable[[int], str]]]:
+    """Yield values of a byte that are not understood, and what says why; what says so first is the reason."""
+    if cls.CODE >= 0 and 12 <= offset < 16:  # the extension's code and length
+        return
+    usual, known = cls.defaults()[offset], 0
     for field in cls.FIELDS.values():
         if not field.offset <= offset < field.offset + field.size:
             continue
@@ -129,18 +140,35 @@ def _reasons_at(cls: type[Instruction], offset: int) -> dict[int, str]:
             continue
         if not _has_meaning(cls, field):
             allowed = {one >> 8 * (offset - field.offset) & 0xFF for one in ignored.values} if ignored else set()
-            allowed.add(usual)
-            found.update((value, f"what {field.name} means is not known") for value in set(range(256)) - allowed)
+            yield _EVERY - allowed - {usual}, _meaningless(field.name)
         elif isinstance(field, Enumeration) and field.enum not in _JUDGED_ELSEWHERE:
-            codes, front = set(map(int, field.enum)), bytes(offset)
-            for value in range(256):
-                code = field.peek(front + bytes((value,)))
-                if code not in codes and value & bits != usual & bits:
-                    found[value] = f"{field.name} has no code {code:#x}"
-    for value in range(256) if known != 0xFF else ():
-        if rest := (value ^ usual) & ~known & 0xFF:
-            found.setdefault(value, f"no field of {cls.NAME} is known in bits {rest:#04x}")
-    return found
+            yield from _codes_at(field, offset, bits, usual)
+    if known != 0xFF:
+        yield (
+            _others(usual, known),
+            lambda value: f"no field of {cls.NAME} is known in bits {(value ^ usual) & ~known & 0xFF:#04x}",
+        )
+
+
+def _meaningless(name: str) -> Callable[[int], str]:
+    return lambda value: f"what {name} means is not known"
+
+
+@cache
+def _others(usual: int, known: int) -> frozenset[int]:
+    """Return the values of a byte that differ from the usual one in bits of no field."""
+    return frozenset(value for value in _EVERY if (value ^ usual) & ~known & 0xFF)
+
+
+def _codes_at(field: Enumeration, offset: int, bits: int, usual: int) -> Iterator[Any]:
+    codes, front = set(map(int, field.enum)), bytes(offset)
+    found = {part: field.peek(front + bytes((part,))) for part in {value & bits for value in _EVERY}}
+    refused = {part for part, code in found.items() if code not in codes and part != usual & bits}
+    if refused:
+        yield (
+            frozenset(value for value in _EVERY if value & bits in refused),
+            lambda value: f"{field.name} has no code {found[value & bits]:#x}",
+        )
 
 
 def _has_meaning(cls: type[Instruction], field: Field[Any]) -> bool:
@@ -154,11 +182,12 @@ def _pattern(cls: type[Instruction]) -> re.Pattern[bytes]:
     if cls is Unknown:
         return re.compile(b".*", re.DOTALL)
     parts = []
-    for offset, values in enumerate(_reasons(cls)):
+    for offset in range(cls.SIZE):
         if any(isinstance(field, Text) and field.offset < offset < field.offset + field.size
                for field in cls.FIELDS.values()):  # fmt: skip
             parts.append(b"(?:\\x00|(?<!\\x00).)")  # nothing follows the zero that ends a name
             continue
+        values = sorted({value for found, _ in _refused_at(cls, offset) for value in found})
         usual = b"\\x%02x" % cls.defaults()[offset]
         refused = b"".join(b"\\x%02x" % value for value in values)
         parts.append(b"." if not values else usual if len(values) == 255 else b"[^" + refused + b"]")

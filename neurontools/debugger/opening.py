@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neurontools.debugger import Session, open_core_session
+from neurontools.debugger import Session
 from neurontools.program.configuration import USUAL, RunConfiguration
 from neurontools.program.kinds import Kind, refuse_misplaced
 from neurontools.program.opening import Program, open_program
@@ -27,6 +27,8 @@ def open_session(
     A program stands at its beginning, a recorded run at its end, a core dump where it was taken.
     """
     if refuse_misplaced(file, configuration, cores=True) is Kind.CORE:
+        from neurontools.debugger import open_core_session  # deferred: start-up
+
         return open_core_session(str(file))
     program = open_program(file, configuration, aside=aside)
     session = session_of(program, journal_bytes=journal_bytes)

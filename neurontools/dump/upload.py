@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neurontools.dump.limits import Deadline
+from neurontools.version import install_with
 
 __all__ = ["UploadError", "split_prefix", "upload"]
 
@@ -40,7 +41,7 @@ def upload(files: Iterable[tuple[str, Path]], prefix: str, deadline: Deadline) -
         from botocore.config import Config  # deferred: optional
         from botocore.exceptions import BotoCoreError, ClientError  # deferred: optional
     except ImportError:
-        raise UploadError("the upload needs boto3: pip install 'neurontools[s3]'") from None
+        raise UploadError(f"the upload needs boto3: {install_with('s3')}") from None
     seconds = max(1, min(_CONNECT_SECONDS, deadline.left / _ATTEMPTS))
     config = Config(
         connect_timeout=seconds,

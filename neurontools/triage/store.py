@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
 from formats.errors import FormatError, UnsupportedError
 from formats.nrt.names import parse_directory, parse_file
 from neurontools.dump.publish import COMMITTED
+from neurontools.version import install_with
 
 __all__ = ["DumpFile", "dump_directories", "files", "is_url", "read"]
 
@@ -127,7 +128,7 @@ def _remote(place: str) -> tuple[_FileSystem, str]:
     try:
         from fsspec.core import url_to_fs  # deferred: optional
     except ImportError:
-        raise UnsupportedError(f"{place}: URLs need fsspec: pip install 'neurontools[fleet]'") from None
+        raise UnsupportedError(f"{place}: URLs need fsspec: {install_with('fleet')}") from None
     try:
         system, path = url_to_fs(place)
     except (ValueError, ImportError) as error:

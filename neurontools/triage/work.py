@@ -13,6 +13,7 @@ from neurontools.triage import store
 from neurontools.triage.rank import Rank
 from neurontools.triage.reading import ranks_of, read_rank
 from neurontools.triage.summary import Summary
+from neurontools.version import install_with
 
 __all__ = ["add_up", "default_jobs"]
 
@@ -123,7 +124,7 @@ def _on_dask(pieces: Iterator[Piece], address: str) -> Iterator[list[Rank]]:
     try:
         from distributed import Client  # deferred: optional
     except ImportError:
-        raise UnsupportedError("--dask needs Dask: pip install 'neurontools[fleet]'") from None
+        raise UnsupportedError(f"--dask needs Dask: {install_with('fleet')}") from None
     connect = cast("Callable[..., _Client]", Client)
     try:
         if address == "local":

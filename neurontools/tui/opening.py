@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from formats.errors import UnsupportedError
 from neurontools.tui.actions import ACTIONS
+from neurontools.version import install_with
 
 if TYPE_CHECKING:
     from neurontools.debugger import Session
@@ -47,6 +48,6 @@ def serve(arguments: Sequence[str], host: str, port: int) -> None:
     try:
         from neurontools.tui.serving import ScreenServer  # deferred: optional
     except ImportError:
-        raise UnsupportedError("--serve needs textual-serve: pip install 'neurontools[web]'") from None
+        raise UnsupportedError(f"--serve needs textual-serve: {install_with('web')}") from None
     command = shlex.join([sys.executable, "-m", "neurontools", *arguments])
     ScreenServer(command, host, port, "neurontools debug").serve()

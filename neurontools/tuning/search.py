@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from formats.errors import UnsupportedError
 from neurontools.tuning.results import Trial
+from neurontools.version import install_with
 
 __all__ = ["Search", "Space", "key_of", "search_of"]
 
@@ -134,7 +135,7 @@ class _Tpe:
         try:
             import optuna  # deferred: optional
         except ImportError:
-            raise UnsupportedError("--method tpe needs Optuna: pip install 'neurontools[tune]'") from None
+            raise UnsupportedError(f"--method tpe needs Optuna: {install_with('tune')}") from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._states = optuna.trial.TrialState
         # Categories are numbers: values may be of any kind.

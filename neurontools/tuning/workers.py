@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from formats.errors import FormatError, UnsupportedError
 from neurontools.tuning.results import Order, Trial
 from neurontools.tuning.trial import run_trial
+from neurontools.version import install_with
 
 __all__ = ["Workers", "workers"]
 
@@ -43,7 +44,7 @@ def workers(jobs: int, cluster: str | None) -> Iterator[Workers]:
 
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise UnsupportedError("--cluster needs Dask: pip install 'neurontools[fleet]'") from None
+        raise UnsupportedError(f"--cluster needs Dask: {install_with('fleet')}") from None
     try:
         if cluster == "local":
             client = distributed.Client(processes=False, n_workers=jobs, threads_per_worker=1, dashboard_address=None)

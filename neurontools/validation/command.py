@@ -27,6 +27,15 @@ def validate(
         Path | None,
         typer.Option("--write", metavar="FILE", help="Write the report there (Markdown).", show_default=False),
     ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--captures",
+            metavar="DIR",
+            show_default=False,
+            help="Compare with every capture (*.ntff, its NEFF beside it) of the checkouts in this folder too.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -35,20 +44,27 @@ def validate(
     Rows that need files of others read them from the folder that NEURONTOOLS_CORPUS names.  Exit status 1: a row is
     further off than aimed at.
     """
+    from neurontools.validation.captures import captures, compare  # deferred: start-up
+    from neurontools.validation.captures import summary as capture_summary  # deferred: start-up
     from neurontools.validation.measure import measure  # deferred: start-up
     from neurontools.validation.report import markdown, rows, summary  # deferred: start-up
     from neurontools.validation.targets import chosen  # deferred: start-up
 
-    with report("profile validate", json, quiet=quiet, rows=names or None, write=write) as out:
+    with report("profile validate", json, quiet=quiet, rows=names or None, write=write, captures=folder) as out:
         found = []
         for target in chosen(names or [], every):
             if every and not (json or quiet):
                 note(f"{target.id}: {target.what}")
             found.append(measure(target))
+        compared = []
+        for path, neff in captures(folder) if folder is not None else ():
+            if not (json or quiet):
+                note(f"{path}")
+            compared.append(compare(folder or path, path, neff))
         if write is not None:
             with write_whole(write) as path:
-                path.write_text(markdown(found), encoding="utf-8")
-        result = out.result = Validation(rows(found), summary(found))
+                path.write_text(markdown(found, compared), encoding="utf-8")
+        result = out.result = Validation(rows(found), summary(found), tuple(compared), capture_summary(compared))
         out.lines = lambda: _lines(result)
         if any(row.within is False for row in result.rows):
             out.status = ExitStatus.FINDING
@@ -69,6 +85,24 @@ def _lines(result: Validation) -> Iterator[str]:
         yield (
             f"{entry.title}, {entry.use}: {entry.within} of {entry.rows} rows within {entry.limit:.0%}, "
             f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}"
+        )
+
+    if result.captures:
+        yield from _capture_lines(result)
+
+
+def _capture_lines(result: Validation) -> Iterator[str]:
+    from neurontools.text.table import table  # deferred: start-up
+    from neurontools.validation.report import capture_cells  # deferred: start-up
+
+    head = ["capture", "chip", "program", "error", "words", "median", "95 % within", "active", "use"]
+    yield from table(head, [list(capture_cells(row)) for row in result.captures])
+    for entry in result.capture_summary:
+        yield (
+            f"captures, {use_of(entry.held_out)}: {entry.within} of {entry.captures} programs within 15%, "
+            f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}; words median "
+            f"{entry.word_median:.1%}, 95 % within 10 % in {entry.words_within}; engines active within 10 % in "
+            f"{entry.active_within}; {entry.near_share:.1%} of {entry.words:,} words within 10 %"
         )
 
 

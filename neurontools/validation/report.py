@@ -7,15 +7,20 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from neurontools.validation.results import Row, Summary, use_of
+from neurontools.validation.captures import RULE as CAPTURE_RULE
+from neurontools.validation.captures import summary as capture_summary
+from neurontools.validation.results import CaptureRow, Row, Summary, use_of
 from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, NOTES, RULE, targets
 
 if TYPE_CHECKING:
     from neurontools.validation.measure import Measurement
 
-__all__ = ["markdown", "rows", "summary"]
+__all__ = ["capture_cells", "markdown", "rows", "summary"]
 
 _FIXED = "nki_library.csv"
+_CAPTURE_HEAD = (
+    "capture", "chip", "captured", "error", "words", "median", "95 % within", "active, farthest off", "use",
+)  # fmt: skip
 
 
 def rows(measurements: Iterable[Measurement]) -> tuple[Row, ...]:
@@ -91,7 +96,43 @@ def _library() -> list[str]:
     ]
 
 
-def markdown(measurements: Sequence[Measurement]) -> str:
+def capture_cells(row: CaptureRow) -> tuple[str, ...]:
+    """Return a capture as views print it."""
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.1%}"
+
+    active = f"{row.active_engine} {row.active_error:+.1%}" if row.active_engine else ""
+    return (row.path, row.chip, f"{row.captured_ns / 1000:,.2f} us", f"{row.error:+.1%}", f"{row.words:,}",
+            share(row.word_median), share(row.word_most), active, use_of(row.held_out))  # fmt: skip
+
+
+def _captures(rows: Sequence[CaptureRow]) -> list[str]:
+    """Return the section on captures of devices."""
+    lines = [
+        (use_of(entry.held_out), str(entry.captures), f"{entry.median_error:.1%}", f"{entry.largest_error:.1%}",
+         f"{entry.within} of {entry.captures}", f"{entry.word_median:.1%}", f"{entry.words_within} of {entry.captures}",
+         f"{entry.active_within} of {entry.captures}", f"{entry.words:,}", f"{entry.near_share:.1%}")
+        for entry in capture_summary(rows)
+    ]  # fmt: skip
+    head = ("use", "captures", "median error", "largest", "within 15 %", "words, median", "95 % of words within 10 %",
+            "engines active within 10 %", "words in all", "within 10 %")  # fmt: skip
+    return [
+        "## Captures, word by word",
+        "",
+        f"Written with `--captures DIR`, a folder of checkouts. {CAPTURE_RULE} Stated before anything was fitted. The"
+        " ten of trainium-kernel-fusion were known to the earlier model, also those that are held out now. A program"
+        " lasts from its first word to the end of its last word or transfer; waits are not compared. Engines that"
+        " were active for under 1 us are left out of `active`.",
+        "",
+        *_table(head, lines),
+        "",
+        *_table(_CAPTURE_HEAD, [capture_cells(row) for row in rows]),
+        "",
+    ]  # fmt: skip
+
+
+def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow] = ()) -> str:
     """Return the report as a page."""
     everything = targets()
     held = sum(target.held_out for target in everything)
@@ -143,6 +184,8 @@ def markdown(measurements: Sequence[Measurement]) -> str:
                 *_table(("row", "chip", "what", "published", "ours", "error", "use", "source"), lines),
                 "",
             ]
+    if compared:
+        page += _captures(compared)
     page += _library()
     page += ["## Looked into", "", *_table(("rows", "what was found"), NOTES), ""]
     page += ["## Published, and not run", "", *_table(("rows", "why"), LEFT_OUT), ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-__all__ = ["Row", "Summary", "Validation", "use_of"]
+__all__ = ["CaptureRow", "CaptureSummary", "Row", "Summary", "Validation", "use_of"]
 
 
 class Row(NamedTuple):
@@ -49,8 +49,46 @@ def use_of(held_out: bool) -> str:
     return "test" if held_out else "calibrate"
 
 
+class CaptureRow(NamedTuple):
+    """One capture of a device beside the emulator's run of its NEFF; errors are ours over captured, less one."""
+
+    path: str
+    chip: str
+    held_out: Annotated[bool, "Whether the capture only tests the model."]
+    captured_ns: float
+    emulated_ns: float
+    error: float
+    words: int
+    word_median: Annotated[float | None, "Median of the words' absolute errors."]
+    word_most: Annotated[float | None, "What 95 percent of them do not pass."]
+    words_near: Annotated[int, "Words within 10 percent."]
+    transfers: int
+    transfer_median: float | None
+    active_engine: Annotated[
+        str, "The engine whose time with a word under way is farthest off; under 1 us is left out."
+    ]
+    active_error: float
+
+
+class CaptureSummary(NamedTuple):
+    """How far the captures of one use are off."""
+
+    held_out: bool
+    captures: int
+    median_error: Annotated[float, "Of whole programs."]
+    largest_error: float
+    within: Annotated[int, "Programs within 15 percent."]
+    word_median: Annotated[float, "Median over captures of the median error of words."]
+    words_within: Annotated[int, "Captures of which 95 percent of the words are within 10 percent."]
+    active_within: Annotated[int, "Captures whose engines are all active within 10 percent."]
+    words: Annotated[int, "Of all captures together."]
+    near_share: Annotated[float, "The share of them that is within 10 percent."]
+
+
 class Validation(NamedTuple):
     """The time model against published measurements."""
 
     rows: tuple[Row, ...]
     summary: tuple[Summary, ...]
+    captures: tuple[CaptureRow, ...] = ()
+    capture_summary: tuple[CaptureSummary, ...] = ()

@@ -26,7 +26,12 @@ needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="this system h
 
 
 def started(root: Path, *arguments: object, **streams: Any) -> subprocess.Popen[str]:
-    code = "import sys; from neurontools.cli import main; print('up', file=sys.stderr, flush=True); sys.exit(main())"
+    # Shells ignore Ctrl-C for what they start in the background, and a killed test run must leave no endless program.
+    code = (
+        "import ctypes, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "sys.platform == 'linux' and ctypes.CDLL(None).prctl(1, signal.SIGKILL);"
+        "from neurontools.cli import main; print('up', file=sys.stderr, flush=True); sys.exit(main())"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=root,

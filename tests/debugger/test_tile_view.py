@@ -74,7 +74,7 @@ def test_without_a_name_it_is_the_tile_written_last(attention: Session) -> None:
         attention.inspector.view_tensor("")
     attention.goto("#9")
     assert attention.inspector.view_tensor("").name == "queries"
-    attention.goto("#19")
+    attention.goto("#18")
     assert attention.inspector.view_tensor("").name == "largest"
 
 

@@ -116,7 +116,7 @@ def test_no_attribute_of_a_component_is_forgotten(programs: dict[str, Program]) 
     assert kinds == {
         "Device", "DeviceMemory", "Allocation", "DmaSystem", "DmaEngines", "Plan", "DmaQueue", "Transfer", "Core",
         "ChipMemory", "Semaphores", "Events", "PeState", "Latch", "Contention", "GeneratorBank", "Generators",
-        "Sequencer",
+        "Sequencer", "TensorArray",
     }  # fmt: skip
 
 

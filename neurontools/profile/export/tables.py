@@ -15,6 +15,7 @@ from formats.errors import UnsupportedError
 from neurontools.profile.results import Profile
 from neurontools.profile.rows import SHOWN, flops_of
 from neurontools.profile.summary import line_text
+from neurontools.version import install_with
 
 if TYPE_CHECKING:
     from neurontools.profile.rows import Timeline
@@ -204,5 +205,5 @@ def write_parquet(rows: list[Row], path: Path) -> None:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise UnsupportedError("parquet needs pyarrow: pip install 'neurontools[parquet]'") from None
+        raise UnsupportedError(f"parquet needs pyarrow: {install_with('parquet')}") from None
     parquet.write_table(arrow.Table.from_pylist(rows), path)

@@ -1,0 +1,121 @@
+"""The Tensor engine's array: when weights are in it, when a matmul's data enter it, and how fast its clock runs.
+
+Weights stream into the array behind the data of the matmul before them, and a matmul's data follow where both its
+weights and the matmul in front are through. Matmuls wait in the engine for their turn, a little longer at the slow
+clock. Weights whose elements lie far apart are read at the pace of the memory, one load at a time. Source: hardware.md
+3.3, and the profiles and captures named in `figures`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from emulator.cost.figures import figure
+from emulator.cost.model import Chip
+
+__all__ = ["TensorArray", "TensorArrayState"]
+
+_LIMITED_GHZ = 1.2  # the unit of `throttle_window`
+
+
+class TensorArrayState(NamedTuple):
+    """The state of an array; fields as in `TensorArray`."""
+
+    weights: int
+    entry: int
+    free: int
+    read: int
+    window_end: int
+    used: int
+    slow: bool
+
+
+class TensorArray:
+    """What the array is busy with and until when; integers in picoseconds throughout.
+
+    `loaded_ps` is when the weights of the latest load are there: the profiler ends the load then, even where a matmul
+    in front of it goes on longer.
+    """
+
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(
+            ("_factor", "_head", "_late", "_lead", "_lead_slow", "_needed", "_window", "_strided", "_behind", "_ahead",
+             "_least", "_exposed", "_tail"), "a figure of the chip"),
+        "throttle": "which parts of the model are on",
+        "loaded_ps": "told to the observers of the load",
+    }  # fmt: skip
+
+    def __init__(self, chip: Chip, throttle: bool) -> None:
+        def ps(name: str) -> int:
+            return round(figure(name, chip.target) * 1000)
+
+        self._head, self._tail = ps("matmul_head"), ps("matmul_latency") - ps("matmul_head")
+        self._lead, self._strided = ps("load_weights_latency"), ps("load_strided_latency")
+        self._lead_slow, self._late, self._factor = self._lead, 0, 1.0
+        self._exposed, self._behind, self._ahead = ps("load_weights_exposed"), ps("load_behind"), ps("load_read_ahead")
+        self._least = round(figure("minimum_interval", chip.target) / chip.clock_ghz("PE") * 1000)
+        # When the weights loaded last are there, the last matmul's data began to enter, the next one's can, and the
+        # weights read last had left the memory.
+        self._weights = self._entry = self._free = self._read = 0
+        self.loaded_ps: int | None = None
+        self.throttle = throttle
+        self._window = self._window_end = self._needed = self._used = 0
+        self._slow = throttle
+        if throttle:
+            self._window = round(figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000)
+            self._window_end = round(self._window * figure("throttle_phase", chip.target))
+            self._needed = round(self._window * figure("throttle_share", chip.target))
+            self._factor = figure("throttle_factor", chip.target)
+            self._late, self._lead_slow = ps("throttle_latency"), ps("load_weights_throttled")
+
+    def load(self, work: int, read: int, now: int) -> tuple[int, int]:
+        """Return interval and latency of a load that issues: `work` at full clock, `read` from memory where strided."""
+        self._pass_windows(now)
+        work = self._stretched(work)
+        lead = self._lead_slow if self._slow else self._lead
+        ready = max(now + lead, self._entry) + work
+        if read:
+            self._read = max(now, self._read) + read
+            ready = max(ready, self._read + self._strided)
+        self._weights = self.loaded_ps = ready
+        # What comes next is a matmul as a rule: it is taken when its turn is near, not before.
+        behind = self._behind if read and now < self._entry else 0
+        return max(self._exposed, self._turn(now), behind), ready - now
+
+    def multiply(self, work: int, now: int, queues_next: bool) -> tuple[int, int]:
+        """Return interval and latency of a matmul that issues: `work` at full clock; `queues_next`: another follows."""
+        self._pass_windows(now)
+        self._used += work
+        work = self._stretched(work)
+        self._entry = entry = max(now + self._head, self._weights, self._free)
+        self._free = entry + work
+        if queues_next:
+            interval = max(self._least, self._turn(now))
+        else:
+            interval = max(self._exposed, self._read - self._ahead - now)
+        return interval, self._free + self._tail - now
+
+    def _turn(self, now: int) -> int:
+        """Return how long from now on a matmul is not taken because others are in front of it."""
+        return self._free - self._head - (self._late if self._slow else 0) - now
+
+    def _stretched(self, work: int) -> int:
+        return round(work * self._factor) if self._slow else work
+
+    def _pass_windows(self, now: int) -> None:
+        """Let the use of the window before decide the clock of this one."""
+        if self.throttle and now >= self._window_end:
+            passed = (now - self._window_end) // self._window
+            self._slow = passed > 0 or self._used < self._needed
+            self._window_end += (passed + 1) * self._window
+            self._used = 0
+
+    def snapshot(self) -> TensorArrayState:
+        """Return the state as a value, for `restore`."""
+        return TensorArrayState(
+            self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow
+        )
+
+    def restore(self, state: TensorArrayState) -> None:
+        """Return to a state that `snapshot` gave."""
+        (self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow) = state

@@ -1,0 +1,116 @@
+"""Captures of devices that the time model is checked against, and which of them are held out of calibration."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from formats.errors import FormatError, NotFoundError
+from neurontools.validation.results import CaptureRow, CaptureSummary
+
+if TYPE_CHECKING:
+    from neurontools.ntff.residuals import Residual
+
+__all__ = ["RULE", "captures", "compare", "held_out", "summary"]
+
+RULE = (
+    "A capture is held out when the first byte of the SHA-256 of its path, from the name of its repository on,"
+    " is a multiple of 3."
+)
+_LEAST_PS = 1_000_000  # an engine that was active for less had two or three words
+_LIMITS = {"program": 0.15, "active": 0.10, "words": 0.10}
+
+
+def held_out(path: str) -> bool:
+    """Return whether a capture only tests the model; `path` is `repository/folder/name.ntff`, with slashes."""
+    return hashlib.sha256(path.encode()).digest()[0] % 3 == 0
+
+
+def captures(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield every capture below a folder of checkouts, and the NEFF it is of: of the same name, or alone beside it.
+
+    Raises NotFoundError where there is no capture, or where a capture's NEFF cannot be told.
+    """
+    found = sorted(folder.rglob("*.ntff"))
+    if not found:
+        raise NotFoundError(f"{folder}: holds no capture (*.ntff)")
+    for path in found:
+        same, beside = path.with_suffix(".neff"), sorted(path.parent.glob("*.neff"))
+        if not same.is_file() and len(beside) != 1:
+            raise NotFoundError(f"{path}: {len(beside)} NEFFs beside it, expected one or {same.name}")
+        yield path, same if same.is_file() else beside[0]
+
+
+def compare(folder: Path, path: Path, neff: Path) -> CaptureRow:
+    """Return how far a capture and the emulator's run of its NEFF are apart; data are zeros where none decide."""
+    from neurontools.ntff.capture import open_both  # deferred: start-up
+    from neurontools.ntff.compared import compare_capture  # deferred: start-up
+
+    ntff, program, _ = open_both(path, neff)
+    found, rows = compare_capture(ntff, None, program, None)
+    main = max(found.cores, key=lambda core: core.captured_ns, default=None)
+    if main is None or not main.captured_ns:
+        raise FormatError("has no word or transfer that the NEFF has", path=str(path), expected="a capture of it")
+    rows = [row for row in rows if row.core == main.core]
+    words = _errors(row for row in rows if row.kind == "word")
+    transfers = _errors(row for row in rows if row.kind == "transfer")
+    engine, active = max(_active(rows), key=lambda pair: abs(pair[1]), default=("", 0.0))
+    name = path.relative_to(folder).as_posix()
+    return CaptureRow(
+        name, found.target, held_out(name), main.captured_ns, main.emulated_ns, main.emulated_ns / main.captured_ns - 1,
+        len(words), median(words) if words else None, _most(words), sum(each <= _LIMITS["words"] for each in words),
+        len(transfers),
+        median(transfers) if transfers else None, engine, active,
+    )  # fmt: skip
+
+
+def _errors(rows: Iterable[Residual]) -> list[float]:
+    return sorted(abs(row.emulated_ps / row.captured_ps - 1) for row in rows if row.captured_ps)
+
+
+def _most(errors: Sequence[float]) -> float | None:
+    """Return what 95 percent of the errors do not pass."""
+    return errors[min(len(errors) - 1, len(errors) * 95 // 100)] if errors else None
+
+
+def _active(rows: Iterable[Residual]) -> Iterator[tuple[str, float]]:
+    """Yield each engine that had words under way for a microsecond or more, and how far ours is off."""
+    engines: defaultdict[str, list[Residual]] = defaultdict(list)
+    for row in rows:
+        if row.kind == "word":
+            engines[row.owner].append(row)
+    for engine, found in engines.items():
+        real = _union((row.captured_start_ps, row.captured_start_ps + row.captured_ps) for row in found)
+        mine = _union((row.emulated_start_ps, row.emulated_start_ps + row.emulated_ps) for row in found)
+        if real >= _LEAST_PS:
+            yield engine, mine / real - 1
+
+
+def _union(spans: Iterable[tuple[int, int]]) -> int:
+    total = until = 0
+    for start, end in sorted(spans):
+        total += max(end - max(start, until), 0)
+        until = max(until, end)
+    return total
+
+
+def summary(rows: Sequence[CaptureRow]) -> tuple[CaptureSummary, ...]:
+    """Return what the captures of each use come to."""
+    found = []
+    for use in (False, True):
+        chosen = [row for row in rows if row.held_out == use]
+        if not chosen:
+            continue
+        programs = [abs(row.error) for row in chosen]
+        medians = [row.word_median for row in chosen if row.word_median is not None]
+        found.append(CaptureSummary(
+            use, len(chosen), median(programs), max(programs), sum(each <= _LIMITS["program"] for each in programs),
+            median(medians), sum((row.word_most or 0) <= _LIMITS["words"] for row in chosen),
+            sum(abs(row.active_error) <= _LIMITS["active"] for row in chosen), sum(row.words for row in chosen),
+            sum(row.words_near for row in chosen) / max(sum(row.words for row in chosen), 1),
+        ))  # fmt: skip
+    return tuple(found)
