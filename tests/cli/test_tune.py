@@ -127,9 +127,9 @@ def test_a_cluster_gives_the_same() -> None:
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(UnsupportedError, match=r"neurontools\[tune\]"):
+    with pytest.raises(UnsupportedError, match=r"\[tune\]"):
         search_of("tpe", SPACE, 0)
-    with pytest.raises(UnsupportedError, match=r"neurontools\[fleet\]"), working.workers(1, "local"):
+    with pytest.raises(UnsupportedError, match=r"\[fleet\]"), working.workers(1, "local"):
         pass
 
 
