@@ -139,7 +139,7 @@ def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow]
     page = [
         "# Timing, checked against what was published",
         "",
-        "Written by `neurontools profile validate --all --write docs/timing-validation.md`; do not edit. Targets are"
+        "Written by `neurontools profile validate --all --captures DIR --write docs/timing-validation.md`; do not edit. Targets are"
         " facts with their sources in `neurontools/validation/targets.csv`; kernels were written for their shapes.",
         "",
         f"{RULE} {held} of {len(everything)} rows are held out (`test` below), chosen before the model was fitted;"
