@@ -37,6 +37,7 @@ PHASES = ("build", "load", "timing", "no timing", "checks", "recording")
 COLUMNS = (*PHASES, "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = ("small_tiles", 100, 1000)
+REPEATS = 2
 
 
 def call_seconds():
@@ -224,7 +225,8 @@ def page(rows, call, before):
 def main():
     """Measure every member and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="five minutes: short kernels, small files, one run each")
+    parser.add_argument("--quick", action="store_true", help="short kernels, small files, one run each")
+    parser.add_argument("--minutes", type=float, help="end after so many (2 with --quick); the rest is named")
     parser.add_argument("--json", type=Path, help="write figures to a file, for a later --before")
     parser.add_argument("--before", type=Path, help="show figures of an earlier run beside these")
     parser.add_argument("--write", type=Path, help="put the table into a page, behind its line <!-- corpus -->")
@@ -236,13 +238,14 @@ def main():
         corpus = Path(os.environ["NEURONTOOLS_CORPUS"])
         members += [*tutorials(corpus), *public_files(corpus, options.quick)]
     call, rows = call_seconds(), {}
-    deadline = time.monotonic() + 300 if options.quick else math.inf
+    minutes = options.minutes or (2 if options.quick else math.inf)
+    deadline = time.monotonic() + 60 * minutes
     for name, opener in members:
         if time.monotonic() > deadline:
-            print("five minutes are over; not measured:", name, file=sys.stderr)
+            print(f"{minutes:g} minutes are over; not measured: {name}", file=sys.stderr)
             continue
         try:
-            words, figures = measure(opener, call, 1 if options.quick else 3)
+            words, figures = measure(opener, call, 1 if options.quick else REPEATS)
         except NeuronError as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue

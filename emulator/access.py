@@ -14,7 +14,7 @@ from emulator.memory import ChipMemory, Extent
 from formats import isa
 from formats.isa.behaviour import KEPT
 from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
-from formats.regions import Region, shape_of
+from formats.regions import Region, Shape, shape_of
 
 __all__ = ["Operand", "Plan", "Resolver", "plan_of"]
 
@@ -44,6 +44,24 @@ class Plan(NamedTuple):
     writes: bool
 
 
+class _Shape(NamedTuple):
+    """What operands have in common that differ in where they lie: element type, counts and strides outermost first."""
+
+    dtype: np.dtype[Any]
+    size: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    shape: Shape
+
+
+def _shape(pattern: AccessPattern, code: int) -> _Shape:
+    dtype = numpy_dtype(code)
+    size = dtype.itemsize
+    counts = tuple(reversed(pattern.counts))
+    strides = tuple([step * size for step in reversed(pattern.steps)])
+    return _Shape(dtype, size, counts, strides, shape_of(zip(strides, counts, strict=True), size, unit=1))
+
+
 _PLANS: dict[type[isa.Instruction], tuple[Plan, ...]] = {}
 
 
@@ -70,6 +88,7 @@ class Resolver:
         # On chips whose matmuls stay inside a PSUM bank. Source: hardware.md 2.1.
         self._bank = 0 if arch.matmul_banks.value > 1 else memory.psum_bank
         self._known: dict[tuple[Any, ...], Operand] = {}
+        self._shapes: dict[tuple[Any, ...], _Shape] = {}
 
     def resolve(self, word: isa.Instruction, plan: Plan, engine: str) -> Operand | None:
         """Return an operand of a word, None where the word does not use it.
@@ -101,17 +120,15 @@ class Resolver:
     def _place(
         self, name: str, pattern: AccessPattern, code: int, partitions: int, writes: bool, engine: str
     ) -> Operand:
-        dtype = numpy_dtype(code)
-        size = dtype.itemsize
+        known = self._shapes.get((pattern.steps, pattern.counts, code))
+        if known is None:
+            known = self._shapes[pattern.steps, pattern.counts, code] = _shape(pattern, code)
+        dtype, size, counts, strides, shape = known
         address = pattern.address
         on_sbuf = address < PSUM_BASE
         space = "SBUF" if on_sbuf else "PSUM"
         stride = SBUF_PARTITION_STRIDE if on_sbuf else PSUM_PARTITION_STRIDE
         first, byte = divmod(address if on_sbuf else address - PSUM_BASE, stride)
-        dims = [
-            (step * size, count) for step, count in zip(reversed(pattern.steps), reversed(pattern.counts), strict=True)
-        ]
-        shape = shape_of(dims, size, unit=1)
         low = byte + shape.shift
         high = low + shape.reach
         memory = self.memory.array(space)
@@ -140,11 +157,11 @@ class Resolver:
                 got=f"banks {low // self._bank} to {(high - 1) // self._bank}",
             )
         view: npt.NDArray[Any] = np.ndarray(
-            (partitions, *(count for _, count in dims)),
+            (partitions, *counts),
             dtype,
             memory,
             first * width + byte,
-            (width, *(step for step, _ in dims)),
+            (width, *strides),
         )
         if not view.size:
             return Operand(name, view, (), ())

@@ -12,8 +12,7 @@ from emulator import activation_functions
 from emulator.access import Operand, plan_of
 from emulator.activation_tables import bind_table
 from emulator.cost import Claim, Cost
-from emulator.engines import PeState
-from emulator.engines import bind as bind_effect
+from emulator.engines import PeState, bind_unguarded
 from emulator.faults import fault_error
 from emulator.memory import Extent
 from emulator.port import ActivationCall, Array
@@ -32,7 +31,7 @@ class Action:
 
     `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
     wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines;
-    `waits` and `signals` are those of a second slot.
+    `waits` and `signals` are those of a second slot. An effect runs with NumPy's warnings off.
     Times are picoseconds.
     """
 
@@ -155,7 +154,7 @@ def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer
     effect = None
     if not cls.MEETS and not starts_transfer:
         operands = _operands(sequencer, word, reads, writes)
-        effect = bind_effect(word, WordPort(sequencer, operands))
+        effect = bind_unguarded(word, WordPort(sequencer, operands))
     elif cls.DECIDES:
         _operands(sequencer, word, reads, writes)  # the engine itself reads the indices
     cost = _cost(sequencer, word)

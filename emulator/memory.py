@@ -128,6 +128,7 @@ class ChipMemory:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "partitions", "psum_bank"), "a figure of the chip"),
         **dict.fromkeys(("_extents", "_dropped"), "a cache, which `restore` makes forget"),
+        "sides": "a cache of extents, which `restore` makes forget",
         "set_apart": "the program",
     }
 
@@ -140,6 +141,8 @@ class ChipMemory:
         self._extents: dict[Region, Extent] = {}
         self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
         self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
+        # Of transfers, by address, dimensions and run: offset and strides in SBUF, and the plane if it is one region.
+        self.sides: dict[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], Extent | None]] = {}
 
     def array(self, space: str) -> Bytes:
         """Return the bytes of "SBUF" or "PSUM"."""
@@ -225,6 +228,7 @@ class ChipMemory:
     def release(self) -> None:
         """Give the memories back; nothing may look at them, or at views of them, after that."""
         self._extents.clear()
+        self.sides.clear()
         for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
             give(part)
 

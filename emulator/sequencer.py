@@ -233,13 +233,19 @@ class Sequencer:
 
     def _bind(self, loaded: LoadedWord) -> Action:
         word = loaded.word
+        # Of words that start a transfer the engine itself reads the indices at most; the others differ in nothing here.
+        shared = word.without_addresses() if loaded.transfer is not None and not type(word).DECIDES else b""
+        if shared:
+            found = self._actions.get(shared)
+            if found is not None:
+                return found
         action = make_action(self, word, loaded.transfer is not None)
         # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
         action.waits = tuple(each for each in word.waits if each.by == SECOND_SLOT)
         action.signals = tuple(each for each in word.signals if each.by == SECOND_SLOT)
         if len(self._actions) >= _ACTIONS:
             self._actions.clear()
-        self._actions[word.body] = action
+        self._actions[shared or word.body] = action
         return action
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:

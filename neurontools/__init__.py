@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from neurontools import nki
     from neurontools.api import (
         Core,
+        Evaluation,
         Instruction,
         Neff,
         Ntff,
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
         assemble,
         build,
         decode,
+        evaluate,
         open_core,
         open_core_session,
         open_neff,
         open_ntff,
         run,
+        tunable,
     )
 
 
 __all__ = [
     "Core",
+    "Evaluation",
     "Instruction",
     "Neff",
     "Ntff",
@@ -41,12 +45,14 @@ __all__ = [
     "assemble",
     "build",
     "decode",
+    "evaluate",
     "nki",
     "open_core",
     "open_core_session",
     "open_neff",
     "open_ntff",
     "run",
+    "tunable",
 ]
 
 _LAZY = {name: "neurontools.api" for name in __all__ if name not in ("__version__", "nki")}

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
     from emulator.runtime import Result
     from neurontools.debugger import Session, open_core_session
+    from neurontools.nki.choices import tunable
+    from neurontools.tuning.evaluate import Evaluation, evaluate
 
 __all__ = [
     "Core",
+    "Evaluation",
     "Instruction",
     "Neff",
     "Ntff",
@@ -29,11 +32,13 @@ __all__ = [
     "assemble",
     "build",
     "decode",
+    "evaluate",
     "open_core",
     "open_core_session",
     "open_neff",
     "open_ntff",
     "run",
+    "tunable",
 ]
 
 
@@ -105,4 +110,12 @@ def __getattr__(name: str) -> Any:
         from neurontools.debugger import open_core_session  # deferred: start-up
 
         return open_core_session
+    if name in ("Evaluation", "evaluate"):
+        from neurontools.tuning import evaluate  # deferred: start-up
+
+        return getattr(evaluate, name)
+    if name == "tunable":
+        from neurontools.nki.choices import tunable  # deferred: start-up
+
+        return tunable
     raise AttributeError(f"module 'neurontools.api' has no attribute {name!r}")

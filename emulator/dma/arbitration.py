@@ -3,6 +3,10 @@
 A ring is served in order; among rings that have a packet ready the engine goes round, starting behind the one it served
 last. A plan is worked out only as far as somebody asks, in jumps of whole rounds; where a ring gets work again, it is
 taken back to before that work is ready, and no further.
+
+Engines that are given the same work, each a little later than the one before it, share a plan: a time in it is `at_ps`
+on engine 0 and `step_ps` more on each further one. Where a comparison comes out differently on two of them, `Apart`
+says from which engine on; `emulator.dma.engines` cuts the plan there, and joins plans that come to be alike again.
 """
 
 from __future__ import annotations
@@ -10,150 +14,201 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar, NamedTuple
 
-__all__ = ["Plan", "PlanState", "Run"]
+from emulator.dma.work import Apart, Head, Piece, PlanState, Run, Time, joined, within
+
+__all__ = ["Plan"]
 
 _RINGS = 16
 _SERVED = 32  # runs of a ring that may be kept after they were served, so that few calls delete many
 
-Head = tuple[int, int, int]  # of a ring: which of its runs is next, packets left of that, when it was first there
 
+class _Point(NamedTuple):
+    """An engine when it has finished a transfer: when, the ring it served last, work done and left by then."""
 
-class Run(NamedTuple):
-    """One transfer in one ring: `packets` of `packet_ps`, the last of `last_ps`.
-
-    It is ready at `ready_ps`; where the engine was idle till then, the first packet takes `fill_ps` more.
-    """
-
-    transfer: int
-    ring: int
-    ready_ps: int
-    packets: int
-    packet_ps: int
-    last_ps: int
-    fill_ps: int = 0
-
-    @property
-    def took_ps(self) -> int:
-        """Return how long all packets take."""
-        return self.packet_ps * (self.packets - 1) + self.last_ps
-
-
-class _Point:
-    """An engine when it has finished a transfer: when, the ring it served last, what is left to do in each ring."""
-
-    __slots__ = ("heads", "last_ring", "left_ps", "time_ps", "transfer")
-
-    def __init__(self, time_ps: int, last_ring: int, left_ps: int, heads: dict[int, Head], transfer: int) -> None:
-        self.time_ps, self.last_ring, self.left_ps = time_ps, last_ring, left_ps
-        self.heads, self.transfer = heads, transfer
-
-
-class PlanState(NamedTuple):
-    """What an engine was given, as seen from a point that no later work changes."""
-
-    time_ps: int
+    time: Time
     last_ring: int
-    left_ps: int
-    latest_ps: int
-    bound_ps: int
-    heads: tuple[tuple[int, Head], ...]
-    runs: tuple[tuple[int, int, tuple[Run, ...]], ...]
-    ended: tuple[tuple[int, int], ...]
-    spans: tuple[tuple[int, tuple[int, int]], ...]
+    served_ps: int
+    heads: dict[int, Head]  # never changed: plans share points
+    transfer: int
 
 
 class Plan:
-    """When an engine serves what it was given; `spans` of transfers are (begun, end), as far as they are worked out.
+    """When engines `first` to `last` serve what they were given; `spans` of transfers as far as they are worked out.
 
-    A transfer has begun when it is ready at the head of its ring.
+    `busy_ps` is how long what each was given moves data.
     """
 
     __slots__ = (
         "_behind",
         "_bound_ps",
         "_ended",
-        "_first",
+        "_given_ps",
         "_heads",
         "_last_ring",
-        "_latest_ps",
-        "_left_ps",
+        "_latest",
         "_points",
         "_runs",
+        "_served_ps",
+        "_starts",
         "_state",
-        "_time_ps",
+        "_time",
+        "busy_ps",
+        "first",
+        "last",
         "spans",
     )
-    NOT_STATE: ClassVar = dict.fromkeys(("_behind", "_points", "_first", "_state"), "derived from the state")
+    NOT_STATE: ClassVar = dict.fromkeys(
+        ("_behind", "_starts", "_given_ps", "_points", "_served_ps", "_state"), "derived from the state"
+    )
 
-    def __init__(self) -> None:
-        self._runs: dict[int, list[Run]] = {}  # by ring, from run number `_first` on
-        self._first: dict[int, int] = {}
-        self._ended: dict[int, int] = {}  # when a ring has run empty
+    def __init__(self, first: int = 0, last: int = 0) -> None:
+        self.first, self.last = first, last
+        self.busy_ps = 0
+        self._runs: dict[int, list[Run]] = {}  # by ring, from run number `_starts` on
+        self._starts: dict[int, int] = {}
+        self._ended: dict[int, Time] = {}  # when a ring has run empty
         self._heads: dict[int, Head] = {}
-        self._time_ps, self._last_ring, self._left_ps = 0, _RINGS - 1, 0
-        self._latest_ps = self._bound_ps = 0  # the last run is ready, and all are served at the latest
-        self.spans: dict[int, tuple[int, int]] = {}
-        self._points: deque[_Point] = deque([_Point(0, _RINGS - 1, 0, {}, -1)])
+        self._time: Time = (0, 0)
+        self._last_ring = _RINGS - 1
+        self._given_ps = self._served_ps = 0
+        self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
+        self._bound_ps = 0  # all are served at the latest
+        self.spans: dict[int, tuple[Piece, ...]] = {}
+        self._points: deque[_Point] = deque([_Point((0, 0), _RINGS - 1, 0, {}, -1)])
         self._state: PlanState | None = None
         self._behind = False  # restored: callers may know spans that have not been worked out here
 
-    def add(self, run: Run, now_ps: int) -> bool:
+    # --- times on several engines ------------------------------------------------------------------------------------
+
+    def _is_over(self, at_ps: int, step_ps: int, other_ps: int, other_step_ps: int) -> bool:
+        """Return whether a time is at another or past it, on all engines; Apart where they differ."""
+        first, last, slope = self.first, self.last, step_ps - other_step_ps
+        ahead = at_ps - other_ps
+        over = ahead + slope * first >= 0
+        if over != (ahead + slope * last >= 0):
+            raise Apart(next(one for one in range(first, last + 1) if (ahead + slope * one >= 0) != over))
+        return over
+
+    def _is_same(self, one: Run, other: Run) -> bool:
+        """Return whether two runs are ready at the same time, on all engines; Apart where they differ."""
+        ahead, slope = one.ready_ps - other.ready_ps, one.step_ps - other.step_ps
+        if not slope:
+            return not ahead
+        first, last = self.first, self.last
+        same = ahead + slope * first == 0
+        for engine in range(first, last + 1):
+            if (ahead + slope * engine == 0) != same:
+                raise Apart(engine)
+        return same
+
+    def _parts(self, most: int, gap_ps: int, slope: int, each_ps: int) -> int:
+        """Return the whole parts of a gap, at most so many, on all engines; Apart where they differ."""
+        parts = min(most, (gap_ps + slope * self.first) // each_ps)
+        if slope and min(most, (gap_ps + slope * self.last) // each_ps) != parts:
+            for engine in range(self.first, self.last + 1):
+                if min(most, (gap_ps + slope * engine) // each_ps) != parts:
+                    raise Apart(engine)
+        return parts
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def give(self, run: Run, now_ps: int) -> bool:
         """Take over a run that was triggered now; return whether spans of others may have to be worked out again."""
+        took = run.packet_ps * (run.packets - 1) + run.last_ps
+        if run.fill_ps and self._is_over_before(run.ready_ps, run.step_ps):
+            self.busy_ps += run.fill_ps
+        self.busy_ps += took
+        return self._add(run, took, now_ps)
+
+    def _add(self, run: Run, took: int, now_ps: int) -> bool:
         self._state = None
         behind, self._behind = self._behind, False
-        points, ring, took = self._points, run.ring, run.took_ps
-        # What comes is ready now or later.
-        while len(points) > 1 and points[1].time_ps < now_ps:
-            points.popleft()
+        points, ring, ready, step = self._points, run.ring, run.ready_ps, run.step_ps
+        first, last = self.first, self.last
+        self._pass_by(now_ps)
         runs = self._runs.get(ring)
         if runs is None:
-            runs, self._first[ring] = self._runs.setdefault(ring, []), 0
+            runs, self._starts[ring] = self._runs.setdefault(ring, []), 0
         elif len(runs) > _SERVED:
             head = points[0].heads.get(ring)
-            served = len(runs) if head is None else head[0] - self._first[ring]
+            served = len(runs) if head is None else head[0] - self._starts[ring]
             if served > _SERVED:
                 del runs[:served]
-                self._first[ring] += served
+                self._starts[ring] += served
         runs.append(run)
-        self._left_ps += took
-        for point in points:
-            point.left_ps += took
-        ready = run.ready_ps
-        self._latest_ps = max(self._latest_ps, ready)
-        self._bound_ps = max(self._bound_ps, ready) + took + run.fill_ps
+        self._given_ps += took
+        at, further = self._latest
+        if ready + step * first >= at + further * first and ready + step * last >= at + further * last:
+            self._latest = ready, step
+        latest_ps = ready + step * (last if step > 0 else first)
+        if latest_ps > self._bound_ps:
+            self._bound_ps = latest_ps
+        self._bound_ps += took + run.fill_ps
         if ring in self._heads:
             return behind
-        head = self._first[ring] + len(runs) - 1, run.packets, max(ready, self._ended.get(ring, 0))
-        self._heads[ring] = head
-        for point in reversed(points):
+        added: Head = (
+            self._starts[ring] + len(runs) - 1,
+            run.packets,
+            self._counts(self._ended.get(ring, (0, 0)), run),
+        )
+        self._heads[ring] = added
+        for index in range(len(points) - 1, -1, -1):
+            point = points[index]
             if ring in point.heads:
                 break
-            point.heads[ring] = head
-        if self._time_ps < ready or len(points) == 1:
+            points[index] = point._replace(heads={**point.heads, ring: added})
+        at, further = self._time
+        if at + further * first < ready + step * first and at + further * last < ready + step * last:
             return behind
-        while len(points) > 1 and points[-1].time_ps >= ready:
+        if len(points) == 1:
+            self._go_back()  # from turns towards a transfer that some of the engines had not finished
+            return behind
+        while len(points) > 1:
+            at, further = points[-1].time
+            if at + further * first < ready + step * first and at + further * last < ready + step * last:
+                break
             self.spans.pop(points.pop().transfer, None)
         self._go_back()
         return True
 
+    def _pass_by(self, now_ps: int) -> None:
+        """Drop the points that nothing takes the plan back to: what comes is ready now or later."""
+        points, first, last = self._points, self.first, self.last
+        while len(points) > 1:
+            at, further = points[1].time
+            if at + further * first >= now_ps or at + further * last >= now_ps:
+                break
+            points.popleft()
+
+    def _counts(self, before: Time, run: Run) -> Time:
+        """Return when the run before another ended, (0, 0) where that is of no account, since it is ready later."""
+        at, step = before[0] - run.ready_ps, before[1] - run.step_ps
+        return before if at + step * self.first > 0 or at + step * self.last > 0 else (0, 0)
+
     def _go_back(self) -> None:
         point = self._points[-1]
-        self._time_ps, self._last_ring, self._left_ps = point.time_ps, point.last_ring, point.left_ps
+        self._time, self._last_ring, self._served_ps = point.time, point.last_ring, point.served_ps
         self._heads = dict(point.heads)
 
-    def is_over_before(self, time_ps: int) -> bool:
+    def _is_over_before(self, at_ps: int, step_ps: int) -> bool:
         """Return whether all that was given is served before a time."""
-        if self._latest_ps >= time_ps:
-            return False
-        if self._bound_ps < time_ps:
+        first, last = self.first, self.last
+        begin, end = at_ps + step_ps * first, at_ps + step_ps * last
+        if self._bound_ps < begin and self._bound_ps < end:
             return True
-        if self._time_ps + self._left_ps >= time_ps:
+        latest, further = self._latest
+        if latest + further * first >= begin and latest + further * last >= end:
+            return False
+        time, further = self._time
+        time += self._given_ps - self._served_ps
+        if time + further * first >= begin and time + further * last >= end:
             return False
         self.work_out()
-        self._bound_ps = self._time_ps
-        return self._time_ps < time_ps
+        time, further = self._time
+        self._bound_ps = time + further * (last if further > 0 else first)
+        return not self._is_over(time, further, at_ps, step_ps)
 
-    def span(self, transfer: int) -> tuple[int, int]:
+    def pieces(self, transfer: int) -> tuple[Piece, ...]:
         """Return when a transfer begins and ends."""
         found = self.spans.get(transfer)
         if found is None:
@@ -166,77 +221,82 @@ class Plan:
         heads, spans = self._heads, self.spans
         while heads and transfer not in spans:
             ring = next(iter(heads)) if len(heads) == 1 else self._take_turns()
-            number, packets, begun = heads[ring]
-            runs, first = self._runs[ring], self._first[ring]
+            number, packets, before = heads[ring]
+            runs, first = self._runs[ring], self._starts[ring]
             run = runs[number - first]
             # All rings but this one stand: it is alone, or has its last packet left.
-            time_ps = self._time_ps
-            if run.ready_ps > time_ps:
-                time_ps = run.ready_ps + run.fill_ps
+            at, step = self._time
+            ready, further = run.ready_ps, run.step_ps
+            if not (at >= ready if step == further else self._is_over(at, step, ready, further)):
+                at, step = ready + run.fill_ps, further
             took = run.packet_ps * (packets - 1) + run.last_ps
-            self._time_ps = time_ps = time_ps + took
-            self._left_ps -= took
+            self._time = time = at + took, step
+            self._served_ps = served = self._served_ps + took
             self._last_ring = ring
-            spans[run.transfer] = begun, time_ps
+            spans[run.transfer] = (Piece(self.first, self.last, (ready, further), before, time),)
             number += 1
             if number - first < len(runs):
-                behind = runs[number - first]
-                heads[ring] = number, behind.packets, max(behind.ready_ps, time_ps)
+                following = runs[number - first]
+                heads[ring] = number, following.packets, self._counts(time, following)
             else:
                 del heads[ring]
-                self._ended[ring] = time_ps
-            self._points.append(_Point(time_ps, ring, self._left_ps, dict(heads), run.transfer))
+                self._ended[ring] = time
+            self._points.append(_Point(time, ring, served, dict(heads), run.transfer))
 
     def _take_turns(self) -> int:
         """Serve several rings until one of them has its turn with its last packet; return that ring."""
-        heads = self._heads
-        work = {ring: self._runs[ring][head[0] - self._first[ring]] for ring, head in heads.items()}
+        heads, runs, numbers = self._heads, self._runs, self._starts
+        work = [(ring, runs[ring][number - numbers[ring]]) for ring, (number, _, _) in heads.items()]
         packets = {ring: head[1] for ring, head in heads.items()}
-        time_ps, last_ring, left_ps = self._time_ps, self._last_ring, self._left_ps
+        at, step = self._time
+        last_ring, served_ps = self._last_ring, self._served_ps
         while True:
-            ready, later = [], 0
-            for ring, run in work.items():
-                at = run.ready_ps
-                if at <= time_ps:
-                    ready.append(ring)
-                elif not later or at < later:
-                    later = at
+            ready, later = [], None
+            for pair in work:
+                run = pair[1]
+                if at >= run.ready_ps if step == run.step_ps else self._is_over(at, step, run.ready_ps, run.step_ps):
+                    ready.append(pair)
+                elif later is None or not self._is_over(run.ready_ps, run.step_ps, later.ready_ps, later.step_ps):
+                    later = run
             fill_ps = 0
             if not ready:
-                ready = [ring for ring, run in work.items() if run.ready_ps == later]
-                ring = _next(ready, last_ring)
+                assert later is not None  # of rings that are not ready one is next
+                ready = [pair for pair in work if self._is_same(pair[1], later)]
+                ring, run = _next(ready, last_ring)
                 if packets[ring] == 1:
                     break  # it gets ready, and fills the pipe, with this packet
-                time_ps, fill_ps, count = later, work[ring].fill_ps, 1
+                at, step, fill_ps, count = later.ready_ps, later.step_ps, run.fill_ps, 1
             elif len(ready) == 1:
-                ring = ready[0]
-                count, each = packets[ring], work[ring].packet_ps
-                if later and each:
-                    count = min(count, -(-(later - time_ps) // each))
+                ring, run = ready[0]
+                count, each = packets[ring], run.packet_ps
+                if later is not None and each:
+                    count = self._parts(count, later.ready_ps - at + each - 1, later.step_ps - step, each)
                 if count == packets[ring]:
                     break
             else:
-                rounds = min([packets[one] for one in ready]) - 1
-                length = sum([work[one].packet_ps for one in ready])
-                if later and length:
-                    rounds = min(rounds, (later - time_ps) // length)
+                rounds = min([packets[one] for one, _ in ready]) - 1
+                length = sum([run.packet_ps for _, run in ready])
+                if later is not None and length:
+                    rounds = self._parts(rounds, later.ready_ps - at, later.step_ps - step, length)
                 if rounds > 0:
-                    for one in ready:
+                    for one, _ in ready:
                         packets[one] -= rounds
-                    time_ps += rounds * length
-                    left_ps -= rounds * length
+                    at += rounds * length
+                    served_ps += rounds * length
                     continue
-                ring, count = _next(ready, last_ring), 1
+                ring, run = _next(ready, last_ring)
+                count = 1
                 if packets[ring] == 1:
                     break
-            took = count * work[ring].packet_ps
+            took = count * run.packet_ps
             packets[ring] -= count
-            time_ps += took + fill_ps
-            left_ps -= took
+            at += took + fill_ps
+            served_ps += took
             last_ring = ring
         for one, left in packets.items():
-            heads[one] = heads[one][0], left, heads[one][2]
-        self._time_ps, self._last_ring, self._left_ps = time_ps, last_ring, left_ps
+            number, _, before = heads[one]
+            heads[one] = number, left, before
+        self._time, self._last_ring, self._served_ps = (at, step), last_ring, served_ps
         return ring
 
     def forget(self, transfer: int) -> None:
@@ -244,14 +304,112 @@ class Plan:
         self.spans.pop(transfer, None)
         self._state = None
 
+    # --- engines together and apart ----------------------------------------------------------------------------------
+
+    def part(self, first: int, last: int) -> Plan:
+        """Return the plan of some of the engines."""
+        made = Plan(first, last)
+        made.busy_ps, made._behind = self.busy_ps, self._behind
+        made._runs = {ring: list(runs) for ring, runs in self._runs.items()}
+        made._starts, made._ended = dict(self._starts), dict(self._ended)
+        made._heads, made.spans = dict(self._heads), dict(self.spans)
+        made._time, made._last_ring = self._time, self._last_ring
+        made._given_ps, made._served_ps = self._given_ps, self._served_ps
+        made._latest, made._bound_ps = self._latest, self._bound_ps
+        made._points = self._points.copy()
+        return made
+
+    def join(self, other: Plan, now_ps: int) -> bool:
+        """Take in the plan of the engines behind these, where all that is to come is the same; return whether.
+
+        How long they were busy is the caller's to keep.
+        """
+        if self._behind or other._behind:
+            return False
+        self._pass_by(now_ps)
+        other._pass_by(now_ps)
+        mine, theirs = self._points, other._points
+        if len(mine) != len(theirs) or self._heads != other._heads or self._last_ring != other._last_ring:
+            return False
+        for one, another in zip(mine, theirs, strict=True):
+            if one is not another and (
+                one.last_ring != another.last_ring
+                or one.heads != another.heads
+                or (one.time != another.time and one is not mine[0])
+            ):
+                return False
+        time, base, its = self._time, mine[0], theirs[0]
+        if base.time != its.time:
+            # Where engines were idle in between, when they were through is of no account.
+            if not (self._waits(base, now_ps) and other._waits(its, now_ps)):
+                return False
+            if len(mine) == 1:
+                if time != base.time or other._time != its.time:
+                    return False
+                time = other._time
+        if time != other._time or not self._has_the_runs_of(other, now_ps):
+            return False
+        if base.time != its.time:
+            starts = [self._run(ring, head).ready_ps for ring, head in base.heads.items()]
+            mine[0] = base._replace(time=(min([now_ps, *starts]) - 1, 0))
+            if len(mine) == 1:
+                self._time = mine[0].time
+        spans = self.spans
+        for transfer, pieces in other.spans.items():
+            own = spans.get(transfer, ())
+            if own is not pieces:
+                spans[transfer] = joined(
+                    (*within(own, self.first, self.last), *within(pieces, other.first, other.last))
+                )
+        if self._latest != other._latest:
+            self._latest = (0, 0)
+        self._bound_ps = max(self._bound_ps, other._bound_ps)
+        self.last, self.busy_ps, self._state = other.last, 0, None
+        return True
+
+    def _run(self, ring: int, head: Head) -> Run:
+        return self._runs[ring][head[0] - self._starts[ring]]
+
+    def _waits(self, point: _Point, now_ps: int) -> bool:
+        """Return whether engines were through before now, and had nothing to do until something got ready."""
+        at, step = point.time
+        ends = at + step * self.first, at + step * self.last
+        if max(ends) >= now_ps:
+            return False
+        for ring, head in point.heads.items():
+            run = self._run(ring, head)
+            if ends[0] >= run.ready_ps + run.step_ps * self.first or ends[1] >= run.ready_ps + run.step_ps * self.last:
+                return False
+        return True
+
+    def _has_the_runs_of(self, other: Plan, now_ps: int) -> bool:
+        """Return whether what is left, and what has ended from now on, is the same for both."""
+        ended = []
+        for plan in (self, other):
+            plan._ended = {
+                ring: (at, step)
+                for ring, (at, step) in plan._ended.items()
+                if at + step * plan.first >= now_ps or at + step * plan.last >= now_ps
+            }
+            ended.append({ring: at for ring, at in plan._ended.items() if ring not in plan._heads})
+        heads = self._points[0].heads
+        return ended[0] == ended[1] and all(
+            self._runs[ring][head[0] - self._starts[ring] :] == other._runs[ring][head[0] - other._starts[ring] :]
+            for ring, head in heads.items()
+        )
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
     def snapshot(self) -> PlanState:
         """Return what it was given as a value, for `restore`."""
         if self._state is None:
             base, *later = self._points
             planned = {point.transfer for point in later}
             self._state = PlanState(
-                base.time_ps, base.last_ring, base.left_ps, self._latest_ps, self._bound_ps, tuple(base.heads.items()),
-                tuple((ring, self._first[ring], tuple(runs)) for ring, runs in self._runs.items()),
+                self.first, self.last, self.busy_ps,
+                base.time, base.last_ring, self._given_ps - base.served_ps, self._latest, self._bound_ps,
+                tuple(base.heads.items()),
+                tuple((ring, self._starts[ring], tuple(runs)) for ring, runs in self._runs.items()),
                 tuple((ring, at) for ring, at in self._ended.items() if ring not in base.heads),
                 tuple(item for item in self.spans.items() if item[0] not in planned))  # fmt: skip
         return self._state
@@ -259,16 +417,18 @@ class Plan:
     def restore(self, state: PlanState) -> None:
         """Return to a state that `snapshot` gave."""
         self._state, self._behind = state, True
-        self._latest_ps, self._bound_ps = state.latest_ps, state.bound_ps
+        self.first, self.last, self.busy_ps = state.first, state.last, state.busy_ps
+        self._latest, self._bound_ps = state.latest, state.bound_ps
         self._runs = {ring: list(runs) for ring, _, runs in state.runs}
-        self._first = {ring: first for ring, first, _ in state.runs}
+        self._starts = {ring: first for ring, first, _ in state.runs}
         self._ended, self.spans = dict(state.ended), dict(state.spans)
-        self._points = deque([_Point(state.time_ps, state.last_ring, state.left_ps, dict(state.heads), -1)])
+        self._given_ps = state.left_ps
+        self._points = deque([_Point(state.time, state.last_ring, 0, dict(state.heads), -1)])
         self._go_back()
 
 
-def _next(ready: list[int], last_ring: int) -> int:
-    """Return the ring whose turn it is."""
+def _next(ready: list[tuple[int, Run]], last_ring: int) -> tuple[int, Run]:
+    """Return the ring whose turn it is, and its run."""
     if len(ready) == 1:
         return ready[0]
-    return min(ready, key=lambda ring: (ring - last_ring - 1) % _RINGS)
+    return min(ready, key=lambda pair: (pair[0] - last_ring - 1) % _RINGS)

@@ -24,11 +24,12 @@ from emulator.memory import Extent
 from formats.regions import Region
 
 if TYPE_CHECKING:
-    from emulator.context import DeviceContext
+    from emulator.context import CoreContext, DeviceContext
 
 __all__ = ["bind", "place_of"]
 
 Move = Callable[[], None]
+_SIDES = 1 << 14  # sides in SBUF that a core remembers
 
 
 def bind(device: DeviceContext, transfer: Transfer) -> Move:
@@ -63,18 +64,16 @@ class _Bound:
             core = device.cores[side.core]
             self.memory: Bytes = core.sbuf
             self.plane = core.sbuf_written
-
-            def refuse(low: int, high: int, allowed: str) -> NoReturn:
-                raise _out_of_bounds(transfer, side, operand, low, high, f"SBUF of core {side.core} has {allowed}")
-
-            self.geometry: Geometry = sbuf_geometry(side, self.memory.shape[1], self.memory.shape[0], refuse)
-            # One run in each of a row of partitions, the usual shape: the core remembers which of them are written.
-            offset, steps = self.geometry
-            if steps == (self.memory.shape[1],) or not steps:
-                first, byte = divmod(offset, self.memory.shape[1])
-                self.extent = core.memory.extent(
-                    Region("SBUF", core.index, first, side.dims[0][1] if steps else 1, byte, side.run)
-                )
+            # Loops come back to the same tiles.
+            known, place = core.memory.sides, (side.address, side.dims, side.run)
+            placed = known.get(place)
+            if placed is None:
+                placed = self._place(core, transfer, operand)
+                if len(known) >= _SIDES:
+                    known.clear()
+                known[place] = placed
+            self.geometry: Geometry
+            self.geometry, self.extent = placed
             return
         low, high = side.span
         limit = side.limit
@@ -91,6 +90,23 @@ class _Bound:
             )
         self.memory, self.plane = device.hbm.views(low, high - low)
         self.geometry = side.address - low, tuple(step for step, _ in side.dims)
+
+    def _place(self, core: CoreContext, transfer: Transfer, operand: str) -> tuple[Geometry, Extent | None]:
+        """Return where the side lies in SBUF, and the written plane under it where that is one region."""
+        side = self.side
+        partitions, width = self.memory.shape
+
+        def refuse(low: int, high: int, allowed: str) -> NoReturn:
+            raise _out_of_bounds(transfer, side, operand, low, high, f"SBUF of core {side.core} has {allowed}")
+
+        geometry = sbuf_geometry(side, width, partitions, refuse)
+        # One run in each of a row of partitions, the usual shape: the core remembers which of them are written.
+        offset, steps = geometry
+        if steps and steps != (width,):
+            return geometry, None
+        first, byte = divmod(offset, width)
+        region = Region("SBUF", core.index, first, side.dims[0][1] if steps else 1, byte, side.run)
+        return geometry, core.memory.extent(region)
 
     def view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return strided(self.memory, self.geometry, self.side, dtype)

@@ -104,7 +104,7 @@ def through(side: Side, index: int | None, placement: Placement) -> Side:
     if index is None:
         return side
     tensor = _table_entry(placement, index, "DMA word")
-    return side._replace(address=tensor.address + side.address, limit=tensor.limit)
+    return Side(side.space, side.core, tensor.address + side.address, side.dims, side.run, side.dtype, tensor.limit)
 
 
 def named_dtype(code: int, where: str) -> Dtype:

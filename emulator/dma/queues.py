@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import ClassVar, NamedTuple
 
-from emulator.dma.transfer import Shares, Transfer
+from emulator.dma.transfer import UNPLANNED, Shares, Transfer
 
 __all__ = ["DmaQueue", "QueueState", "descriptors_in_ring"]
 
@@ -114,7 +114,7 @@ class DmaQueue:
         self.handed, self.retired = dict(handed), dict(retired)
         self.held = sum(descriptors_in_ring(transfer.shares) for transfer in pending)
         for transfer in pending:
-            transfer.state, transfer.completed_ps = "queued", -1
+            transfer.state, transfer.completed_ps, transfer.plan = "queued", -1, UNPLANNED
 
     def signals(self, semaphore: int, core: int) -> tuple[Transfer, ...]:
         """Return the pending transfers that raise a semaphore of a core."""

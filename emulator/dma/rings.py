@@ -1,4 +1,4 @@
-"""DMA engines and their rings of descriptors, as far as a debugger looks at them.
+"""Rings of descriptors of DMA engines, as far as a debugger looks at them.
 
 Nothing here is kept up to date while a program runs: a ring is read off its queue when somebody looks.
 Source: formats.md 8.1, hardware.md 4.1.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.addresses import DMA_ENGINES, DMA_RINGS
-from emulator.dma.arbitration import Plan, PlanState, Run
+from emulator.addresses import DMA_ENGINES
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 
 if TYPE_CHECKING:
     from emulator.dma.queues import DmaQueue
 
-__all__ = ["RING_SIZE", "DmaEngine", "DmaEngineState", "Ring", "Segment", "share_out"]
+__all__ = ["RING_SIZE", "Ring", "Segment", "share_out"]
 
 RING_SIZE = 1 << 16  # descriptors; real rings hold 32 to 2**24 - 16 (formats.md 8.1), the loader's choice is ours
 
@@ -108,42 +107,6 @@ def _walk(segments: Iterable[Segment]) -> Iterator[DmaDescriptor]:
     for segment in segments:
         yield from segment.transfer.descriptors(segment.first, segment.last)
         yield DmaDescriptor(segment.transfer.number, 0, segment.transfer.semaphore or 0, 4, "semaphore")
-
-
-class DmaEngineState(NamedTuple):
-    """The state of a DMA engine; fields as in `DmaEngine`."""
-
-    busy_ps: int
-    plan: PlanState
-
-
-class DmaEngine:
-    """One DMA engine of a core; `busy_ps` is how long what it was given moves data, `plan` when."""
-
-    __slots__ = ("busy_ps", "core", "index", "plan", "rings")
-    NOT_STATE: ClassVar = dict.fromkeys(("core", "index", "rings"), "wiring")
-
-    def __init__(self, core: int, index: int) -> None:
-        self.core, self.index = core, index
-        self.rings = tuple(Ring(core, index, ring) for ring in range(DMA_RINGS))
-        self.busy_ps = 0
-        self.plan = Plan()
-
-    def give(self, run: Run, now_ps: int) -> bool:
-        """Take over part of a transfer that was triggered now; return whether those of others may move."""
-        self.busy_ps += run.took_ps
-        if run.fill_ps and self.plan.is_over_before(run.ready_ps):
-            self.busy_ps += run.fill_ps
-        return self.plan.add(run, now_ps)
-
-    def snapshot(self) -> DmaEngineState:
-        """Return what it was given as a value, for `restore`."""
-        return DmaEngineState(self.busy_ps, self.plan.snapshot())
-
-    def restore(self, state: DmaEngineState) -> None:
-        """Return to a state that `snapshot` gave."""
-        self.busy_ps = state.busy_ps
-        self.plan.restore(state.plan)
 
 
 @cache

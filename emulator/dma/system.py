@@ -13,12 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
-from emulator.dma.arbitration import Run
 from emulator.dma.binding import bind, place_of
+from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
-from emulator.dma.rings import RING_SIZE, DmaEngine, DmaEngineState, Ring, share_out
-from emulator.dma.transfer import Shares, Transfer, TransferPlan
+from emulator.dma.rings import RING_SIZE, Ring, share_out
+from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferPlan
 from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
@@ -42,20 +42,20 @@ class DmaFlow(NamedTuple):
 
 
 class DmaState(NamedTuple):
-    """The state of the DMA of a device; engines of all cores in order."""
+    """The state of the DMA of a device; engines of each core in order."""
 
     flow: DmaFlow
-    engines: tuple[DmaEngineState, ...]
+    engines: tuple[DmaEnginesState, ...]
     queues: tuple[QueueState, ...]
 
 
 class DmaSystem:
-    """All DMA engines, rings and queues of one device; `engines[core][engine].rings[ring]`."""
+    """All DMA engines, rings and queues of one device; `engines[core].rings[engine][ring]`."""
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("_device", "addresses", "costs", "_by_name"), "wiring"),
         "reprice": "a what-if of the caller",
-        "_durations": "a cache",
+        "_stretches": "a cache",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -65,21 +65,21 @@ class DmaSystem:
         self.costs = device.costs.dma
         # What other costs for some transfers would change: the costs that a transfer is planned with.
         self.reprice: Callable[[Transfer], DmaCosts] | None = None
-        self.engines: list[list[DmaEngine]] = []
+        self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._durations: dict[tuple[Shares, int, bool, bool, str], tuple[int, ...]] = {}
+        self._stretches: dict[tuple[Shares, int, bool, bool, str, bool], tuple[Stretch, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
-        return tuple(engine.rings for engine in self._engines_of(core))
+        return self._engines_of(core).rings
 
-    def _engines_of(self, core: int) -> list[DmaEngine]:
+    def _engines_of(self, core: int) -> DmaEngines:
         while len(self.engines) <= core:
-            self.engines.append([DmaEngine(len(self.engines), index) for index in range(DMA_ENGINES)])
+            self.engines.append(DmaEngines(len(self.engines), DMA_ENGINES))
         return self.engines[core]
 
     def add_queue(
@@ -103,8 +103,8 @@ class DmaSystem:
         if ring >= DMA_RINGS:
             raise LoadError(f"queue {name!r} is number {ring + 1} on core {core}; DMA engines have {DMA_RINGS} rings")
         queue = DmaQueue(core, name, engine, ring, num_queues, semaphores, kind)
-        for dma_engine in self._engines_of(core)[:num_queues]:
-            dma_engine.rings[ring].owner = queue
+        for rings in self._engines_of(core).rings[:num_queues]:
+            rings[ring].owner = queue
         self.queues.append(queue)
         self._by_name[core, name] = queue
         return queue
@@ -146,23 +146,13 @@ class DmaSystem:
         fill = 0 if writes else costs.fill_ps
         stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
         queue.handed[shares] = queue.handed.get(shares, 0) + 1
-        first = ready
-        times = self._times(transfer, shares, costs)
-        # A packet is a descriptor; those from load time are cut.
-        cuts = max(-(-transfer.nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
-        number, ring, signal, moved = transfer.number, queue.ring, costs.signal_ps, False
-        engines = self.engines[transfer.core]
-        for engine, duration, (low, high) in zip(engines, times, shares, strict=False):
-            packets = (high - low) * cuts
-            each = duration // packets
-            last = duration - each * (packets - 1) + signal
-            moved |= engine.give(Run(number, ring, ready, packets, each, last, fill), now_ps)
-            ready += stagger
+        stretches = self._stretches_of(transfer, shares, costs)
+        moved = self.engines[transfer.core].give(transfer.number, queue.ring, ready, stagger, stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.hbm_bytes
-        at = transfer.memory_ps = first
+        at = transfer.memory_ps = ready
         if hbm_bytes:
-            at = max(self._hbm_free[stack], first)
+            at = max(self._hbm_free[stack], ready)
             rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
             self._hbm_free[stack] = transfer.memory_ps = at + int(hbm_bytes * rate)
         self._settled = False
@@ -194,7 +184,9 @@ class DmaSystem:
         """Complete the oldest transfers of queues at other times where work that one was given changes them."""
         for queue in self.queues:
             if queue.core == given.core and len(queue.pending) > (queue is given):
-                due = self._planned(queue, queue.pending[0]).planned_ps
+                transfer = queue.pending[0]
+                transfer.plan = self._planned(queue, transfer)
+                due = transfer.plan.planned_ps
                 if due != queue.due_ps:
                     self._unschedule(queue)
                     queue.due_ps = due
@@ -206,14 +198,15 @@ class DmaSystem:
         Transfers complete in order inside a queue, whatever the engines did.
         """
         costs = self.costs if self.reprice is None else self.reprice(transfer)
-        number, engines = transfer.number, self.engines[transfer.core]
+        engines = len(transfer.shares)
         started = end = transfer.memory_ps
-        spans = tuple([engines[index].plan.span(number) for index in range(len(transfer.shares))])
-        if spans:
-            started = min(spans)[0]
-            end = max(end, *[done for _, done in spans])
+        pieces = self.engines[transfer.core].pieces(transfer.number, engines)
+        if pieces:
+            started = min([piece.begun_ps for piece in pieces])
+            for first, last, _, _, (at, step) in pieces:
+                end = max(end, at + step * first, at + step * last)
         before = queue.planned_ps if before_ps is None else before_ps
-        return TransferPlan(started, max(end + costs.completion_ps(len(spans)), before), spans)
+        return TransferPlan(started, max(end + costs.completion_ps(engines), before), pieces)
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""
@@ -236,20 +229,30 @@ class DmaSystem:
         heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
         heapify(heap)
 
-    def _times(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[int, ...]:
-        """Return how long each engine is busy with its part of a transfer."""
-        op, writes, reads = transfer.op, transfer.writes_hbm, transfer.reads_hbm
-        key = (shares, transfer.nbytes, writes, reads, op)
-        times = self._durations.get(key) if costs is self.costs else None
-        if times is None:
+    def _stretches_of(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[Stretch, ...]:
+        """Return which engines take as much of a transfer, and how long each is busy with it."""
+        op, nbytes, writes, reads = transfer.op, transfer.nbytes, transfer.writes_hbm, transfer.reads_hbm
+        key = (shares, nbytes, writes, reads, op, transfer.prebuilt)
+        found = self._stretches.get(key) if costs is self.costs else None
+        if found is None:
             share = self._share(op)
-            each = transfer.nbytes / shares[-1][1] if shares else 0
-            times = tuple(
-                costs.data_ps(last - first, int((last - first) * each), writes, share, reads) for first, last in shares
-            )
+            each = nbytes / shares[-1][1] if shares else 0
+            # A packet is a descriptor; those from load time are cut.
+            cuts = max(-(-nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
+            made: list[Stretch] = []
+            for engine, (low, high) in enumerate(shares):
+                duration = costs.data_ps(high - low, int((high - low) * each), writes, share, reads)
+                packets = (high - low) * cuts
+                packet = duration // packets
+                parts = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
+                if made and made[-1][2:] == parts:
+                    made[-1] = made[-1]._replace(last=engine)
+                else:
+                    made.append(Stretch(engine, engine, *parts))
+            found = tuple(made)
             if costs is self.costs:
-                self._durations[key] = times
-        return times
+                self._stretches[key] = found
+        return found
 
     def _share(self, op: str) -> float:
         if op in ("copy", "cast"):
@@ -258,7 +261,9 @@ class DmaSystem:
 
     def _schedule(self, queue: DmaQueue, now_ps: int) -> None:
         """Complete the queue's oldest transfer when it is planned to."""
-        queue.due_ps = self._planned(queue, queue.pending[0]).planned_ps
+        transfer = queue.pending[0]
+        transfer.plan = self._planned(queue, transfer)
+        queue.due_ps = transfer.plan.planned_ps
         # A partial, not a lambda: `Device.ahead` reads the queue off it.
         self._device.schedule(max(now_ps, queue.due_ps), partial(self._complete, queue))
 
@@ -267,7 +272,8 @@ class DmaSystem:
         device, transfer = self._device, queue.pending[0]
         device.steps += 1
         event = None
-        transfer.plan = self._planned(queue, transfer)
+        if transfer.plan is UNPLANNED:  # the device went back to before
+            transfer.plan = self._planned(queue, transfer)
         try:
             if device.watched:
                 event = self._event(transfer, now_ps)
@@ -302,8 +308,7 @@ class DmaSystem:
         transfer.state, transfer.completed_ps = "done", now_ps
         for hook in self._device.hooks.replan:
             hook(transfer, self.holds(transfer))
-        for engine in self.engines[transfer.core][: len(transfer.shares)]:
-            engine.plan.forget(transfer.number)
+        self.engines[transfer.core].forget(transfer.number)
 
     def _event(self, transfer: Transfer, now_ps: int) -> Event:
         device = self._device
@@ -326,14 +331,14 @@ class DmaSystem:
 
     def snapshot(self) -> DmaState:
         """Return the state as a value, for `restore`."""
-        engines = tuple(engine.snapshot() for own in self.engines for engine in own)
+        engines = tuple(engines.snapshot() for engines in self.engines)
         return DmaState(self.flow(), engines, tuple(queue.snapshot() for queue in self.queues))
 
     def restore(self, state: DmaState) -> None:
         """Return to a state that `snapshot` gave."""
         self.restore_flow(state.flow)
-        for engine, held in zip((engine for own in self.engines for engine in own), state.engines, strict=True):
-            engine.restore(held)
+        for engines, held in zip(self.engines, state.engines, strict=True):
+            engines.restore(held)
         for queue, mine in zip(self.queues, state.queues, strict=True):
             queue.restore(mine)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
 
+from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
 
 __all__ = [
     "DESCRIPTOR_LIMIT",
+    "UNPLANNED",
     "Copies",
     "DmaDescriptor",
     "Limit",
@@ -104,6 +106,8 @@ class Part(NamedTuple):
     @property
     def destinations(self) -> tuple[Side, ...]:
         """Return the destinations, each once."""
+        if len(self.copies) == 1:
+            return (self.copies[0][1],)
         return tuple(dict.fromkeys(destination for _, destination in self.copies))
 
 
@@ -129,14 +133,19 @@ class DmaDescriptor(NamedTuple):
 
 
 class TransferPlan(NamedTuple):
-    """When a transfer starts and completes, and when each engine begins and ends its part."""
+    """When a transfer starts and completes, and when engines begin and end their parts."""
 
     started_ps: int
     planned_ps: int
-    spans: tuple[tuple[int, int], ...]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Return when each engine begins and ends its part."""
+        return tuple([piece.span(engine) for piece in self.pieces for engine in range(piece.first, piece.last + 1)])
 
 
-_UNPLANNED = TransferPlan(-1, -1, ())
+UNPLANNED = TransferPlan(-1, -1, ())
 
 
 class Transfer:
@@ -205,12 +214,12 @@ class Transfer:
         self.parts = parts
         self.semaphore, self.increment, self.remote = semaphore, increment, remote
         self.prebuilt, self.instruction = prebuilt, instruction
-        self.nbytes = sum(side.nbytes for part in parts for side in part.destinations)
+        self.nbytes = sum([side.nbytes for part in parts for side in part.destinations])
         self.move: Callable[[], None] | None = None
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.shares: Shares = ()
-        self.plan = _UNPLANNED
+        self.plan = UNPLANNED
         self.settle: Callable[[], None] | None = None
         self.memory_ps = 0  # when device memory is through
 
@@ -242,11 +251,15 @@ class Transfer:
     @property
     def copies(self) -> Copies:
         """Return the (source, destination) pairs of all parts."""
+        if len(self.parts) == 1:
+            return self.parts[0].copies
         return tuple(pair for part in self.parts for pair in part.copies)
 
     @property
     def op(self) -> str:
         """Return the operation; "mixed" where descriptors differ."""
+        if len(self.parts) == 1:
+            return self.parts[0].op
         names = {part.op for part in self.parts}
         return names.pop() if len(names) == 1 else "mixed" if names else "nothing"
 
@@ -278,7 +291,11 @@ class Transfer:
     @property
     def writes_hbm(self) -> bool:
         """Return whether bytes go to device memory."""
-        return any(side.space == "HBM" for side in self.writes)
+        for part in self.parts:
+            for _, side in part.copies:
+                if side.space == "HBM":
+                    return True
+        return False
 
     @property
     def reads_hbm(self) -> bool:
@@ -288,12 +305,20 @@ class Transfer:
     @property
     def hbm_bytes(self) -> int:
         """Return the bytes moved to and from device memory."""
-        return sum(side.nbytes for side in (*self.reads, *self.writes) if side.space == "HBM")
+        total = 0
+        for part in self.parts:
+            for source, _ in part.copies:
+                if source.space == "HBM":
+                    total += source.nbytes
+            for side in part.destinations:
+                if side.space == "HBM":
+                    total += side.nbytes
+        return total
 
     @property
     def pieces(self) -> int:
         """Return the number of data descriptors, none longer than 64 KiB."""
-        return sum(s.rows * _pieces(s.run) for s, _ in self.copies)
+        return sum([s.rows * (1 if s.run <= DESCRIPTOR_LIMIT else _pieces(s.run)) for s, _ in self.copies])
 
     def descriptors(self, first: int, last: int) -> Iterator[DmaDescriptor]:
         """Yield data descriptors `first` to `last` - 1 in ring order."""

@@ -16,6 +16,6 @@ from emulator.engines import (  # noqa: F401  registers executors
     selection,
 )
 from emulator.engines.pe_state import PeState
-from emulator.engines.registry import ELSEWHERE, bind, executes, executor_of
+from emulator.engines.registry import ELSEWHERE, bind, bind_unguarded, executes, executor_of
 
-__all__ = ["ELSEWHERE", "PeState", "bind", "executes", "executor_of"]
+__all__ = ["ELSEWHERE", "PeState", "bind", "bind_unguarded", "executes", "executor_of"]

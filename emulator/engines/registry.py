@@ -13,7 +13,7 @@ from emulator.scratch import arena_of, taking_from
 from formats import isa
 from formats.errors import UnsupportedError
 
-__all__ = ["ELSEWHERE", "bind", "executes", "executor_of"]
+__all__ = ["ELSEWHERE", "bind", "bind_unguarded", "executes", "executor_of"]
 
 Executor = Callable[[Any, Port], Step]
 E = TypeVar("E", bound=Callable[..., Step])
@@ -50,18 +50,23 @@ def executor_of(cls: type[isa.Instruction]) -> Executor | None:
     return _EXECUTORS.get(cls)
 
 
+def bind_unguarded(word: isa.Instruction, port: Port) -> Step:
+    """Return the effect of a word as `bind` does, for callers that have turned NumPy's warnings off themselves."""
+    executor = _EXECUTORS.get(type(word))
+    if executor is None:
+        reason = ELSEWHERE.get(type(word))
+        raise UnsupportedError(f"{word.name} has no executor" + (f": {reason}" if reason else ""))
+    with taking_from(arena_of(port.core)):
+        return executor(word, port)
+
+
 def bind(word: isa.Instruction, port: Port) -> Step:
     """Return the effect of a word as a step bound to `port`; may be run any number of times.
 
     Raises FormatError for operands that contradict each other, UnsupportedError for what is not modelled, and whatever
     `port` raises for operands out of bounds. A word whose meaning is unknown binds, and raises when the step runs.
     """
-    executor = _EXECUTORS.get(type(word))
-    if executor is None:
-        reason = ELSEWHERE.get(type(word))
-        raise UnsupportedError(f"{word.name} has no executor" + (f": {reason}" if reason else ""))
-    with taking_from(arena_of(port.core)):
-        step = executor(word, port)
+    step = bind_unguarded(word, port)
     if type(word) in _QUIET:
         return step
 

@@ -67,7 +67,7 @@ class Control:
         dma = device.dma
         self._triggered = dma.triggered
         self._dma = [self._add(dma.flow, dma.restore_flow)]
-        self._dma += [self._add(each.snapshot, each.restore) for own in dma.engines for each in own]
+        self._dma += [self._add(each.snapshot, each.restore) for each in dma.engines]
         self._dma += [self._add(queue.snapshot, queue.restore) for queue in dma.queues]
         self._values: list[Any] = [part.snapshot() for part in self._parts]
         self._banks = [bank for core in device.cores for bank in (core.semaphores, core.events)]

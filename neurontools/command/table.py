@@ -33,6 +33,11 @@ TABLE: dict[str, Listed] = {
         default=True,
     ),
     "profile validate": Listed("Emulate what was published, and compare the times.", "neurontools.validation.command"),
+    "tune": Listed(
+        "Find the fastest right variant of a script's kernels, by emulated time, without a device.",
+        "neurontools.tuning.tune_command",
+    ),
+    "batch": Listed("Run, check and profile many programs, side by side.", "neurontools.tuning.batch_command"),
     "neff": Listed("Look into a NEFF, check it, take it apart and put it together."),
     "neff info": Listed("Show what a NEFF is for: header, target, tensors, sizes.", "neurontools.neff.info"),
     "neff ls": Listed("List the members of a NEFF's archive.", "neurontools.neff.ls"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formats.errors import FormatError
+from neurontools.nki.choices import with_choices
 from neurontools.nki.dtype import DType, dtype_of, is_packed
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
 from neurontools.nki.regions import MemoryRegion
@@ -115,7 +116,7 @@ class Arguments:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.args = args
-        self.kwargs = kwargs
+        self.kwargs = kwargs = with_choices(function, args, kwargs)
         self.inputs: list[Input] = []
         self.framework = "numpy"
         self._seen: dict[int, int] = {}

@@ -121,7 +121,7 @@ def _times(target: Target) -> _KernelTimes:
         device = _run(target, call_of(target), active, moving)
         time = device.now_ps + figure("runtime_overhead", chip) * 1e6
         packets = sum(ring.completed for rings in device.dma.rings() for ring in rings)
-        busy = sum(engine.busy_ps for engine in device.dma.engines[0])
+        busy = sum(device.dma.engines[0].busy_ps)
         shown = busy + packets * round(figure("packet_shown", chip) * 1000)
         _kept[key] = _KernelTimes(time, {**active.ps, "packets": shown, "dma": moving.ps})
         device.release()

@@ -224,7 +224,7 @@ def test_pending_transfers_and_rings(root: Path, tmp_path: Path) -> None:
     live = next(each for each in device.queues if each.pending)
     assert queue.transfers[0].text == live.pending[0].text and queue.transfers[0].nbytes == 32768
     ring = next(each for each in core.dma if each.queue == queue.name)
-    mine = device.dma.engines[0][ring.engine].rings[ring.ring]
+    mine = device.dma.engines[0].rings[ring.engine][ring.ring]
     assert (ring.head, ring.tail, ring.outstanding) == (mine.head, mine.tail, mine.outstanding)
     assert [tuple(d) for d in ring.descriptors] == [tuple(d) for d in mine.descriptors] and ring.outstanding == 9
     session = open_core_session(core)

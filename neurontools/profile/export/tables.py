@@ -20,7 +20,7 @@ from neurontools.version import install_with
 if TYPE_CHECKING:
     from neurontools.profile.rows import Timeline
 
-__all__ = ["csv_lines", "instructions", "tables", "write_folder"]
+__all__ = ["csv_lines", "instructions", "tables", "write_folder", "write_parquet"]
 
 Row = dict[str, Any]
 
@@ -193,12 +193,13 @@ def write_folder(form: str, timeline: Timeline, result: Profile, folder: Path) -
         if form == "csv":
             path.write_text("\n".join(csv_lines(rows)) + "\n", encoding="utf-8")
         else:
-            _parquet(rows, path)
+            write_parquet(rows, path)
         made.append(path.name)
     return made
 
 
-def _parquet(rows: list[Row], path: Path) -> None:
+def write_parquet(rows: list[Row], path: Path) -> None:
+    """Write rows as a table; UnsupportedError where pyarrow is not installed."""
     from importlib import import_module  # deferred: start-up
 
     try:

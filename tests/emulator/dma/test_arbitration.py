@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emulator.device import Device
-from emulator.dma import arbitration
-from emulator.dma.rings import DmaEngine
+from emulator.dma import work
+from emulator.dma.arbitration import Plan
+from emulator.dma.engines import DmaEngines, Stretch
 from emulator.timeline import Recorder
 from formats import isa
 from neurontools.debugger import Session
@@ -107,54 +108,137 @@ GIVEN = st.lists(
 @example([(0, 0, 90, 3, 20, 20, 7), (1, 0, 10, 2, 30, 30, 5), (0, 5, 40, 1, 1, 1, 3), (2, 0, 0, 9, 3, 3, 1)], 1)
 @given(GIVEN, st.integers(0, 3))
 def test_a_plan_is_what_serving_all_from_the_beginning_gives(parts: list[tuple[int, ...]], asked: int) -> None:
-    engine = DmaEngine(0, 0)
+    plan = Plan()
     runs: list[Run] = []
-    now, busy, held = 0, 0, engine.snapshot()
+    now, busy, held = 0, 0, plan.snapshot()
     for number, (ring, wait_ps, start, *rest) in enumerate(parts):
         now += wait_ps
         before = serve(0, 15, runs)
         runs.append(Run(number, ring, now + start, *rest))
         run = runs[-1]
         busy += run.packet_ps * (run.packets - 1) + run.last_ps + (run.fill_ps if before.time_ps < run.ready_ps else 0)
-        known = dict(engine.plan.spans)
-        moved = engine.give(arbitration.Run(*run[:-1]), now)
+        known = spans(plan)
+        moved = plan.give(work.Run(*run[:-1]), now)
         served = serve(0, 15, runs)
         want = {transfer: (begun, end) for transfer, begun, end in served.finished}
         # What is known stays right, and where it does not it is taken back, and said to be.
-        assert all(want[transfer] == span for transfer, span in engine.plan.spans.items())
+        assert all(want[transfer] == span for transfer, span in spans(plan).items())
         assert moved or all(want[transfer] == span for transfer, span in known.items())
         for transfer in range(max(number - asked, 0), number + 1 if asked else 0):
-            assert engine.plan.span(transfer) == want[transfer]
-        assert engine.busy_ps == busy
+            assert plan.pieces(transfer)[0].span(0) == want[transfer]
+        assert plan.busy_ps == busy
         if number == len(parts) // 2:
-            held, then = engine.snapshot(), (now, number + 1)
-    engine.plan.work_out()
+            held, then = plan.snapshot(), (now, number + 1)
+    plan.work_out()
     final = {transfer: (begun, end) for transfer, begun, end in serve(0, 15, runs).finished}
-    assert engine.plan.spans == final
+    assert spans(plan) == final
     # Going back goes on alike; what no longer counts may be forgotten.
-    engine.restore(held)
-    assert engine.snapshot() == held
+    plan.restore(held)
+    assert plan.snapshot() == held
     at, first = then
     gone: set[int] = set()
     for run, (_, wait_ps, *_) in list(zip(runs, parts, strict=True))[first:]:
         at += wait_ps
-        moved = engine.give(arbitration.Run(*run[:-1]), at)
+        moved = plan.give(work.Run(*run[:-1]), at)
         assert moved or run is not runs[first], "what was known before is to be looked at again"
-        for transfer in [one for one, (_, end) in engine.plan.spans.items() if end < at]:
-            engine.plan.forget(transfer)
+        for transfer in [one for one, (_, end) in spans(plan).items() if end < at]:
+            plan.forget(transfer)
             gone.add(transfer)
-    engine.plan.work_out()
-    assert engine.plan.spans == {transfer: span for transfer, span in final.items() if transfer not in gone}
-    assert engine.busy_ps == busy
+    plan.work_out()
+    assert spans(plan) == {transfer: span for transfer, span in final.items() if transfer not in gone}
+    assert plan.busy_ps == busy
+
+
+def spans(plan: Plan) -> dict[int, tuple[int, int]]:
+    """Return what the plan of a single engine knows."""
+    return {transfer: pieces[0].span(plan.first) for transfer, pieces in plan.spans.items()}
+
+
+ENGINES = 6
+TOGETHER = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # ring
+        st.one_of(st.integers(0, 60), st.integers(0, 900)),  # until it is triggered
+        st.integers(0, 90),  # from the trigger until engine 0 has it
+        st.sampled_from((0, 10, 15)),  # later on each further engine
+        st.integers(1, ENGINES),  # engines that take part
+        st.integers(1, 9),  # packets
+        st.integers(1, 30),
+        st.integers(0, 9),  # fewer packets of the last engine
+        st.sampled_from((0, 12)),
+    ),
+    min_size=2,
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TOGETHER, st.integers(0, 3), st.integers(1, 5))
+def test_engines_that_share_a_plan_do_what_each_would_alone(
+    parts: list[tuple[int, ...]], asked: int, behind: int
+) -> None:
+    """Every span, and how long each engine is busy, as a reference that serves each engine from the beginning."""
+    engines = DmaEngines(0, ENGINES)
+    alone: list[list[Run]] = [[] for _ in range(ENGINES)]
+    busy, now, held = [0] * ENGINES, 0, engines.snapshot()
+    pending: list[tuple[int, int]] = []
+    for number, (ring, wait_ps, start, step, count, packets, packet, fewer, fill) in enumerate(parts):
+        now += wait_ps
+        last_packets = max(packets - fewer, 1)
+        stretches = [Stretch(0, count - 2, packets, packet, packet + 6)] if count > 1 else []
+        stretches.append(Stretch(count - 1, count - 1, last_packets, packet, packet + 6))
+        if len(stretches) > 1 and stretches[0][2:] == stretches[1][2:]:
+            stretches = [stretches[0]._replace(last=count - 1)]
+        for engine in range(count):
+            mine = packets if engine < count - 1 else last_packets
+            run = Run(number, ring, now + start + step * engine, mine, packet, packet + 6, fill)
+            idle = serve(0, 15, alone[engine]).time_ps < run.ready_ps
+            busy[engine] += packet * mine + 6 + (fill if idle else 0)
+            alone[engine].append(run)
+        engines.give(number, ring, now + start, step, tuple(stretches), fill, now)
+        assert engines.busy_ps == busy
+        assert [plan.first for plan in engines.plans] == [0, *(plan.last + 1 for plan in engines.plans[:-1])]
+        pending.append((number, count))
+        want = [{one: (begun, end) for one, begun, end in serve(0, 15, mine).finished} for mine in alone]
+        for transfer, took_part in pending[-asked:] if asked else ():
+            found = engines.pieces(transfer, took_part)
+            assert [piece.span(engine) for piece in found for engine in range(piece.first, piece.last + 1)] == [
+                want[engine][transfer] for engine in range(took_part)
+            ]
+            assert min(piece.begun_ps for piece in found) == min(
+                want[engine][transfer][0] for engine in range(took_part)
+            )
+        while len(pending) > behind and all(want[e][pending[0][0]][1] < now for e in range(pending[0][1])):
+            done, took_part = pending.pop(0)
+            engines.pieces(done, took_part)
+            engines.forget(done)
+        if number == len(parts) // 2:
+            engines.restore(held := engines.snapshot())
+            assert engines.snapshot() == held
+
+
+def test_engines_share_a_plan_again_once_they_go_the_same_way() -> None:
+    engines = DmaEngines(0, 16)
+    # A store gets ready in the middle of a load's packets, on some engines behind more of them than on others.
+    engines.give(0, 0, 1000, 15, (Stretch(0, 15, 8, 20, 26),), 0, 0)
+    engines.give(1, 1, 1070, 10, (Stretch(0, 15, 8, 20, 26),), 0, 0)
+    engines.pieces(1, 16)
+    assert len(engines.plans) > 1
+    engines.pieces(0, 16)
+    for number, now in ((2, 8000), (3, 18000)):
+        engines.give(number, 0, now + 1000, 15, (Stretch(0, 15, 8, 20, 26),), 0, now)
+        engines.pieces(number, 16)
+    assert len(engines.plans) == 1
+    assert {piece.span(0) for piece in engines.pieces(2, 16)} == {(9000, 9166)}
 
 
 def test_a_long_backlog_is_planned_once() -> None:
     """Work for one transfer does not grow with the backlog, whichever queue it comes from."""
     counts = []
     for length in (100, 1000):
-        engine = DmaEngine(0, 0)
+        engine = Plan()
         for number in range(length):
-            engine.give(arbitration.Run(number, 0, 1000, 8, 100, 106, 50), 0)
+            engine.give(work.Run(number, 0, 1000, 8, 100, 106, 50), 0)
         steps = 0
 
         def counted(frame: Any, event: str, _: object) -> None:
@@ -165,8 +249,8 @@ def test_a_long_backlog_is_planned_once() -> None:
         try:
             for number in range(length, length + 50):
                 now = (number - length) * 1000
-                engine.give(arbitration.Run(number, 1, now + 600, 8, 100, 106, 50), now)
-                engine.plan.span(number)
+                engine.give(work.Run(number, 1, now + 600, 8, 100, 106, 50), now)
+                engine.pieces(number)
         finally:
             sys.setprofile(None)
         counts.append(steps)
@@ -216,12 +300,12 @@ def test_a_short_transfer_overtakes_the_long_ones_of_another_queue() -> None:
     found = times(device)
     assert [queue for queue, _ in found] == [SP_QUEUE, POOL_QUEUE, SP_QUEUE]
     # Turns move work about and make none: engines are busy with as much, and the last hold ends as if served in order.
-    engine = device.dma.engines[0][0]
+    busy_ps = device.dma.engines[0].busy_ps[0]
     costs = device.costs.dma
     work = 3 * (8 * costs.descriptor_ps(4096) + costs.signal_ps)
-    assert engine.busy_ps == pytest.approx(work + costs.fill_ps, abs=100)
+    assert busy_ps == pytest.approx(work + costs.fill_ps, abs=100)
     taken = recorder.holds["dma", 0, 0]
-    assert max(taken.end) - min(taken.start) == engine.busy_ps
+    assert max(taken.end) - min(taken.start) == busy_ps
     assert {hold.end_ps for hold in map(taken.__getitem__, range(3))} == {t.spans[0][1] for t in transfers()}
 
 
@@ -248,7 +332,7 @@ def test_going_back_brings_old_plans_back() -> None:
     while session.device.dma.triggered < 2:
         session.step()
     state = [
-        [engine.snapshot() for engine in session.device.dma.engines[0]],
+        session.device.dma.engines[0].snapshot(),
         [transfer.snapshot() for queue in session.device.queues for transfer in queue.pending],
     ]
     there = session.events
@@ -257,7 +341,7 @@ def test_going_back_brings_old_plans_back() -> None:
     session.step()
     session.reverse_step(session.events - there)
     assert state == [
-        [engine.snapshot() for engine in session.device.dma.engines[0]],
+        session.device.dma.engines[0].snapshot(),
         [transfer.snapshot() for queue in session.device.queues for transfer in queue.pending],
     ]
     session.continue_()

@@ -1,0 +1,97 @@
+"""What DMA engines are given and when they serve it: values of the plan in `emulator.dma.arbitration`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Apart", "Head", "Piece", "PlanState", "Run", "Time", "joined", "within"]
+
+Time = tuple[int, int]  # on engine 0, and how much later on each further one
+Head = tuple[int, int, Time]  # of a ring: which of its runs is next, packets left of that, when the run before ended
+
+
+class Apart(Exception):  # noqa: N818  no error: the engines of a plan go different ways
+    """Two engines of a plan go different ways: those from `engine` on another one than those before it."""
+
+    def __init__(self, engine: int) -> None:
+        self.engine = engine
+
+
+class Run(NamedTuple):
+    """One transfer in one ring: `packets` of `packet_ps`, the last of `last_ps`.
+
+    It is ready at `ready_ps`, `step_ps` later on each further engine; where the engine was idle till then, the first
+    packet takes `fill_ps` more.
+    """
+
+    transfer: int
+    ring: int
+    ready_ps: int
+    packets: int
+    packet_ps: int
+    last_ps: int
+    fill_ps: int = 0
+    step_ps: int = 0
+
+
+class Piece(NamedTuple):
+    """When engines `first` to `last` serve a transfer: it has begun when it is ready and `before` has ended."""
+
+    first: int
+    last: int
+    ready: Time
+    before: Time
+    end: Time
+
+    def span(self, engine: int) -> tuple[int, int]:
+        """Return begin and end on an engine."""
+        (ready, later), (before, behind), (end, step) = self.ready, self.before, self.end
+        return max(ready + later * engine, before + behind * engine), end + step * engine
+
+    @property
+    def begun_ps(self) -> int:
+        """Return when the first of the engines begins."""
+        first, last, (ready, later), (before, behind), _ = self
+        if ready + later * first >= before + behind * first and ready + later * last >= before + behind * last:
+            return ready + later * (first if later > 0 else last)
+        return min([self.span(engine)[0] for engine in range(first, last + 1)])
+
+
+class PlanState(NamedTuple):
+    """What engines were given, as seen from a point that no later work changes."""
+
+    first: int
+    last: int
+    busy_ps: int
+    time: Time
+    last_ring: int
+    left_ps: int
+    latest: Time
+    bound_ps: int
+    heads: tuple[tuple[int, Head], ...]
+    runs: tuple[tuple[int, int, tuple[Run, ...]], ...]
+    ended: tuple[tuple[int, Time], ...]
+    spans: tuple[tuple[int, tuple[Piece, ...]], ...]
+
+
+def within(pieces: tuple[Piece, ...], first: int, last: int) -> tuple[Piece, ...]:
+    """Return pieces as far as they are of engines `first` to `last`."""
+    if len(pieces) == 1 and pieces[0].first >= first and pieces[0].last <= last:
+        return pieces
+    return tuple(
+        [
+            piece if piece.first >= first and piece.last <= last
+            else Piece(max(piece.first, first), min(piece.last, last), *piece[2:])
+            for piece in pieces if piece.first <= last and piece.last >= first
+        ]
+    )  # fmt: skip
+
+
+def joined(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Return pieces with neighbours that are served alike as one."""
+    made: list[Piece] = []
+    for piece in pieces:
+        if made and made[-1][2:] == piece[2:] and made[-1].last + 1 == piece.first:
+            piece = Piece(made.pop().first, *piece[1:])
+        made.append(piece)
+    return tuple(made)

@@ -1,0 +1,77 @@
+"""Trials side by side: each in a process of this machine, or on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from formats.errors import FormatError, UnsupportedError
+from neurontools.tuning.results import Order, Trial
+from neurontools.tuning.trial import run_trial
+from neurontools.version import install_with
+
+__all__ = ["Workers", "workers"]
+
+_AGAIN = 2  # times that a variant is tried again whose process was killed
+
+
+class Workers(NamedTuple):
+    """`submit` hands out work, `first` gives those of some futures that are done, one at least; `room` at a time."""
+
+    room: int
+    submit: Callable[..., Any]
+    first: Callable[[set[Any]], set[Any]]
+
+
+@contextmanager
+def workers(jobs: int, cluster: str | None) -> Iterator[Workers]:
+    """Give workers for a while: `jobs` processes, or those of a Dask scheduler at an address ("local": in here).
+
+    Raises UnsupportedError where Dask is not installed, FormatError where no scheduler answers.
+    """
+    if cluster is None:
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                yield Workers(jobs, pool.submit, _first)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return
+    try:
+        from importlib import import_module  # deferred: start-up
+
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise UnsupportedError(f"--cluster needs Dask: {install_with('fleet')}") from None
+    try:
+        if cluster == "local":
+            client = distributed.Client(processes=False, n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+        else:
+            client = distributed.Client(cluster, timeout=10)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=cluster) from None
+    with client:
+        threads = sum(client.nthreads().values())
+
+        def submit(function: Callable[..., Any], *arguments: Any) -> Any:
+            return client.submit(function, *arguments, pure=False, retries=_AGAIN)
+
+        def first(futures: set[Any]) -> set[Any]:
+            return set(distributed.wait(futures, return_when="FIRST_COMPLETED").done)
+
+        yield Workers(max(threads, 1), submit, first)
+
+
+def _first(futures: set[Future[Any]]) -> set[Future[Any]]:
+    return wait(futures, return_when=FIRST_COMPLETED).done
+
+
+def persistent_trial(order: Order, values: Mapping[str, Any], explain: bool = False, limit_ps: int = 0) -> Trial:
+    """Run a trial, again where its process was killed from outside."""
+    for _ in range(_AGAIN):
+        found = run_trial(order, values, explain, limit_ps)
+        if found.state != "died" or not found.message.startswith("signal"):
+            return found
+    return run_trial(order, values, explain, limit_ps)

@@ -1,0 +1,155 @@
+"""`neurontools tune`: the best of a small grid, wrong variants left out, going on after an end, workers that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from formats.errors import FormatError, UnsupportedError
+from neurontools.cli import app
+from neurontools.tuning import tune as tuning
+from neurontools.tuning import workers as working
+from neurontools.tuning.results import METHODS, Order, Trial
+from neurontools.tuning.search import key_of, search_of
+from neurontools.tuning.trial import run_trial
+
+SCRIPT = Path(__file__).parents[1] / "tuning" / "kernels.py"
+ORDER = Order(str(SCRIPT), (), "trn2")
+SPACE: dict[str, tuple[Any, ...]] = {"a": (0, 1, 2, 3, 4), "b": (0, 1, 2, 3, 4), "c": ("x", "y", "z", "w")}
+
+
+def cost(values: dict[str, Any]) -> int:
+    """Return a time with one valley, in which two parameters work together."""
+    return 1000 + 90 * (values["a"] - 3) ** 2 + 70 * (values["b"] - values["a"]) ** 2 + 200 * "yzxw".index(values["c"])
+
+
+def tried(method: str, most: int, seed: int) -> list[Trial]:
+    if method == "tpe":
+        pytest.importorskip("optuna", reason="optuna is not installed")
+    search, found = search_of(method, SPACE, seed), list[Trial]()
+    while len(found) < most and (values := search.ask()) is not None:
+        found.append(Trial(values, "ok", cost(values)))
+        search.tell(found[-1])
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_tries_every_variant_once(method: str) -> None:
+    found = tried(method, 1000, 1)
+    assert sorted(key_of(one.values) for one in found) == sorted(
+        key_of(dict(zip(SPACE, each, strict=True))) for each in product(*SPACE.values())
+    )
+
+
+@pytest.mark.parametrize("method", ["climb", "tpe"])
+def test_a_search_that_learns_needs_a_fifth(method: str) -> None:
+    best = min(cost(dict(zip(SPACE, each, strict=True))) for each in product(*SPACE.values()))
+    for seed in range(3):
+        assert min(one.time_ps for one in tried(method, 20, seed)) <= 1.05 * best
+
+
+def test_the_best_variant_is_right(tmp_path: Path) -> None:
+    space = {"width": (256, 1024), "broken": (1, 0), "engine": ("vector",)}
+    found = tuning.tune(ORDER, space, most=8, jobs=2, method="grid", folder=tmp_path)
+    assert found.variants == found.evaluated == 4 and not found.resumed
+    assert found.best is not None and found.best.values["broken"] == 0
+    times = {key_of(one.values): one.time_ps for one in found.trials if one.ok}
+    assert found.best.time_ps == min(times.values()) < found.baseline.time_ps
+    assert {one.state for one in found.trials if one.values["broken"]} == {"wrong"}
+    assert "critical path" in found.best.bottleneck and found.baseline.values == {}
+    # All of it is there again; a line that was cut off, and what is missing, are tried again.
+    path = tmp_path / "trials.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]) + lines[4][:9])
+    again = tuning.tune(ORDER, space, method="grid", folder=tmp_path)
+    assert again.resumed == 3 and again.evaluated == 4
+    assert {key_of(one.values): one.time_ps for one in again.trials if one.ok} == times
+    with pytest.raises(FormatError, match="another script, or with other options"):
+        tuning.tune(ORDER._replace(target="trn1"), {}, most=1, folder=tmp_path)
+
+
+def test_what_is_wrong_with_a_script_or_a_parameter_is_said(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tuning.tune(Order(str(tmp_path / "none.py")), {})
+    quiet = tmp_path / "quiet.py"
+    quiet.write_text("print(1)")
+    with pytest.raises(FormatError, match="launched no kernel"):
+        tuning.tune(Order(str(quiet)), {})
+    found = run_trial(ORDER, {"height": 3})
+    assert found.state == "refused" and "no kernel that the script launches has a parameter 'height'" in found.message
+    assert run_trial(ORDER, {"width": 96}).state in ("wrong", "refused", "finding")
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\ntime.sleep(60)")
+    assert run_trial(Order(str(slow), max_seconds=-9.5), {}).state == "timeout"
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    """The process of a trial is killed from outside; the trial is done again."""
+    script = tmp_path / "once.py"
+    flag = tmp_path / "flag"
+    script.write_text(
+        f"import os, time\nfrom pathlib import Path\nflag = Path({str(flag)!r})\n"
+        "if not flag.exists():\n    flag.write_text(str(os.getpid()))\n    time.sleep(30)\n" + SCRIPT.read_text()
+    )
+
+    def kill() -> None:
+        while not (flag.exists() and flag.read_text()):
+            time.sleep(0.02)
+        os.kill(int(flag.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = working.persistent_trial(Order(str(script), (), "trn2"), {"width": 256})
+    killer.join()
+    assert found.ok and found.time_ps == run_trial(ORDER, {"width": 256}).time_ps
+
+
+def test_a_cluster_gives_the_same() -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    here, there = (
+        tuning.tune(ORDER, {"width": (512,), "broken": (0,)}, most=2, method="grid", cluster=cluster)
+        for cluster in (None, "local")
+    )
+    assert {key_of(one.values): one.time_ps for one in here.trials} == {
+        key_of(one.values): one.time_ps for one in there.trials
+    }
+
+
+def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(UnsupportedError, match=r"\[tune\]"):
+        search_of("tpe", SPACE, 0)
+    with pytest.raises(UnsupportedError, match=r"\[fleet\]"), working.workers(1, "local"):
+        pass
+
+
+def test_the_command_prints_a_table_and_writes_another(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    table = tmp_path / "trials.parquet"
+    words = ["tune", str(SCRIPT), "--target", "trn2", "--param", "width=256,1024", "--param", "broken=0", "--param",
+             "engine=vector", "--parquet", str(table)]  # fmt: skip
+    made = CliRunner().invoke(app, words)
+    assert made.exit_code == 0, made.output
+    assert "2 of 2 variants tried (climb), 2 right" in made.output and "+ width=" in made.output
+    rows = parquet.read_table(table).to_pylist()
+    assert {row["param_width"] for row in rows} == {"256", "1024"} and all(row["time_ps"] > 0 for row in rows)
+    made = CliRunner().invoke(app, [*words[:4], "--param", "broken=1", "--param", "width=256", "--json"])
+    assert made.exit_code == 1
+    assert json.loads(made.stdout)["result"]["best"] is None
+
+
+@pytest.mark.parametrize(
+    "words", [["--param", "width"], ["--param", "=3"], ["--method", "magic"], ["--tool", "nocheck"]]
+)
+def test_bad_options_are_refused(words: list[str]) -> None:
+    assert CliRunner().invoke(app, ["tune", str(SCRIPT), *words]).exit_code != 0
