@@ -102,4 +102,19 @@ TABLE: dict[str, Listed] = {
         "Run ONNX's node tests, and compare with their expected outputs.",
         "neurontools.selftest.onnx",
     ),
+    "compile": Listed("Compile graphs of HLO to NEFFs, explain error codes, list operations."),
+    "compile explain": Listed(
+        "Say what an error code of the compiler means and what to do about it.",
+        "neurontools.compiler.explain",
+    ),
+    "compile list-operators": Listed("List the operations that are compiled.", "neurontools.compiler.list_operators"),
+    "compile model": Listed(
+        "Compile an HLO module to a NEFF; the word `model` may be left out.",
+        "neurontools.compiler.command",
+        default=True,
+    ),
+    "shim": Listed(
+        "Write a folder with an executable neuronx-cc, to be put first in PATH.",
+        "neurontools.compiler.shim",
+    ),
 }
