@@ -216,6 +216,10 @@ def _bitcast(self: Lowering, node: Node) -> None:
     value, operand = node.result, node.operands[0]
     old, new = element_type(operand.dtype).storage, element_type(value.dtype).storage
     array = self.array(operand)
+    widths = element_type(operand.dtype).given, element_type(value.dtype).given
+    if 8 in widths and widths != (8, 8):
+        self.values[value] = _bitcast_wide(self, node, array._replace(dtype=new), widths)
+        return
     if old.size == new.size:
         self.values[value] = array._replace(dtype=new)
         return
@@ -228,6 +232,21 @@ def _bitcast(self: Lowering, node: Node) -> None:
 @lowers("parameter")
 def _parameter(self: Lowering, node: Node) -> None:
     """Leave a parameter where whoever lowers the graph has put it."""
+
+
+def _bitcast_wide(self: Lowering, node: Node, array: Array, widths: tuple[int, int]) -> Array:
+    """Return the bits of 64-bit integers, of which the lower halves are held, as 32-bit ones, or the other way."""
+    shape = node.result.shape
+    if widths == (4, 8):
+        return array.sliced([0] * len(array.shape), (*shape, 1))._replace(shape=shape, strides=array.strides[:-1])
+    if widths != (8, 4) or node.operands[0].dtype != "u64":
+        raise no_lowering(node, f"bitcast-convert of {node.operands[0].dtype} to {node.result.dtype}")
+    out = self.emitter.tensor(array.dtype, shape)
+    zero = self.emitter.constant(np.zeros((), array.dtype.numpy_name), array.dtype)
+    self.copy(out, zero._replace(shape=shape, strides=(0,) * len(shape)))
+    low = out._replace(shape=shape[:-1], strides=out.strides[:-1])
+    self.copy(low, array)
+    return out
 
 
 # Nodes that copy

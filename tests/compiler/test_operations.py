@@ -343,3 +343,16 @@ def test_logical_cores_of_one_or_two(lnc: int) -> None:
     assert len(made.report.cores) == lnc
     (got,) = run(made, x)
     np.testing.assert_allclose(got, np.tanh(x), rtol=1e-6)
+
+
+def test_halves_of_wide_integers() -> None:
+    """Inside a program the lower halves of 64-bit integers are held; their bits are those halves."""
+    x = np.array([[7, 0], [0xFFFFFFFF, 0]], np.uint32)
+
+    def make(b: Builder, x: Value) -> list[Value]:
+        wide = b.graph.add("bitcast-convert", (x,), "u64", (2,))
+        return [wide, b.graph.add("bitcast-convert", (wide,), "u32", (2, 2))]
+
+    got = run_graph(make, x)
+    assert got[0].tolist() == [7, 0xFFFFFFFF]
+    assert (got[1] == x).all()
