@@ -18,6 +18,7 @@ from neurontools.compiler.tile_folds import is_tile_fold
 __all__ = ["Group", "plan", "squeezed"]
 
 _MOST = 40  # nodes of a kernel: their tiles share SBUF
+_SEARCHED = 500  # clusters looked at for a path before one is supposed: time stays linear
 _LONGEST = 1024  # elements of a row that is folded inside a kernel
 _ROWS = 16  # rows below which a fold is better spread over partitions, unless everything is small
 _SMALL = 4096
@@ -75,11 +76,11 @@ class _Planner:
         return found
 
     def reaches(self, start: int, wanted: int) -> bool:
-        """Return whether a cluster depends on another, directly or not."""
+        """Return whether a cluster depends on another, directly or not; yes where that takes long to tell."""
         seen, rest = {start}, [start]
         while rest:
             one = rest.pop()
-            if one == wanted:
+            if one == wanted or len(seen) > _SEARCHED:
                 return True
             for other in self.needs(one):
                 if other not in seen:
@@ -89,7 +90,9 @@ class _Planner:
 
     def joinable(self, a: int, b: int) -> bool:
         """Return whether no path leads from one cluster out and into the other."""
-        first = not any(self.reaches(one, b) for one in self.needs(a) if one != b)
+        # Nothing depends yet on a node that is just being added.
+        fresh = b == len(self.home) - 1
+        first = fresh or not any(self.reaches(one, b) for one in self.needs(a) if one != b)
         return first and not any(self.reaches(one, a) for one in self.needs(b) if one != a)
 
     def join(self, into: int, other: int) -> None:
