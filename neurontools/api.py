@@ -31,6 +31,7 @@ __all__ = [
     "Session",
     "assemble",
     "build",
+    "compile",
     "decode",
     "evaluate",
     "open_core",
@@ -69,6 +70,18 @@ def build(kernel: Callable[..., Any], *args: Any, target: str | Target | None = 
     from neurontools.nki.launch import build_neff  # deferred: start-up
 
     return build_neff(kernel, args, {}, lnc=lnc, target=target)
+
+
+def compile(program: Any, *args: Any, target: str = "trn2", cache: Path | str | None = None, **options: Any) -> Neff:
+    """Compile a graph and return the NEFF; `.save(path)` writes it.
+
+    `program` is a module (`formats.hlo`), its bytes, the path of a file with one, or a function that JAX traces with
+    `args`. `options` are those of `neurontools.compiler.options.CompileOptions`. With `cache`, a folder, a graph that
+    was compiled before is taken from there. Raises NeuronError with the documented code for what cannot be compiled.
+    """
+    from neurontools.compiler.driver import compile_program  # deferred: start-up
+
+    return compile_program(program, args, {"target": target, **options}, cache)
 
 
 def run(

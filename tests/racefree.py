@@ -1,6 +1,7 @@
 """Every kernel that tests of the front end and of the builder run is checked for races on the way.
 
-`NEURONTOOLS_TEST_RACES` names the folders of tests it is on for ("nki,builder" without it, "" for none, "all").
+`NEURONTOOLS_TEST_RACES` names the folders of tests it is on for ("nki,builder,compiler" without it, "" for none,
+"all").
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _counts = {"kernels": 0, "instructions": 0, "findings": 0}
 
 
 def _wanted(path: Any) -> bool:
-    folders = os.environ.get("NEURONTOOLS_TEST_RACES", "nki,builder").split(",")
-    return path.stem not in _EXEMPT and ("all" in folders or any(folder in path.parts for folder in folders))
+    folders = os.environ.get("NEURONTOOLS_TEST_RACES", "nki,builder,compiler").split(",")
+    parts = path.parts[len(path.parts) - path.parts[::-1].index("tests") :]  # the tree may lie in a folder of that name
+    return path.stem not in _EXEMPT and ("all" in folders or any(folder in parts for folder in folders))
 
 
 @pytest.fixture(autouse=True)

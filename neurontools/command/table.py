@@ -232,4 +232,19 @@ TABLE: dict[str, Listed] = {
         "neurontools.overlap.whatif",
     ),
     "dap": Listed("Serve the debugger to an editor, by the Debug Adapter Protocol.", "neurontools.dap.command"),
+    "compile": Listed("Compile graphs of HLO to NEFFs, explain error codes, list operations."),
+    "compile explain": Listed(
+        "Say what an error code of the compiler means and what to do about it.",
+        "neurontools.compiler.explain",
+    ),
+    "compile list-operators": Listed("List the operations that are compiled.", "neurontools.compiler.list_operators"),
+    "compile model": Listed(
+        "Compile an HLO module to a NEFF; the word `model` may be left out.",
+        "neurontools.compiler.command",
+        default=True,
+    ),
+    "shim": Listed(
+        "Write a folder with an executable neuronx-cc, to be put first in PATH.",
+        "neurontools.compiler.shim",
+    ),
 }

@@ -1,0 +1,136 @@
+"""Compiled modules that are kept, in the layout of the Neuron compile cache.
+
+    <folder>/neuronxcc-<version>/MODULE_<graph>+<flags>/
+        model.hlo_module.pb  compile_flags.json  model.neff  model.done
+
+Source: compiler.md 5.5. `report.json` beside them is ours. An entry counts when model.done is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from neurontools.builder.report import CoreReport, Report
+from neurontools.compiler.options import CompileOptions
+from neurontools.compiler.pipeline import Compiled
+from neurontools.compiler.precision import Cast
+from neurontools.compiler.signature import Names
+from neurontools.version import __version__
+
+__all__ = ["CompileCache", "Entry"]
+
+_NEFF, _DONE, _FLAGS, _MODULE, _REPORT = (
+    "model.neff", "model.done", "compile_flags.json", "model.hlo_module.pb", "report.json",
+)  # fmt: skip
+
+
+class Entry(NamedTuple):
+    """One kept module: its key, folder, bytes, and what is wrong with it."""
+
+    key: str
+    path: str
+    size: int
+    modified: float
+    problem: str
+
+
+class CompileCache:
+    """A folder of kept modules."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / f"neuronxcc-neurontools-{__version__}"
+
+    @staticmethod
+    def key(module: bytes, options: CompileOptions) -> str:
+        """Return the name of an entry: a hash of the module's bytes, and one of the options."""
+        graph = hashlib.sha256(module).hexdigest()[:20]
+        flags = hashlib.sha256(json.dumps(options._asdict(), sort_keys=True).encode()).hexdigest()[:8]
+        return f"MODULE_{graph}+{flags}"
+
+    def find(self, module: bytes, options: CompileOptions) -> Compiled | None:
+        """Return a module that was kept; anything wrong with the entry makes it none."""
+        place = self.folder / self.key(module, options)
+        if not (place / _DONE).exists():
+            return None
+        try:
+            told = json.loads((place / _REPORT).read_text(encoding="utf-8"))
+            neff = (place / _NEFF).read_bytes()
+            cores = tuple(CoreReport(**one) for one in told["cores"])
+            made = Compiled(
+                neff, Names(tuple(told["inputs"]), tuple(told["outputs"])),
+                tuple((dtype, tuple(shape)) for dtype, shape in told["results"]),
+                Report(told["name"], told["target"], bool(told["extended"]), cores),
+                tuple(Cast(*one) for one in told["casts"]), {}, told["listing"],
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return made if hashlib.sha256(neff).hexdigest() == told["sha256"] else None
+
+    def keep(self, module: bytes, options: CompileOptions, made: Compiled) -> None:
+        """Keep a module; the entry appears whole or not at all."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = self.folder / self.key(module, options)
+        beside = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+        try:
+            (beside / _MODULE).write_bytes(module)
+            (beside / _NEFF).write_bytes(made.neff)
+            (beside / _FLAGS).write_text(json.dumps(options._asdict()), encoding="utf-8")
+            told = {
+                "inputs": made.names.inputs,
+                "outputs": made.names.outputs,
+                "results": made.results,
+                "name": made.report.name,
+                "target": made.report.target,
+                "extended": made.report.extended,
+                "cores": [asdict(one) for one in made.report.cores],
+                "casts": made.casts,
+                "listing": made.listing,
+                "sha256": hashlib.sha256(made.neff).hexdigest(),
+            }
+            (beside / _REPORT).write_text(json.dumps(told), encoding="utf-8")
+            (beside / _DONE).touch()
+            if place.exists():
+                shutil.rmtree(place)
+            beside.rename(place)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry, of all compiler versions in the folder."""
+        if not self.root.is_dir():
+            raise FormatError("no such cache", path=str(self.root))
+        for place in sorted(self.root.glob("neuronxcc-*/MODULE_*")):
+            yield _entry(place)
+
+    def remove(self, entry: Entry) -> None:
+        """Delete an entry."""
+        shutil.rmtree(entry.path)
+
+
+def _entry(place: Path) -> Entry:
+    files = [one for one in place.iterdir() if one.is_file()]
+    size = sum(one.stat().st_size for one in files)
+    problem = ""
+    if not (place / _DONE).exists():
+        problem = "not complete: no model.done"
+    elif not (place / _NEFF).exists():
+        problem = "no model.neff"
+    elif (place / _REPORT).exists():
+        try:
+            told = json.loads((place / _REPORT).read_text(encoding="utf-8"))
+            if told["sha256"] != hashlib.sha256((place / _NEFF).read_bytes()).hexdigest():
+                problem = "model.neff has changed"
+        except (ValueError, KeyError, TypeError):
+            problem = "report.json cannot be read"
+    return Entry(place.name, os.fspath(place), size, place.stat().st_mtime, problem)

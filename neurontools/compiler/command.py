@@ -1,0 +1,274 @@
+"""`neurontools compile model`: an HLO module to a NEFF, with the options of neuronx-cc."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from formats.errors import FormatError, NeuronError
+from neurontools.command.files import need_file, need_place
+from neurontools.command.lazy import command_app
+from neurontools.command.options import Json
+from neurontools.command.output import note, report, write_whole
+from neurontools.text.table import count
+
+if TYPE_CHECKING:
+    from neurontools.compiler.options import CompileOptions
+    from neurontools.compiler.pipeline import Compiled
+
+_STAGES = ("compile", "tensorize", "SaveTemps")
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+class CastRow(NamedTuple):
+    """One cast that an option put in."""
+
+    operation: str
+    opcode: str
+    operand: int
+    source: str
+    target: str
+    file: str
+    line: int
+
+
+class CompiledFile(NamedTuple):
+    """The result of `compile`: the file that was written, its tensors, words by engine, casts."""
+
+    output: str
+    target: str
+    lnc: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    words: Annotated[dict[str, int], "instruction slots of 64 bytes, by engine"]
+    transfers: int
+    transfer_bytes: int
+    sbuf_bytes: Annotated[int, "highest byte of a partition in use"]
+    hbm_bytes: Annotated[dict[str, int], "device memory by kind of variable"]
+    casts: tuple[CastRow, ...]
+    size: int
+    cached: Annotated[bool, "whether the file comes from the cache"]
+
+
+def view(found: CompiledFile) -> list[str]:
+    """Return the result in a few lines."""
+    listed = ", ".join(f"{engine} {number}" for engine, number in found.words.items())
+    lines = [f"{found.output}: {found.target}, {listed}, {found.size:,} bytes" + (" (cached)" if found.cached else "")]
+    if found.casts:
+        lines.append(f"{count(len(found.casts), 'cast')}; --json lists them")
+    return lines
+
+
+def _choice(*names: str) -> object:
+    def check(value: str) -> str:
+        if value not in names:
+            raise typer.BadParameter(f"{value!r} is none of {', '.join(names)}")
+        return value
+
+    return check
+
+
+def compile_model(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help="An HLO module: proto or text.", show_default=False)
+    ],
+    framework: Annotated[
+        str, typer.Option("--framework", callback=_choice("XLA"), help="What made the module; XLA is the only one.")
+    ] = "XLA",
+    target: Annotated[str, typer.Option("--target", metavar="CHIP", help="inf2, trn1, trn1n, trn2 or trn3.")] = "trn2",
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")] = Path(
+        "file.neff"
+    ),
+    model_type: Annotated[
+        str,
+        typer.Option(
+            "--model-type",
+            callback=_choice("generic", "transformer", "unet-inference"),
+            help="generic, transformer or unet-inference.",
+        ),
+    ] = "generic",
+    auto_cast: Annotated[
+        str,
+        typer.Option(
+            "--auto-cast",
+            callback=_choice("none", "matmult", "all"),
+            help="Which fp32 operations compute in --auto-cast-type: none, matmult or all.",
+        ),
+    ] = "none",
+    auto_cast_type: Annotated[
+        list[str] | None,
+        typer.Option("--auto-cast-type", help="bf16, fp16, tf32 or fp8_e4m3; the last one holds.", show_default="bf16"),
+    ] = None,
+    native_int64: Annotated[
+        str,
+        typer.Option(
+            "--native-int64", callback=_choice("default", "enabled", "disabled"), help="default, enabled or disabled."
+        ),
+    ] = "default",
+    implicit_integer_downcast: Annotated[
+        str,
+        typer.Option(
+            "--implicit-integer-downcast",
+            help="default, all, none, or a list of dot,scatter,all_reduce,reduce_scatter,pow.",
+        ),
+    ] = "default",
+    distribution_strategy: Annotated[
+        str,
+        typer.Option(
+            "--distribution-strategy",
+            callback=_choice("", "llm-training", "NEMO"),
+            help="llm-training (NEMO is its old name).",
+        ),
+    ] = "",
+    lnc: Annotated[
+        int | None,
+        typer.Option(
+            "--logical-nc-config",
+            "-lnc",
+            "--lnc",
+            help="Physical cores of a logical core: 1 or 2.",
+            show_default="the target's",
+        ),
+    ] = None,
+    optlevel: Annotated[int, typer.Option("--optlevel", "-O", min=1, max=3, help="1, 2 or 3.")] = 2,
+    mixed_precision_accumulation: Annotated[
+        bool,
+        typer.Option(
+            "--enable-mixed-precision-accumulation/--disable-mixed-precision-accumulation",
+            help="Keep sums in fp32 until they are complete.",
+        ),
+    ] = True,
+    saturate_infinity: Annotated[
+        bool, typer.Option("--enable-saturate-infinity", help="Keep infinities out of transposes (trn1).")
+    ] = False,
+    fast_context_switch: Annotated[
+        bool, typer.Option("--enable-fast-context-switch", help="Put off loading weights.")
+    ] = False,
+    fast_loading: Annotated[
+        bool, typer.Option("--enable-fast-loading-neuron-binaries", help="Do not compress the file.")
+    ] = False,
+    logfile: Annotated[Path, typer.Option("--logfile", metavar="FILE", help="Where the log goes.")] = Path(
+        "log-neuron-cc.txt"
+    ),
+    verbose: Annotated[
+        str, typer.Option("--verbose", callback=_choice(*_LEVELS), help=f"{', '.join(_LEVELS)}.")
+    ] = "warning",
+    pipeline: Annotated[str, typer.Option("--pipeline", help="compile or tensorize, then SaveTemps.")] = "compile",
+    tensorizer_options: Annotated[str, typer.Option("--tensorizer-options", help="--print-nki leaves nki.py.")] = "",
+    internal_tensorizer_opt_level: Annotated[
+        int, typer.Option("--internal-tensorizer-opt-level", help="Accepted; no pass asks for it.")
+    ] = 2,
+    internal_hlo2tensorizer_options: Annotated[
+        str, typer.Option("--internal-hlo2tensorizer-options", help="Accepted; no pass asks for it.")
+    ] = "",
+    fp8_as_e4m3: Annotated[
+        bool,
+        typer.Option("--experimental-unsafe-fp8e4m3fn-as-fp8e4m3", help="Hold F8E4M3FN as F8E4M3 before trn3."),
+    ] = False,
+    workdir: Annotated[
+        Path | None, typer.Option("--workdir", metavar="FOLDER", help="Where what is kept goes.", show_default=False)
+    ] = None,
+    limits: Annotated[
+        str,
+        typer.Option(
+            "--limits",
+            callback=_choice("documented", "ours"),
+            help="Whose restrictions hold: the documented ones of neuronx-cc, or only our own.",
+        ),
+    ] = "documented",
+    dump_after: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dump-after", metavar="PASS", help="Print the graph after a pass (may be repeated).", show_default=False
+        ),
+    ] = None,
+    cache_dir: Annotated[
+        Path | None,
+        typer.Option("--cache_dir", metavar="FOLDER", help="Take from and keep in this cache.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compile an HLO module to a NEFF; the word `model` may be left out.
+
+    The module is a serialized HloModuleProto, as every XLA front end writes it. Options and defaults are those of
+    `neuronx-cc compile` (compiler.md 5.1). An operation that cannot be compiled ends with its documented code;
+    `neurontools compile explain CODE` says more.
+    """
+    from neurontools.compiler.options import CompileOptions  # deferred: start-up
+
+    files = [one for one in models if str(one) not in _STAGES or one.exists()]
+    if len(files) != 1:
+        raise typer.BadParameter(f"one module is compiled, {len(files)} are named", param_hint="MODEL")
+    options = CompileOptions(
+        target, model_type, auto_cast, (auto_cast_type or ["bf16"])[-1], native_int64,  # type: ignore[arg-type]
+        implicit_integer_downcast, distribution_strategy, lnc or 0, optlevel, mixed_precision_accumulation,
+        saturate_infinity, fast_context_switch, fast_loading, fp8_as_e4m3, limits,  # type: ignore[arg-type]
+    )  # fmt: skip
+    if options.auto_cast_type not in ("bf16", "fp16", "tf32", "fp8_e4m3"):
+        raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3")
+    with report("compile model", json, model=files[0], output=output, options=_given(options)) as out:
+        log = _Log(logfile, verbose)
+        try:
+            made, cached = _compile(files[0], options, dump_after or [], cache_dir)
+        except NeuronError as error:
+            log.add("error", str(error))
+            raise
+        finally:
+            log.write()
+        for name, text in made.dumps.items():
+            note(f"// after {name}\n{text}")
+        need_place(output)
+        with write_whole(output) as beside:
+            beside.write_bytes(made.neff)
+        if "--print-nki" in tensorizer_options:
+            listing = (workdir or Path.cwd()) / "nki.py"
+            listing.write_text(made.listing, encoding="utf-8")
+        core = made.report.cores[0]
+        found = CompiledFile(
+            str(output), options.target, options.cores, made.names.inputs, made.names.outputs, core.words,
+            core.transfers, core.transfer_bytes, core.sbuf_bytes, core.hbm_bytes,
+            tuple(CastRow(*one) for one in made.casts), len(made.neff), cached,
+        )  # fmt: skip
+        out.result = found
+        out.lines = lambda: view(found)
+
+
+def _given(options: CompileOptions) -> dict[str, object]:
+    """Return the options that are not the defaults."""
+    defaults = type(options)()
+    pairs = zip(options._fields, options, defaults, strict=True)
+    return {name: value for name, value, default in pairs if value != default}
+
+
+def _compile(
+    model: Path, options: CompileOptions, dump_after: list[str], cache_dir: Path | None
+) -> tuple[Compiled, bool]:
+    from neurontools.compiler.driver import compile_file  # deferred: start-up
+
+    return compile_file(need_file(model), options, dump_after=dump_after, cache_dir=cache_dir)
+
+
+class _Log:
+    """Collect lines; those at or above a level go to the terminal as well, all of them into the log file."""
+
+    def __init__(self, path: Path, level: str) -> None:
+        self.path, self.level = path, level
+        self.lines: list[str] = [json_module.dumps(sys.argv[1:])]
+
+    def add(self, level: str, text: str) -> None:
+        """Keep a line."""
+        self.lines.append(f"{level.upper()} {text}")
+
+    def write(self) -> None:
+        """Write the log file; a folder that cannot be written is an error of the command line."""
+        try:
+            self.path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise FormatError(f"the log cannot be written ({error.strerror})", path=str(self.path)) from None
+
+
+app = command_app(compile_model, result=CompiledFile, default=True)

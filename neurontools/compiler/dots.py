@@ -1,0 +1,210 @@
+"""Products: the contraction on partitions, up to 128 x 128 stationary and 128 x 512 moving, sums in PSUM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from formats.dtypes import Dtype
+from neurontools.builder.trace import View
+from neurontools.compiler.arrays import Array
+from neurontools.compiler.element_types import element_type, is_float
+from neurontools.compiler.emitter import Emitter
+from neurontools.compiler.graph import Node
+from neurontools.compiler.lowering import Lowering, lowers
+
+__all__ = ["loads_first", "multiply"]
+
+_ROWS, _COLUMNS, _MOVING = 128, 128, 512
+_BLOCK = 2048  # elements of a strip, a multiple of 128: rows of a transfer are long then
+_STRIP_BYTES = 48 << 10  # of a partition, for the strips of one operand
+
+
+@lowers("dot")
+def _dot(self: Lowering, node: Node) -> None:
+    out = self.result(node)
+    if not out.size:
+        return
+    attrs = node.attrs
+    left, right = (self.array(one) for one in node.operands)
+    lhs = _matrices(self, left, attrs["lhs_batch"], attrs["lhs_contracting"], contracting_last=True)
+    rhs = _matrices(self, right, attrs["rhs_batch"], attrs["rhs_contracting"], contracting_last=False)
+    batch, rows, inner = lhs.shape
+    columns = rhs.shape[2]
+    result = out.reshaped((batch, rows, columns))
+    assert result is not None  # dense
+    if not inner:
+        zero = self.emitter.constant(np.zeros((), out.dtype.numpy_name), out.dtype)
+        self.copy(out, zero._replace(shape=out.shape, strides=(0,) * len(out.shape)))
+        return
+    multiply(self, lhs, rhs, result, _operand_type(node))
+
+
+def _block_of(inner: int, dtype: Dtype) -> int:
+    """Return how many rows or columns strips of a contraction may have; less than 128 where it is too long."""
+    depth = -(-inner // _ROWS)
+    return min(_BLOCK, _STRIP_BYTES // (max(depth, 1) * dtype.size) // _ROWS * _ROWS)
+
+
+def loads_first(node: Node) -> bool:
+    """Return whether a product has loaded both operands before it stores anything."""
+    attrs = node.attrs
+    left, right = (one.shape for one in node.operands)
+    inner = prod(left[axis] for axis in attrs["lhs_contracting"])
+    batch = prod(left[axis] for axis in attrs["lhs_batch"])
+    sides = prod(left) // max(inner * batch, 1), prod(right) // max(inner * batch, 1)
+    return bool(batch == 1 and max(sides) <= _block_of(inner, _operand_type(node)))
+
+
+def _operand_type(node: Node) -> Dtype:
+    """Return the type in which the operands are multiplied: their own where the array has it, else one holding both."""
+    kinds = [one.dtype for one in node.operands]
+    if all(is_float(one) for one in kinds):
+        return element_type(kinds[0]).storage if kinds[0] == kinds[1] and kinds[0] != "f8e3m4" else Dtype.FLOAT32
+    # 8-bit integers are exact in bfloat16.
+    return Dtype.BFLOAT16 if all(element_type(one).bits <= 8 for one in kinds) else Dtype.FLOAT32
+
+
+def _matrices(
+    self: Lowering, array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool
+) -> Array:
+    """Return an operand as (batch, rows, contracted) or (batch, contracted, columns)."""
+    free = [axis for axis in range(len(array.shape)) if axis not in batch and axis not in contracting]
+    groups = [list(batch), free, list(contracting)] if contracting_last else [list(batch), list(contracting), free]
+    turned = array.permuted([axis for group in groups for axis in group])
+    shape = tuple(prod(array.shape[axis] for axis in group) for group in groups)
+    return self.reshaped(turned, shape)
+
+
+class _Side(NamedTuple):
+    """One operand, (batch, contracted, other), and the type it is multiplied in."""
+
+    array: Array
+    dtype: Dtype
+
+
+def multiply(self: Lowering, lhs: Array, rhs: Array, out: Array, dtype: Dtype) -> None:
+    """Append out[b] = lhs[b] @ rhs[b] for three-dimensional arrays.
+
+    Strips of both operands lie in SBUF with the contraction on partitions. Those of the right one are loaded once a
+    block of columns, those of the left one once where there is room for all of them.
+    """
+    batch, rows, inner = lhs.shape
+    left, right = _Side(lhs.permuted((0, 2, 1)), dtype), _Side(rhs, dtype)
+    depth = -(-inner // _ROWS)
+    block = _block_of(inner, dtype)
+    if block < _ROWS:
+        for b in range(batch):
+            _multiply_deep(self, left, right, out, b)
+        return
+    keep = depth * rows * dtype.size <= _STRIP_BYTES
+    for b in range(batch):
+        kept: dict[int, list[View]] = {}
+        for column in range(0, rhs.shape[2], block):
+            width = min(block, rhs.shape[2] - column)
+            moving = _strips(self.emitter, right, b, column, width)
+            for row in range(0, rows, block):
+                height = min(block, rows - row)
+                weights = kept.get(row) or _strips(self.emitter, left, b, row, height)
+                if keep:
+                    kept[row] = weights
+                _multiply_block(self.emitter, weights, moving, out.sliced((b, row, column), (1, height, width)))
+
+
+def _multiply_block(e: Emitter, weights: list[View], moving: list[View], out: Array) -> None:
+    """Append the products of strips that are in SBUF, and store them."""
+    _, rows, columns = out.shape
+    for row in range(0, rows, _COLUMNS):
+        height = min(_COLUMNS, rows - row)
+        made = e.tile(out.dtype, height, (columns,))
+        for column in range(0, columns, _MOVING):
+            width = min(_MOVING, columns - column)
+            total = e.tile(Dtype.FLOAT32, height, (width,), psum=True)
+            for number, (one, other) in enumerate(zip(weights, moving, strict=True)):
+                e.matmul(total, span(one, row, height), span(other, column, width), number > 0)
+            e.evict(span(made, column, width), total)  # integers here are small enough not to saturate (expand_dots)
+        e.copy(out.sliced((0, row, 0), (1, height, columns)), made)
+
+
+def span(view: View, start: int, count: int) -> View:
+    """Return part of a tile's one free dimension."""
+    return view._replace(offset=view.offset + start * view.dtype.size, dims=((1, count),))
+
+
+def _strips(e: Emitter, side: _Side, b: int, first: int, width: int) -> list[View]:
+    """Return part of an operand with the contraction on partitions, a strip for each 128 of it."""
+    inner = side.array.shape[1]
+    part = side.array.sliced((b, 0, first), (1, inner, width))
+    part = part._replace(shape=part.shape[1:], strides=part.strides[1:])
+    steps = [(step, min(_ROWS, inner - step)) for step in range(0, inner, _ROWS)]
+    if not _is_turned(part):
+        out = []
+        for step, depth in steps:
+            loaded = e.tile(part.dtype, depth, (width,))
+            e.copy(loaded, part.sliced((step, 0), (depth, width)))
+            out.append(_as_type(e, loaded, side.dtype))
+        return out
+    # Rows lie side by side in memory: long pieces of them are loaded as they lie, and turned by the array.
+    strips = [e.tile(side.dtype, depth, (width,)) for _, depth in steps]
+    for begin in range(0, width, _ROWS):
+        count = min(_ROWS, width - begin)
+        for start in range(0, inner, _BLOCK):
+            length = min(_BLOCK, inner - start)
+            loaded = e.tile(part.dtype, count, (length,))
+            e.copy(loaded, part.sliced((start, begin), (length, count)).permuted((1, 0)))
+            lines = _as_type(e, loaded, side.dtype)
+            for step, depth in steps[start // _ROWS : -(-(start + length) // _ROWS)]:
+                turn(e, span(lines, step - start, depth), span(strips[step // _ROWS], begin, count))
+    return strips
+
+
+def _is_turned(part: Array) -> bool:
+    """Return whether the contracted elements lie side by side in memory, and not the others."""
+    return part.strides[0] in (1, -1) and part.strides[1] not in (1, -1) and min(part.shape) > 1
+
+
+def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int) -> None:
+    """Append a product whose contraction is too long for strips: each tile is loaded when it is used."""
+    e = self.emitter
+    _, rows, columns = out.shape
+    inner = left.array.shape[1]
+    for row in range(0, rows, _COLUMNS):
+        height = min(_COLUMNS, rows - row)
+        for column in range(0, columns, _MOVING):
+            width = min(_MOVING, columns - column)
+            total = e.tile(Dtype.FLOAT32, height, (width,), psum=True)
+            for step in range(0, inner, _BLOCK):
+                depth = min(_BLOCK, inner - step)
+                part = [
+                    _strips(e, side._replace(array=side.array.sliced((0, step, 0), (side.array.shape[0], depth, last))),
+                            b, first, count)
+                    for side, last, first, count in (
+                        (left, rows, row, height), (right, columns, column, width)
+                    )
+                ]  # fmt: skip
+                for number, (one, other) in enumerate(zip(*part, strict=True)):
+                    e.matmul(total, one, other, step + number > 0)
+            made = e.tile(out.dtype, height, (width,))
+            e.evict(made, total)
+            e.copy(out.sliced((b, row, column), (1, height, width)), made)
+
+
+def turn(e: Emitter, tile: View, out: View) -> None:
+    """Write the transpose of a tile of at most 128 x 128, by way of PSUM."""
+    rows, columns = tile.partitions, tile.dims[0][1]
+    exact = e.limits.transpose_exact
+    middle = e.tile(tile.dtype if exact else Dtype.FLOAT32, columns, (rows,), psum=True)
+    ones = e.identity(tile.dtype)
+    e.matmul(middle, tile, ones._replace(partitions=rows, dims=((1, rows),)), False, middle.dtype is tile.dtype)
+    e.evict(out, middle)
+
+
+def _as_type(e: Emitter, tile: View, dtype: Dtype) -> View:
+    if tile.dtype is dtype:
+        return tile
+    made = e.like(tile, dtype)
+    e.cast(made, tile)
+    return made

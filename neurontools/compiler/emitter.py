@@ -1,0 +1,230 @@
+"""The one place where the compiler appends to a trace: allocations, instructions of the engines, transfers.
+
+Tiles are views of SBUF or PSUM whose free dimensions are counted in elements. The instructions are those of
+`nki.isa`, with the same words and engines; the builder and its checks see no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from formats import isa as words
+from formats.dtypes import Dtype
+from formats.isa import AluOp, ReduceDims
+from formats.targets import Target
+from neurontools.builder.trace import (
+    Allocation,
+    ComputeOp,
+    DmaOp,
+    IndirectDmaOp,
+    LoopEndOp,
+    LoopOp,
+    MatmulOp,
+    Space,
+    Trace,
+    View,
+)
+from neurontools.compiler.arrays import Array, row_major
+from neurontools.compiler.graph import Origin
+from neurontools.nki.limits import LIMITS
+
+__all__ = ["Emitter", "narrowed"]
+
+_RAW = {1: Dtype.UINT8, 2: Dtype.UINT16, 4: Dtype.UINT32}
+
+
+def narrowed(view: View, rows: int) -> View:
+    """Return the first partitions of a tile."""
+    return view if rows == view.partitions else view._replace(partitions=rows)
+
+
+class Emitter:
+    """Append to one trace; `origin` says for which operation of the module."""
+
+    def __init__(self, target: Target) -> None:
+        self.trace = Trace(target)
+        self.limits = LIMITS[target.generation]
+        self.origin = Origin("main", "?", 0)
+        self._names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self._constants: dict[tuple[object, ...], Array] = {}
+        self._turn = False
+        self._identities: list[dict[Dtype, View]] = [{}]
+
+    # Memory
+
+    def tensor(
+        self, dtype: Dtype, shape: Sequence[int], kind: str = "private", name: str = "", data: Any = None
+    ) -> Array:
+        """Allocate a dense tensor in device memory."""
+        shape = tuple(shape)
+        trace = self.trace
+        own = name if kind in ("input", "output") else self._name(name or self.origin.name)
+        allocation = Allocation(
+            len(trace.allocations), Space.HBM, own, dtype, shape, kind, data=data, born=len(trace.ops)
+        )
+        trace.allocations.append(allocation)
+        if kind == "input":
+            trace.inputs.append(allocation)
+        elif kind == "output":
+            trace.outputs.append(allocation)
+        return Array(allocation, dtype, 0, shape, row_major(shape))
+
+    def constant(self, values: np.ndarray[Any, Any], dtype: Dtype) -> Array:
+        """Return a tensor that the file carries; equal ones are one."""
+        held = np.ascontiguousarray(values)
+        key = (dtype, held.shape, held.tobytes())
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self.tensor(dtype, held.shape, "constant", "constant", held)
+        return found
+
+    def tile(self, dtype: Dtype, rows: int, dims: Sequence[int] = (1,), psum: bool = False) -> View:
+        """Allocate a tile of `rows` partitions with dense free dimensions."""
+        trace = self.trace
+        free = tuple(dims) or (1,)
+        allocation = Allocation(
+            len(trace.allocations), Space.PSUM if psum else Space.SBUF, f"t{len(trace.allocations)}", dtype,
+            (rows, prod(free)), born=len(trace.ops),
+        )  # fmt: skip
+        trace.allocations.append(allocation)
+        return View(allocation, dtype, 0, rows, 0, tuple(zip(row_major(free), free, strict=True)))
+
+    def like(self, view: View, dtype: Dtype) -> View:
+        """Allocate a dense tile in the shape of another one."""
+        return self.tile(dtype, view.partitions, [count for _, count in view.dims])
+
+    def identity(self, dtype: Dtype) -> View:
+        """Return the 128 x 128 identity in SBUF; one per type and per loop that is open."""
+        found = self._identities[-1].get(dtype)
+        if found is None:
+            ones = self.constant(np.eye(128, dtype=dtype.numpy_name), dtype)
+            found = self._identities[-1][dtype] = self.tile(dtype, 128, (128,))
+            self.copy(found, ones)
+        return found
+
+    def reserve(self, names: Sequence[str]) -> None:
+        """Keep names of inputs and outputs from being given to other tensors."""
+        self._names.update(dict.fromkeys(names, 1))
+
+    def _name(self, wanted: str) -> str:
+        count = self._names.get(wanted)
+        self._names[wanted] = 1 if count is None else count + 1
+        if count is None:
+            return wanted
+        return self._name(f"{wanted}_{count}")
+
+    # Transfers
+
+    def copy(self, dst: View | Array, src: View | Array) -> None:
+        """Append a transfer of bits between device memory and SBUF, or inside one of them."""
+        a = dst.view() if isinstance(dst, Array) else dst
+        b = src.view() if isinstance(src, Array) else src
+        if b.dtype is not a.dtype:
+            b = b._replace(dtype=a.dtype)  # the same bits: types of one width
+        self.trace.ops.append(DmaOp(a, b, None, False, self._source(), self.origin.name))
+
+    def indirect(
+        self, dst: View, src: View, index: View, step: int, rows: int, *, scatter: bool, skip: bool = False
+    ) -> None:
+        """Append a transfer of which one side lies at run-time numbers; one number counts `step` bytes."""
+        self.trace.ops.append(
+            IndirectDmaOp(dst, src, index, step, rows, "Pool", self._source(), self.origin.name, scatter=scatter,
+                          skip=skip)
+        )  # fmt: skip
+
+    # Instructions
+
+    def compute(self, word: type[Any], engine: str, operands: dict[str, View], fields: dict[str, object]) -> None:
+        """Append one instruction."""
+        self.trace.ops.append(ComputeOp(word, engine, operands, fields, self._source(), self.origin.name))
+
+    def tensor_tensor(self, dst: View, a: View, b: View, op: AluOp, engine: str = "DVE") -> None:
+        """Append dst = a op b."""
+        self.compute(words.TensorTensor, engine, {"src0": a, "src1": b, "dst": dst}, {"op": op})
+
+    def tensor_scalar(
+        self,
+        dst: View,
+        src: View,
+        op0: AluOp,
+        value0: float | View = 0.0,
+        op1: AluOp = AluOp.BYPASS,
+        value1: float | View = 0.0,
+        reverse0: bool = False,
+        reverse1: bool = False,
+    ) -> None:
+        """Append dst = (src op0 value0) op1 value1; a value may be a tile of one element a partition."""
+        operands = {"src": src, "dst": dst}
+        fields: dict[str, object] = {
+            "op0": op0, "op1": op1, "reverse0": int(reverse0), "reverse1": int(reverse1),
+        }  # fmt: skip
+        for name, value in (("immediate0", value0), ("immediate1", value1)):
+            if isinstance(value, View):
+                operands[f"{name}_pointer"] = value._replace(dtype=Dtype.FLOAT32, dims=((1, 1),))
+            elif name == "immediate0" or op1 is not AluOp.BYPASS:
+                fields[name] = value
+        self.compute(words.TensorScalar, "DVE", operands, fields)
+
+    def activation(self, dst: View, src: View, function: str, scale: float = 1.0, bias: View | None = None) -> None:
+        """Append dst = function(src * scale + bias)."""
+        operands = {"src": src, "dst": dst}
+        if bias is not None:
+            operands["bias_pointer"] = bias
+        fields: dict[str, object] = {"function": function, "scale": float(scale)}
+        simple = src.dtype < 16 and dst.dtype < 16
+        self.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields)
+
+    def cast(self, dst: View, src: View, engine: str = "DVE") -> None:
+        """Append a copy of a tile through fp32, or of its bits where both types are one."""
+        word = words.Copy if src.dtype is dst.dtype else words.Cast
+        self.compute(word, engine, {"src": src, "dst": dst}, {})
+
+    def evict(self, dst: View, src: View) -> None:
+        """Append a copy out of PSUM, by Vector and Scalar in turn where Scalar can."""
+        self._turn = not self._turn
+        self.cast(dst, src, "Activation" if self._turn and self.limits.scalar_engine_copies else "DVE")
+
+    def fill(self, dst: View, value: float) -> None:
+        """Append a fill with one number, an int for integer tiles."""
+        number: int | float = float(value) if dst.dtype.is_float else int(value)
+        self.compute(words.Memset, "DVE", {"dst": dst}, {"value": number})
+
+    def choose(self, dst: View, where: View, src: View) -> None:
+        """Append dst = src where the test is not zero; other elements stay."""
+        test = where._replace(dtype=_RAW[where.dtype.size])
+        self.compute(words.CopyPredicated, "DVE", {"src": src, "predicate": test, "dst": dst}, {"reverse": 0})
+
+    def iota(self, dst: View, start: int, row_step: int, steps: Sequence[tuple[int, int]]) -> None:
+        """Append dst = start + partition * row_step + a walk of (step, count) pairs, outermost first."""
+        fields: dict[str, object] = {"offset": start, "channel_multiplier": row_step}
+        for place, (step, count) in enumerate(reversed(steps)):
+            fields[f"step{place}"], fields[f"count{place}"] = step, count
+        self.compute(words.Iota, "Pool", {"dst": dst}, fields)
+
+    def reduce(self, dst: View, src: View, op: AluOp, folded: int) -> None:
+        """Append a fold over the last `folded` dimensions of a tile."""
+        dims = ReduceDims(ReduceDims.X + folded - 1)
+        self.compute(words.TensorReduce, "DVE", {"src": src, "dst": dst}, {"op": op, "dims": dims, "negate": 0})
+
+    def matmul(self, dst: View, stationary: View, moving: View, accumulate: bool, transpose: bool = False) -> None:
+        """Append a product into PSUM."""
+        self.trace.ops.append(
+            MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name)
+        )
+
+    def loop(self, condition: View, counting: bool = False) -> None:
+        """Begin a loop of the device that goes on while the condition is not 0 (above 0 when `counting`)."""
+        self._identities.append({})
+        self.trace.ops.append(LoopOp(condition, counting, self._source(), self.origin.name))
+
+    def loop_end(self) -> None:
+        """End the innermost loop."""
+        self._identities.pop()
+        self.trace.ops.append(LoopEndOp(self._source()))
+
+    def _source(self) -> tuple[str, int]:
+        return self.origin.file, self.origin.line

@@ -1,0 +1,215 @@
+"""From an HLO module to the compiler's graph: tuples taken apart, calls written out, attributes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from formats.hlo import Computation, Instruction, Module, Shape
+from neurontools.compiler.errors import failed
+from neurontools.compiler.graph import Graph, Origin, Value
+
+__all__ = ["IMPORTED", "import_module"]
+
+Tree = Value | list["Tree"]
+_MOST_DEPTH = 64
+
+
+def import_module(module: Module, path: str = "") -> Graph:
+    """Return the graph of a module's entry; `path` stands for the source of what names none."""
+    return _Importer(module, path).graph(module.entry, module.name)
+
+
+def _kind(shape: Shape, origin: Origin | None = None) -> tuple[str, tuple[int, ...]]:
+    if shape.is_dynamic:
+        raise failed("EMOD025", f"dynamic shape {shape}; all dimensions must be static", origin)
+    return shape.element_type.text, tuple(shape.dimensions)
+
+
+def _leaves(tree: Tree) -> list[Value]:
+    if isinstance(tree, Value):
+        return [tree]
+    return [leaf for branch in tree for leaf in _leaves(branch)]
+
+
+def _rebuilt(shape: Shape, leaves: Sequence[Value]) -> Tree:
+    """Return values as the tree that a shape is."""
+    rest = iter(leaves)
+
+    def build(one: Shape) -> Tree:
+        return [build(part) for part in one.tuple_shapes] if one.is_tuple else next(rest)
+
+    return build(shape)
+
+
+class _Importer:
+    def __init__(self, module: Module, path: str) -> None:
+        self.module, self.path = module, path
+        self.depth = 0
+
+    def origin(self, instruction: Instruction) -> Origin:
+        source = self.module.source(instruction)
+        if source is None or not source.file:
+            return Origin(instruction.name, self.path or self.module.name, 0)
+        return Origin(instruction.name, source.file, source.line)
+
+    def graph(self, computation: Computation, name: str = "") -> Graph:
+        graph = Graph(name or computation.name)
+        trees: list[Tree] = []
+        for one in computation.parameters:
+            graph.origin = self.origin(one)
+            trees.append(_rebuilt(one.shape, [
+                graph.parameter(*_kind(leaf, graph.origin), name=one.name) for _, leaf in one.shape.leaves()
+            ]))  # fmt: skip
+        graph.roots = _leaves(self.inline(graph, computation, trees))
+        return graph
+
+    def inline(self, graph: Graph, computation: Computation, parameters: Sequence[Tree]) -> Tree:
+        """Append a computation's instructions to a graph; return the value of its root."""
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise failed("EVRF064", f"computations call each other more than {_MOST_DEPTH} deep")
+        trees: dict[Instruction, Tree] = {}
+        needed = _needed(computation)
+        for one in computation.in_order():
+            if one in needed:
+                graph.origin = self.origin(one)
+                trees[one] = self.instruction(graph, one, [trees[each] for each in one.operands], parameters)
+        self.depth -= 1
+        return trees[computation.root]
+
+    def instruction(self, graph: Graph, one: Instruction, operands: list[Tree], parameters: Sequence[Tree]) -> Tree:
+        opcode = one.opcode
+        if opcode == "parameter":
+            return parameters[one.parameter_number]
+        if opcode == "tuple":
+            return list(operands)
+        if opcode == "get-tuple-element":
+            return operands[0][one.tuple_index]  # type: ignore[index]
+        if opcode == "after-all":
+            return []
+        if opcode in ("call", "fusion", "async-start") and one.called:
+            return self.inline(graph, one.to_apply, operands)
+        if opcode in ("copy", "optimization-barrier", "domain", "opt-barrier", "copy-start", "copy-done"):
+            return operands[0]
+        leaves = [leaf for tree in operands for leaf in _leaves(tree)]
+        kinds = [_kind(leaf, graph.origin) for _, leaf in one.shape.leaves()]
+        attrs = _ATTRIBUTES.get(opcode, _nothing)(one)
+        if opcode == "while":
+            attrs = {"body": self.graph(one.body), "condition": self.graph(one.condition)}
+        elif opcode == "conditional":
+            attrs = {"branches": [self.graph(each) for each in one.called], "counts": [
+                len(_leaves(tree)) for tree in operands[1:]
+            ]}  # fmt: skip
+        elif opcode == "select-and-scatter":
+            attrs |= {"select": self.graph(one.select), "scatter": self.graph(one.scatter_body)}
+        elif one.called and opcode in _BODIES:
+            attrs |= {"body": self.graph(one.to_apply)}
+        node = graph.node(opcode, leaves, kinds, attrs)
+        return _rebuilt(one.shape, node.results)
+
+
+# Opcodes that leave no node of their own.
+IMPORTED = frozenset({"after-all", "call", "copy", "fusion", "get-tuple-element", "optimization-barrier", "tuple"})
+_BODIES = frozenset({"map", "reduce", "reduce-window", "scatter", "sort", "all-reduce", "reduce-scatter"})
+
+
+def _needed(computation: Computation) -> set[Instruction]:
+    """Return what the root depends on; nothing else has an effect."""
+    needed, rest = set(), [computation.root]
+    while rest:
+        one = rest.pop()
+        if one not in needed:
+            needed.add(one)
+            rest += one.operands
+    needed.update(computation.parameters)
+    return needed
+
+
+def _nothing(one: Instruction) -> dict[str, Any]:
+    return {}
+
+
+def _dot(one: Instruction) -> dict[str, Any]:
+    numbers = one.dot
+    return {
+        "lhs_contracting": numbers.lhs_contracting_dimensions,
+        "rhs_contracting": numbers.rhs_contracting_dimensions,
+        "lhs_batch": numbers.lhs_batch_dimensions,
+        "rhs_batch": numbers.rhs_batch_dimensions,
+        "precision": one.operand_precision,
+    }
+
+
+def _slice(one: Instruction) -> dict[str, Any]:
+    return {"starts": tuple(each.start for each in one.slices), "strides": tuple(each.stride for each in one.slices)}
+
+
+def _pad(one: Instruction) -> dict[str, Any]:
+    return {"padding": tuple(
+        (each.edge_padding_low, each.edge_padding_high, each.interior_padding) for each in one.padding
+    )}  # fmt: skip
+
+
+def _gather(one: Instruction) -> dict[str, Any]:
+    return {"numbers": one.gather, "slice_sizes": one.gather_slice_sizes}
+
+
+def _scatter(one: Instruction) -> dict[str, Any]:
+    return {"numbers": one.scatter, "unique": one.unique_indices}
+
+
+def _window(one: Instruction) -> dict[str, Any]:
+    return {"window": one.window}
+
+
+def _convolution(one: Instruction) -> dict[str, Any]:
+    return {
+        "window": one.window,
+        "numbers": one.convolution,
+        "feature_groups": one.feature_group_count,
+        "batch_groups": one.batch_group_count,
+    }
+
+
+def _custom(one: Instruction) -> dict[str, Any]:
+    return {"target": one.custom_call_target, "config": one.backend_config}
+
+
+def _collective(one: Instruction) -> dict[str, Any]:
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs}
+
+
+_ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {
+    "all-gather": _collective,
+    "all-reduce": _collective,
+    "all-to-all": _collective,
+    "batch-norm-grad": lambda one: {"epsilon": one.epsilon, "feature": one.feature_index},
+    "batch-norm-inference": lambda one: {"epsilon": one.epsilon, "feature": one.feature_index},
+    "batch-norm-training": lambda one: {"epsilon": one.epsilon, "feature": one.feature_index},
+    "broadcast": lambda one: {"dimensions": one.dimensions},
+    "collective-broadcast": _collective,
+    "collective-permute": _collective,
+    "compare": lambda one: {"direction": one.comparison_direction, "type": one.comparison_type},
+    "concatenate": lambda one: {"dimension": one.dimensions[0]},
+    "constant": lambda one: {"data": one.value().array()},
+    "convolution": _convolution,
+    "custom-call": _custom,
+    "dot": _dot,
+    "dynamic-slice": lambda one: {"sizes": one.dynamic_slice_sizes},
+    "gather": _gather,
+    "iota": lambda one: {"dimension": one.dimensions[0]},
+    "pad": _pad,
+    "reduce": lambda one: {"dimensions": one.dimensions},
+    "reduce-precision": lambda one: {"exponent_bits": one.exponent_bits, "mantissa_bits": one.mantissa_bits},
+    "reduce-scatter": _collective,
+    "reduce-window": _window,
+    "reverse": lambda one: {"dimensions": one.dimensions},
+    "rng-bit-generator": lambda one: {"algorithm": one.rng_algorithm},
+    "scatter": _scatter,
+    "select-and-scatter": _window,
+    "slice": _slice,
+    "sort": lambda one: {"dimension": one.dimensions[0], "stable": one.is_stable},
+    "topk": lambda one: {"k": one.k, "largest": one.largest},
+    "transpose": lambda one: {"permutation": one.dimensions},
+}

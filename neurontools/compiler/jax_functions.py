@@ -1,0 +1,29 @@
+"""Functions that JAX traces, as HLO modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from formats.errors import UnsupportedError
+from formats.hlo import Module, read_hlo
+from neurontools.version import install_with
+
+__all__ = ["lower", "need_jax"]
+
+
+def need_jax() -> Any:
+    """Return the package; UnsupportedError without it."""
+    try:
+        import jax  # deferred: optional
+    except ImportError:
+        raise UnsupportedError(f"jax is not installed; {install_with('jax')} brings it") from None
+    return jax
+
+
+def lower(fn: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Module, Any]:
+    """Return the HLO module of a function for these arguments, and the tree of its results."""
+    jax = need_jax()
+    lowered = jax.jit(fn, keep_unused=True).lower(*args, **keywords)
+    proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    return read_hlo(proto), lowered.out_tree

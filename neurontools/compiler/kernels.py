@@ -1,0 +1,162 @@
+"""One kernel of element-wise nodes: tile by tile, loads, instructions, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import NamedTuple
+
+from formats.dtypes import Dtype
+from neurontools.builder.trace import Allocation, Space, View
+from neurontools.compiler.arrays import Array, merged
+from neurontools.compiler.elementwise import apply, as_stored
+from neurontools.compiler.emitter import Emitter
+from neurontools.compiler.fusion import Group
+from neurontools.compiler.graph import Value
+from neurontools.compiler.loading import load, part_of, store, without_folded
+from neurontools.compiler.tile_folds import fold_tile
+from neurontools.compiler.tile_math import constant_like
+from neurontools.compiler.tiling import Tile, tiles
+
+__all__ = ["Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
+
+_BUDGET = 120 << 10  # bytes of a partition that the tiles of a kernel may take together
+_TEMPORARIES = 14  # tiles that one node may need at a time besides its operands
+
+
+class Splat(NamedTuple):
+    """Stand for a constant whose elements are all one number."""
+
+    dtype: Dtype
+    value: int | float
+
+
+def tile_elements(live: int, temporaries: int = _TEMPORARIES) -> int:
+    """Return how many elements of 4 bytes a partition of each tile may have where `live` tiles are live."""
+    room = _BUDGET // (4 * (live + temporaries))
+    return max(64, min(2048, 1 << room.bit_length() - 1))
+
+
+def run_kernel(e: Emitter, group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapping[Value, Array]) -> bool:
+    """Append a kernel over all elements of a group's index space; False where a row takes more room than there is."""
+    space = _space_of(group, inputs, outputs)
+    folds = len(space.shape) - space.rows
+    most = tile_elements(_live(group), _temporaries(group))
+    if folds and prod(space.shape[space.rows :]) > most:
+        return False
+    for tile in tiles(space.shape, most, folds):
+        _run_tile(e, group, inputs, outputs, space, tile, folds)
+    return True
+
+
+class _Space(NamedTuple):
+    """A kernel's index space with neighbouring dimensions made one; strides of every array in it."""
+
+    shape: tuple[int, ...]
+    rows: int
+    strides: Mapping[Value, tuple[int, ...]]
+
+
+def _space_of(group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapping[Value, Array]) -> _Space:
+    arrays = {value: one for value, one in (*inputs.items(), *outputs.items()) if isinstance(one, Array)}
+    plain = {
+        value: tuple(step for step, extent in zip(one.strides, one.shape, strict=True) if extent != 1)
+        for value, one in arrays.items()
+    }
+    kept, folded = group.shape[: group.split], group.shape[group.split :]
+    names = list(arrays)
+    shape, outer = merged([kept] * len(names), [plain[one][: len(kept)] for one in names])
+    full = [one for one in names if len(plain[one]) == len(group.shape) and folded]
+    inner_shape, inner = merged([folded] * max(len(full), 1), [plain[one][len(kept) :] for one in full] or [folded])
+    strides = dict(zip(names, outer, strict=True))
+    for one, steps in zip(full, inner, strict=False):
+        strides[one] += steps
+    return _Space(shape + inner_shape, len(shape), strides)
+
+
+_HEAVY = frozenset({"atan2", "cbrt", "cosine", "divide", "log-plus-one", "popcnt", "power", "reduce-precision",
+                    "remainder", "sine", "count-leading-zeros"})  # fmt: skip
+
+
+def _temporaries(group: Group) -> int:
+    """Return how many tiles a node of the group may need at a time besides its operands and result."""
+    return _TEMPORARIES if any(one.opcode in _HEAVY for one in group.nodes) else 4
+
+
+def _live(group: Group) -> int:
+    """Return how many tiles of the whole index space are needed at the same time."""
+    last: dict[Value, int] = {}
+    for number, node in enumerate(group.nodes):
+        for value in node.operands:
+            last[value] = number
+    for value in group.outputs:
+        last[value] = len(group.nodes)
+    size = prod(group.shape)
+    alive: set[Value] = set()
+    most = 1
+    for number, node in enumerate(group.nodes):
+        alive |= {one for one in (*node.operands, *node.results) if one.size == size}
+        most = max(most, len(alive))
+        alive = {one for one in alive if last.get(one, -1) > number}
+    return most
+
+
+def _run_tile(
+    e: Emitter,
+    group: Group,
+    inputs: Mapping[Value, Array | Splat],
+    outputs: Mapping[Value, Array],
+    space: _Space,
+    tile: Tile,
+    folds: int,
+) -> None:
+    row = without_folded(tile, folds)
+    spread = tuple((0, extent) for extent in _folded_free(tile, folds))
+    like = {False: _shape_alone(tile), True: _shape_alone(row)}
+    values: dict[Value, View] = {}
+
+    def operand(value: Value, in_row: bool) -> View:
+        found = values.get(value)
+        if found is None:
+            given = inputs[value]
+            if isinstance(given, Splat):
+                return constant_like(e, like[in_row], given.dtype, given.value)
+            part = row if in_row else tile
+            found = values[value] = load(e, part_of(given, space.strides[value], part), part)
+        return found
+
+    for node in group.nodes:
+        e.origin = node.origin
+        result = node.result
+        in_row = bool(folds) and _is_row(group, result)
+        if node.opcode == "reduce":
+            values[result] = fold_tile(e, node, operand(node.operands[0], False), tile, folds)
+        elif node.opcode == "broadcast":
+            base = operand(node.operands[0], True)
+            values[result] = base._replace(dims=(*(base.dims if row.free else ()), *spread))
+        elif node.opcode == "reshape":
+            values[result] = operand(node.operands[0], in_row)
+        else:
+            values[result] = apply(e, node, [operand(one, in_row) for one in node.operands])
+    for value, array in outputs.items():
+        e.origin = value.node.origin
+        part = row if folds and _is_row(group, value) else tile
+        store(e, part_of(array, space.strides[value], part), as_stored(e, value.dtype, values[value]))
+
+
+def _is_row(group: Group, value: Value) -> bool:
+    """Return whether a value has one element a row."""
+    return value.size != prod(group.shape)
+
+
+def _folded_free(tile: Tile, folds: int) -> tuple[int, ...]:
+    kept = len(tile.starts) - folds
+    return tuple(extent for axis, extent in zip(tile.splits, tile.shape, strict=True) if axis >= kept)
+
+
+_NOWHERE = Allocation(-1, Space.SBUF, "none", Dtype.UINT8, (1, 1))
+
+
+def _shape_alone(tile: Tile) -> View:
+    """Return a view that only says how many partitions and elements there are."""
+    return View(_NOWHERE, Dtype.UINT8, 0, tile.partitions, 0, tuple((1, extent) for extent in tile.free) or ((1, 1),))

@@ -1,0 +1,82 @@
+"""What a compilation is asked for: the options of neuronx-cc, with its defaults, as one value.
+
+Source: compiler.md 5.1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from formats.errors import FormatError, UnsupportedError
+from formats.targets import Target, resolve_target
+from neurontools.compiler.errors import failed
+
+__all__ = ["DOWNCASTS", "CompileOptions", "check_options"]
+
+AutoCast = Literal["none", "matmult", "all"]
+AutoCastType = Literal["bf16", "fp16", "tf32", "fp8_e4m3"]
+ModelType = Literal["generic", "transformer", "unet-inference"]
+Limits = Literal["documented", "ours"]
+
+DOWNCASTS = ("dot", "scatter", "all_reduce", "reduce_scatter", "pow")
+_TARGETS = ("inf2", "trn1", "trn1n", "trn2", "trn3")
+
+
+class CompileOptions(NamedTuple):
+    """Options of one compilation; `lnc` of 0 is the target's default, `limits` says whose restrictions hold."""
+
+    target: str = "trn2"
+    model_type: ModelType = "generic"
+    auto_cast: AutoCast = "none"
+    auto_cast_type: AutoCastType = "bf16"
+    native_int64: Literal["default", "enabled", "disabled"] = "default"
+    implicit_integer_downcast: str = "default"
+    distribution_strategy: str = ""
+    lnc: int = 0
+    optlevel: int = 2
+    mixed_precision_accumulation: bool = True
+    saturate_infinity: bool = False
+    fast_context_switch: bool = False
+    fast_loading: bool = False
+    fp8_as_e4m3: bool = False
+    limits: Limits = "documented"
+    seed: int = 0
+
+    @property
+    def chip(self) -> Target:
+        """Return the target; trn1n is trn1 with more network."""
+        return resolve_target("trn1" if self.target == "trn1n" else self.target, "--target")
+
+    @property
+    def cores(self) -> int:
+        """Return the physical cores of a logical core."""
+        return self.lnc or (1 if self.chip.generation == "gen2" else 2)
+
+    @property
+    def downcasts(self) -> frozenset[str]:
+        """Return the operations whose integers may lose precision silently."""
+        text = self.implicit_integer_downcast
+        if text in ("default", "all"):
+            return frozenset(DOWNCASTS)
+        return frozenset() if text == "none" else frozenset(text.split(","))
+
+
+def check_options(options: CompileOptions) -> None:
+    """Refuse options that contradict each other or the target."""
+    if options.target in ("inf1", "gen1", "tonga"):
+        raise UnsupportedError("Inf1 (NeuronCore-v1) has another compiler, neuron-cc, and other words; the emulator "
+                               "has no such core, so nothing is compiled for it")  # fmt: skip
+    if options.target not in _TARGETS:
+        raise FormatError("unknown target", field="--target", expected=" or ".join(_TARGETS), got=options.target)
+    if options.lnc not in (0, 1, 2) or (options.lnc == 2 and options.chip.generation == "gen2"):
+        allowed = "1" if options.chip.generation == "gen2" else "1 and 2"
+        raise failed("EARG001", f"logical core configuration {options.lnc} on {options.target}, which has {allowed}")
+    unknown = options.downcasts - set(DOWNCASTS)
+    if unknown:
+        raise FormatError("unknown operation", field="--implicit-integer-downcast",
+                          expected=f"default, all, none or a list of {', '.join(DOWNCASTS)}",
+                          got=", ".join(sorted(unknown)))  # fmt: skip
+    if options.native_int64 == "enabled":
+        if options.chip.generation == "gen2":
+            raise FormatError("native 64-bit integers need trn2 or newer", field="--native-int64", got=options.target)
+        raise UnsupportedError("--native-int64=enabled is not modelled: 64-bit integers are held in 32 bits")

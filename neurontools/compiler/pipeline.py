@@ -1,0 +1,160 @@
+"""The passes in order, from a module to a NEFF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from formats.errors import FormatError, NotFoundError
+from formats.hlo import Module
+from formats.hlo.verify import need_valid
+from neurontools.builder import build
+from neurontools.builder.report import Report
+from neurontools.builder.trace import Allocation, Trace
+from neurontools.compiler import control, dots, indexing, random_bits, reductions  # noqa: F401  they register lowerings
+from neurontools.compiler.canonicalise import canonicalise
+from neurontools.compiler.errors import failed
+from neurontools.compiler.expand import expand
+from neurontools.compiler.fusion import plan
+from neurontools.compiler.graph import Graph
+from neurontools.compiler.importing import import_module
+from neurontools.compiler.listing import listing_of
+from neurontools.compiler.lowering import Lowering
+from neurontools.compiler.options import CompileOptions, check_options
+from neurontools.compiler.placing import direct_outputs
+from neurontools.compiler.precision import Cast, cast_products
+from neurontools.compiler.signature import Names, declare_inputs, names_of, write_outputs
+from neurontools.compiler.verify import verify
+
+__all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
+
+# What a logical core's share of device memory holds, by generation; half a chip's where it is shared.
+_DEVICE_MEMORY = {"gen2": 16 << 30, "gen3": 24 << 30, "gen4": 36 << 30}
+
+
+class _State(NamedTuple):
+    """What passes share besides the graph: the options, and the ledger of casts."""
+
+    options: CompileOptions
+    casts: list[Cast]
+
+
+Pass = Callable[[Graph, _State], Graph]
+
+
+def _verify(graph: Graph, state: _State) -> Graph:
+    return verify(graph, state.options)
+
+
+def _expand(graph: Graph, state: _State) -> Graph:
+    return expand(graph)
+
+
+def _canonicalise(graph: Graph, state: _State) -> Graph:
+    return canonicalise(graph)
+
+
+def _precision(graph: Graph, state: _State) -> Graph:
+    return cast_products(graph, state.options, state.casts)
+
+
+# A module as it was read is the graph after `import`.
+_STEPS: tuple[tuple[str, Pass], ...] = (
+    ("verify", _verify),
+    ("expand", _expand),
+    ("precision", _precision),
+    ("canonicalise", _canonicalise),
+)
+PASSES = ("import", *(name for name, _ in _STEPS))
+
+
+class Compiled(NamedTuple):
+    """A compiled module: the file's bytes, names of tensors, types and shapes of results, the builder's report, casts.
+
+    `dumps` has the graph after the passes that were asked for; `listing` is the graph behind the last pass, as a Python
+    function.
+    """
+
+    neff: bytes
+    names: Names
+    results: tuple[tuple[str, tuple[int, ...]], ...]
+    report: Report
+    casts: tuple[Cast, ...]
+    dumps: dict[str, str]
+    listing: str
+
+
+def compile_module(
+    module: Module,
+    options: CompileOptions = CompileOptions(),  # noqa: B008  an immutable value
+    *,
+    path: str = "",
+    dump_after: Sequence[str] = (),
+) -> Compiled:
+    """Compile a module; `path` stands for the source of operations that name none.
+
+    Raises CompileError with the documented code for what a rule refuses, UnsupportedGraphError for what this compiler
+    does not do, NotFoundError for a pass that does not exist.
+    """
+    check_options(options)
+    try:
+        need_valid(module)
+    except FormatError as error:
+        raise failed("EVRF064", str(error)) from None
+    graph = import_module(module, path)
+    names = names_of(module, graph)
+    return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after)
+
+
+def compile_graph(
+    graph: Graph, names: Names, options: CompileOptions, *, name: str = "module", dump_after: Sequence[str] = ()
+) -> Compiled:
+    """Compile a graph, as `compile_module` does a module."""
+    unknown = [each for each in dump_after if each not in PASSES]
+    if unknown:
+        raise NotFoundError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
+    state = _State(options, [])
+    dumps = {"import": graph.text()} if "import" in dump_after else {}
+    for step_name, change in _STEPS:
+        graph = change(graph, state)
+        if step_name in dump_after:
+            dumps[step_name] = graph.text()
+    _check_memory(graph, options)
+    lowering = Lowering(options.chip)
+    lowering.emitter.reserve((*names.inputs, *names.outputs))
+    declare_inputs(lowering, graph.parameters, names.inputs)
+    steps = list(plan(graph))
+    lowering.direct = direct_outputs(graph, steps, names.outputs)
+    for step in steps:
+        lowering.step(step)
+    write_outputs(lowering, graph.roots, [lowering.array(one) for one in graph.roots], names.outputs)
+    built = build(_programs(lowering.emitter.trace, options), name,
+                  compression="none" if options.fast_loading else "gzip")  # fmt: skip
+    kinds = tuple((one.dtype, one.shape) for one in graph.roots)
+    return Compiled(built.to_bytes(), names, kinds, built.report, tuple(state.casts), dumps, listing_of(graph))
+
+
+def _programs(trace: Trace, options: CompileOptions) -> list[Trace]:
+    """Return the programs of all cores: the first does everything, a second one has the same tensors and no work."""
+    if options.cores == 1:
+        return [trace]
+    trace.num_programs = 2
+    other = Trace(trace.target, 1, 2)
+    for one in trace.allocations:  # tensors of both cores go together by their order
+        if one.kind not in ("input", "output"):
+            continue
+        copy = Allocation(len(other.allocations), one.space, one.name, one.dtype, one.shape, one.kind)
+        other.allocations.append(copy)
+        (other.inputs if one.kind == "input" else other.outputs).append(copy)
+    return [trace, other]
+
+
+def _check_memory(graph: Graph, options: CompileOptions) -> None:
+    """Refuse a graph whose inputs and outputs alone are larger than device memory."""
+    most = _DEVICE_MEMORY[options.chip.generation]
+    total = 0
+    for value in (*graph.parameters, *graph.roots):
+        total += value.size * 4
+        if total > most:
+            raise failed("EOOM001", f"inputs and outputs take more than the {most} bytes of a core's device memory",
+                         value.node.origin)  # fmt: skip

@@ -1,0 +1,95 @@
+"""`neurontools compile model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neurontools
+from formats.hlo import PrimitiveType, save_hlo
+from tests.cli.check import checked_json
+from tests.cli.conftest import Cli
+from tests.compiler.support import adder
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    save_hlo(tmp_path / "adder.hlo.pb", adder())
+    return tmp_path / "adder.hlo.pb"
+
+
+def test_a_module_becomes_a_neff_that_runs(cli: Cli, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "adder.neff"
+    log = tmp_path / "log.txt"
+    result = checked_json(
+        cli("compile", "--framework", "XLA", model, "--target", "trn2", f"--output={out}", "-lnc", "1", "-O1",
+            "--logfile", log, "--json"), "compile model")  # fmt: skip
+    assert (result["inputs"], result["outputs"], result["lnc"]) == (["x", "input1"], ["sum"], 1)
+    assert log.exists()
+    x, y = np.arange(15, dtype=np.float32).reshape(3, 5), np.ones((3, 5), np.float32)
+    ran = neurontools.run(neurontools.open_neff(out), {"x": x, "input1": y})
+    assert (ran.outputs["sum"] == x + y).all()
+
+
+def test_instructions_name_operation_and_line(cli: Cli, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "adder.neff"
+    assert cli("compile", model, "-o", out, "--logfile", tmp_path / "log").status == 0
+    ended = cli("neff", "where", out, "model.py:42")
+    assert ended.status == 0
+    assert "BIR: add.5" in ended.out
+    assert "TENSOR_TENSOR" in ended.out
+
+
+def test_refusals_have_code_operation_and_line(cli: Cli, tmp_path: Path) -> None:
+    save_hlo(tmp_path / "c.pb", adder(PrimitiveType.C64))
+    ended = cli("compile", tmp_path / "c.pb", "-o", tmp_path / "c.neff", "--logfile", tmp_path / "log")
+    assert ended.status == 3
+    assert "[NCC_EVRF004] %a: complex type c64 is not supported" in ended.err
+    assert "EVRF004" in (tmp_path / "log").read_text()
+    assert not (tmp_path / "c.neff").exists()
+    save_hlo(tmp_path / "u.pb", adder(opcode="custom-call", target="AwsNeuronRmsNorm"))
+    ended = cli("compile", tmp_path / "u.pb", "-o", tmp_path / "u.neff", "--logfile", tmp_path / "log")
+    assert ended.status == 6
+    assert (
+        "[NCC_EUOC002] %add.5: custom call AwsNeuronRmsNorm is not supported by this compiler at model.py:42"
+        in ended.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["--target", "trn1", "--lnc", "2"], 3, "NCC_EARG001"),
+        (["--target", "inf1"], 6, "neuron-cc"),
+        (["--target", "trn9"], 3, "trn9"),
+        (["--framework", "TF"], 2, "XLA"),
+        (["--auto-cast", "some"], 2, "matmult"),
+        (["--auto-cast-type", "fp4"], 2, "bf16"),
+        (["--dump-after", "nothing"], 4, "no pass 'nothing'"),
+        (["--native-int64", "enabled"], 6, "native-int64"),
+    ],
+)
+def test_bad_options(cli: Cli, model: Path, tmp_path: Path, arguments: list[str], status: int, text: str) -> None:
+    ended = cli("compile", model, "-o", tmp_path / "x.neff", "--logfile", tmp_path / "log", *arguments)
+    assert (ended.status, text in ended.err) == (status, True)
+
+
+def test_bad_modules(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.pb").write_bytes(b"\xff\xff\xff not a module")
+    log = ("--logfile", tmp_path / "log")
+    assert cli("compile", tmp_path / "bad.pb", *log).status == 3
+    assert cli("compile", tmp_path / "missing.pb", *log).status == 4
+    assert cli("compile", tmp_path / "bad.pb", tmp_path / "bad.pb", *log).status == 2
+
+
+def test_the_cache_answers_the_second_time(cli: Cli, model: Path, tmp_path: Path) -> None:
+    files = []
+    for number in range(2):
+        out = tmp_path / f"{number}.neff"
+        arguments = ("-o", out, "--logfile", tmp_path / "log", "--cache_dir", tmp_path / "cache", "--json")
+        result = checked_json(cli("compile", model, *arguments), "compile model")
+        assert result["cached"] is bool(number)
+        files.append(out.read_bytes())
+    assert files[0] == files[1]
