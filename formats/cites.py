@@ -14,7 +14,6 @@ __all__ = ["PAGES", "Key", "how_to_open", "keys", "markdown"]
 PAGES = (
     "isa.md", "formats.md", "hardware.md", "runtime.md", "nki.md", "machine.md", "collectives.md", "compiler.md",
 )  # fmt: skip
-PAGES = ("isa.md", "formats.md", "hardware.md", "runtime.md", "nki.md", "machine.md", "collectives.md")
 
 _NUMBER = r"\d+(?:\.\d+)*(?![\w%])"
 _KEY = re.compile(rf"\b({'|'.join(map(re.escape, PAGES))})(?: ({_NUMBER}(?:(?:,? |-|, | to ){_NUMBER})*))?")

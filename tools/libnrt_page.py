@@ -31,7 +31,7 @@ def _opening() -> Iterator[str]:
     yield from f"""<!-- Made by `python -m tools`; do not edit. -->
 # The emulated runtime: libnrt.so.1, nrtpy
 
-    pip install 'neurontools[nrt]'
+    pip install '.[nrt]'
     neurontools shim DIR
     cc program.c -I HEADERS -L DIR -lnrt && LD_LIBRARY_PATH=DIR ./program
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from emulator.timeline.cause import Causes, Link, Node
 from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import Owner
+from formats import isa
 
 __all__ = ["CriticalPath", "critical_path"]
 
+_ARRAY = (isa.LoadWeights, isa.MatMul)
+
 
 class CriticalPath(NamedTuple):
-    """Links from time 0 to the last completion, the earliest first, without gap or overlap."""
+    """Links from time 0 to the last completion, the earliest first, without gap or overlap.
+
+    `behind` are words that a matmul of the path, or a load, found in the Tensor engine's array: its link holds what
+    they cost it, which is not told apart.
+    """
 
     links: tuple[Link, ...]
     end_ps: int
+    behind: frozenset[tuple[Owner, int]] = frozenset()
 
     @property
     def words(self) -> frozenset[tuple[Owner, int]]:
-        """Return owner and row of every word and transfer whose own cost lies on the path."""
-        return frozenset((link.owner, link.row) for link in self.links if link.kind not in ("semaphore", "order"))
+        """Return owner and row of every word and transfer whose own cost lies on the path, or in a link of it."""
+        own = frozenset((link.owner, link.row) for link in self.links if link.kind not in ("semaphore", "order"))
+        return own | self.behind
 
     def by_kind(self) -> dict[str, int]:
         """Return picoseconds by kind of link, the longest first."""
@@ -40,7 +49,20 @@ def critical_path(recorder: Recorder, causes: Causes | None = None) -> CriticalP
     end = last.completed[-1]
     links = list(_back(causes, Node("done", last.owner, len(last) - 1, end)))
     links.reverse()
-    return CriticalPath(tuple(links), end)
+    return CriticalPath(tuple(links), end, frozenset(_behind(recorder, causes, links)))
+
+
+def _behind(recorder: Recorder, causes: Causes, links: Iterable[Link]) -> set[tuple[Owner, int]]:
+    """Return the words that were still in the array when one of the path was taken, and so on from those."""
+    found: set[tuple[Owner, int]] = set()
+    for owner, row in {(link.owner, link.row) for link in links if link.owner.name == "PE" and link.kind != "data"}:
+        track = recorder.tracks[owner]
+        while row and isinstance(causes.word(owner, row), _ARRAY) and track.completed[row - 1] > track.start[row]:
+            row -= 1
+            if (owner, row) in found:
+                break
+            found.add((owner, row))
+    return found
 
 
 def _back(causes: Causes, node: Node | None) -> Iterator[Link]:

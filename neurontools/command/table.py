@@ -33,11 +33,6 @@ TABLE: dict[str, Listed] = {
         default=True,
     ),
     "profile validate": Listed("Emulate what was published, and compare the times.", "neurontools.validation.command"),
-    "tune": Listed(
-        "Find the fastest right variant of a script's kernels, by emulated time, without a device.",
-        "neurontools.tuning.tune_command",
-    ),
-    "batch": Listed("Run, check and profile many programs, side by side.", "neurontools.tuning.batch_command"),
     "neff": Listed("Look into a NEFF, check it, take it apart and put it together."),
     "neff info": Listed("Show what a NEFF is for: header, target, tensors, sizes.", "neurontools.neff.info"),
     "neff ls": Listed("List the members of a NEFF's archive.", "neurontools.neff.ls"),
@@ -106,6 +101,8 @@ TABLE: dict[str, Listed] = {
     "selftest onnx": Listed(
         "Run ONNX's node tests, and compare with their expected outputs.",
         "neurontools.selftest.onnx",
+    ),
+    "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
     "mem": Listed("Say what takes device memory, whether models fit together, and why not."),
     "mem explain": Listed("Explain a report of device memory from a log of the runtime.", "neurontools.memory.explain"),
     "mem neff": Listed("Show what device memory a NEFF takes, category by category.", "neurontools.memory.neff"),
@@ -173,7 +170,6 @@ TABLE: dict[str, Listed] = {
         "Show the events of a debug stream as they are written to a file.",
         "neurontools.dbgstream.tail",
     ),
-    "shim": Listed("Write stand-ins for parts of the Neuron SDK into a folder.", "neurontools.shim.command"),
     "arch": Listed("Show instances, chips and links, and how they are wired."),
     "arch cycles": Listed(
         "Find edge-disjoint Hamiltonian cycles of an instance and prove them.",
@@ -232,6 +228,11 @@ TABLE: dict[str, Listed] = {
         "neurontools.overlap.whatif",
     ),
     "dap": Listed("Serve the debugger to an editor, by the Debug Adapter Protocol.", "neurontools.dap.command"),
+    "tune": Listed(
+        "Find the fastest right variant of a script's kernels, by emulated time, without a device.",
+        "neurontools.tuning.tune_command",
+    ),
+    "batch": Listed("Run, check and profile many programs, side by side.", "neurontools.tuning.batch_command"),
     "compile": Listed("Compile graphs of HLO to NEFFs, explain error codes, list operations."),
     "compile explain": Listed(
         "Say what an error code of the compiler means and what to do about it.",
@@ -242,9 +243,5 @@ TABLE: dict[str, Listed] = {
         "Compile an HLO module to a NEFF; the word `model` may be left out.",
         "neurontools.compiler.command",
         default=True,
-    ),
-    "shim": Listed(
-        "Write a folder with an executable neuronx-cc, to be put first in PATH.",
-        "neurontools.compiler.shim",
     ),
 }

@@ -1,25 +1,13 @@
-"""`neurontools shim`: a folder with an executable `neuronx-cc` for PATH, so that real programs find this compiler."""
+"""The executable `neuronx-cc` of a shim folder, so that real programs find this compiler."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, NamedTuple
 
-import typer
+__all__ = ["FILE", "write_compiler"]
 
-from neurontools.command.lazy import command_app
-from neurontools.command.options import Json
-from neurontools.command.output import report, write_whole
-
-
-class Shim(NamedTuple):
-    """The result of `shim`: the folder, and what was written there."""
-
-    folder: str
-    files: tuple[str, ...]
-
-
+FILE = "neuronx-cc"
 _SCRIPT = """\
 #!{python}
 # Hands its command line to neurontools: made by `neurontools shim`.
@@ -32,31 +20,10 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def make_shim(folder: Path) -> Shim:
-    """Write the executables into a folder, which is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write_compiler(folder: Path) -> list[str]:
+    """Write the executable into a folder; there is nothing to note."""
     root = str(Path(__file__).resolve().parents[2])
-    script = folder / "neuronx-cc"
-    with write_whole(script) as beside:
-        beside.write_text(_SCRIPT.format(python=sys.executable, path=[root]), encoding="utf-8")
-        beside.chmod(0o755)
+    script = folder / FILE
+    script.write_text(_SCRIPT.format(python=sys.executable, path=[root]), encoding="utf-8")
     script.chmod(0o755)
-    return Shim(str(folder), (script.name,))
-
-
-def shim(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to fill.", show_default=False)],
-    json: Json = False,
-) -> None:
-    """Write a folder with an executable neuronx-cc, to be put first in PATH.
-
-    `neuronx-cc compile`, `list-operators` and `--version` do what `neurontools compile` does; every other command of
-    the real one is refused.
-    """
-    with report("shim", json, folder=folder) as out:
-        found = make_shim(folder)
-        out.result = found
-        out.lines = lambda: [f"{found.folder}: {', '.join(found.files)}; put it first in PATH"]
-
-
-app = command_app(shim, result=Shim)
+    return []

@@ -58,6 +58,8 @@ def shim(
 ) -> None:
     """Write stand-ins for parts of the Neuron SDK into a folder.
 
+    neuronx-cc is the compiler's command: `neuronx-cc compile`, `list-operators` and `--version` do what
+    `neurontools compile` does; every other command of the real one is refused.
     libnrt.so.1 is the Neuron runtime's C interface over the emulator: programs that link it, such as nkipy's spike, run
     on emulated devices.  It is compiled here, for the Python that runs this, and needs a C compiler and cffi, which the
     extra `nrt` brings.  Files of the same names are replaced; others in the folder stay.

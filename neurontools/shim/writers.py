@@ -27,6 +27,13 @@ def _libnrt(folder: Path) -> list[str]:
     return build(folder)
 
 
+def _compiler(folder: Path) -> list[str]:
+    from neurontools.compiler.shim import write_compiler  # deferred: start-up
+
+    return write_compiler(folder)
+
+
 WRITERS: tuple[Writer, ...] = (
+    Writer("neuronx-cc", "neuronx-cc", "The compiler's command, which compiles with neurontools.", _compiler),
     Writer("libnrt", "libnrt.so.1", "The Neuron runtime's library, over the emulator.", _libnrt),
 )
