@@ -144,8 +144,18 @@ def lines(folder: Path) -> dict[str, list[list[object]]]:
         "ntff export": [[taken, "-o", folder / f"t{PLANTED}.json"]],
         "reference": [[PLANTED]],
         "schema": [["run"], [PLANTED]],
+        # What would stream until it is interrupted looks once.
+        "monitor run": [["--once"], ["--once", "--config", log]],
+        "top": [["--once"], ["--once", log]],
+        "mem watch": [["--once"], ["--once", folder]],
+        "sysfs mount": [[folder / "tree", "--once"]],
+        "sysfs watch": [[folder, "--for", 0.1]],
+        "dbgstream tail": [[log, "--for", 0.1]],
+        "tune": [[script, "--trials", 1]],
+        "batch": [[log]],
     }
-    return {name: [*rows, [missing]] for name, rows in found.items()}
+    # What is written into a folder goes on until it is interrupted, also where the folder was not there.
+    return {name: rows if name == "sysfs mount" else [*rows, [missing]] for name, rows in found.items()}
 
 
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.module])
