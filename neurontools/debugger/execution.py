@@ -24,6 +24,7 @@ from formats.source_files import read_source
 from formats.targets import Target
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import engine_name
+from neurontools.debugger.place import word_at
 from neurontools.debugger.program import Location, Program
 from neurontools.debugger.results import Ahead, Write
 from neurontools.debugger.tensors import Tensors
@@ -87,10 +88,11 @@ class Execution:
         return read_source(file, self.folders, (*self.folders, *self.named_folders))
 
     def standing(self, core: int | None = None, engine: str | None = None) -> Location:
-        """Return where an engine stands, the focus engine if not given: its oldest word that is not complete."""
+        """Return where an engine stands, the focus engine if not given: as `place_of` says."""
         number, name = self.engine(engine, core)
         found = self.device.cores[number].engines[name]
-        return number, name, found.pc if found.next_loaded is None else found.next_loaded.pc
+        loaded = word_at(self.device, found)
+        return number, name, found.pc if loaded is None else loaded.pc
 
     def engine(self, engine: str | None, core: int | None = None) -> tuple[int, str]:
         """Return (core, engine), those of the focus where not given; NotFoundError where there is no such one."""

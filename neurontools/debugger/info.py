@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.diagnosis.explain import waiting_of
-from emulator.diagnosis.states import state_of
+from emulator.diagnosis.states import EngineState, state_of
 from emulator.machine_view import MachineView, WaitingView
+from emulator.semaphores import holds
+from neurontools.debugger.place import word_at
 from neurontools.debugger.results import DmaRow, EngineRow, MemoryRow, QueueRow, RegisterRow, SemaphoreRow
 
 if TYPE_CHECKING:
@@ -29,19 +31,27 @@ def waits(device: MachineView) -> Iterator[tuple[str, int, WaitingView]]:
                 yield name, waiting.pc if waiting is not None else engine.pc, found
 
 
-def engines(device: MachineView, program: Program, focus: tuple[int, str]) -> tuple[EngineRow, ...]:
-    """Return every engine of every core."""
+def engines(
+    device: MachineView, program: Program, focus: tuple[int, str], now_ps: int | None = None
+) -> tuple[EngineRow, ...]:
+    """Return every engine of every core.
+
+    With `now_ps`, an engine whose wait only begins after that, or is satisfied and about to end, runs: the device has
+    looked ahead, a reader has not.
+    """
     rows = []
     for core in device.cores:
         for name, engine in core.engines.items():
-            loaded = engine.next_loaded
-            waiting = waiting_of(engine)
+            loaded = word_at(device, engine)
+            state, waiting = state_of(device, engine).value, waiting_of(engine)
+            if waiting is not None and now_ps is not None and _passing(device, waiting, now_ps):
+                state, waiting = EngineState.RUN.value, None
             rows.append(
                 EngineRow(
                     core.index,
                     name,
-                    state_of(device, engine).value,
-                    engine.pc,
+                    state,
+                    engine.pc if loaded is None else loaded.pc,
                     engine.stream_length,
                     engine.completed,
                     len(engine.in_flight),
@@ -53,6 +63,11 @@ def engines(device: MachineView, program: Program, focus: tuple[int, str]) -> tu
                 )
             )
     return tuple(rows)
+
+
+def _passing(device: MachineView, waiting: WaitingView, now_ps: int) -> bool:
+    """Return whether a wait is still to begin, or holds already and its engine is about to go on."""
+    return waiting.since_ps > now_ps or holds(waiting.mode, _value(device, waiting), waiting.value)
 
 
 def _value(device: MachineView, waiting: WaitingView) -> int:

@@ -85,7 +85,9 @@ class Inspector:
 
     def info_engines(self) -> tuple[EngineRow, ...]:
         """Return every engine: where it stands and what it waits for."""
-        return info.engines(self._execution.device, self._execution.program, self._execution.focus)
+        here = self._execution
+        now_ps = here.time_ps if here.outcome == "running" else None
+        return info.engines(here.device, here.program, here.focus, now_ps)
 
     def why(self, engine: str | None = None, core: int | None = None) -> Why:
         """Return what an engine, else the focus engine, waits for, what it is now and who could still signal it."""

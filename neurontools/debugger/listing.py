@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from operator import attrgetter
-
 from emulator.loaded import LoadedWord
 from emulator.machine_view import EngineView, MachineView
 from emulator.semaphores import holds
 from formats.isa.signals import BARRIER
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.names import short_engine
+from neurontools.debugger.place import faulted_index, word_at
 from neurontools.debugger.program import Program
 from neurontools.debugger.results import Disassembly, DisassemblyRow, Listing, SourceRow
 
-__all__ = ["disassemble", "index_of", "listing"]
-
-_PC = attrgetter("pc")
+__all__ = ["disassemble", "listing"]
 
 
 def listing(
@@ -27,7 +23,7 @@ def listing(
     many = len(device.cores) > 1
     for core in device.cores:
         for name, engine in core.engines.items():
-            loaded = engine.next_loaded
+            loaded = word_at(device, engine)
             source = None if loaded is None else program.source(core.index, name, loaded.pc)
             if source is not None and source.file == file and source.line is not None:
                 standing.setdefault(source.line, []).append((f"nc{core.index}." if many else "") + short_engine(name))
@@ -46,23 +42,19 @@ def listing(
     return Listing(file, tuple(rows))
 
 
-def index_of(engine: EngineView, pc: int) -> int:
-    """Return the index of the first word of an engine from a compiler pc on, behind the last one without such."""
-    return bisect_left(engine.words, pc, key=_PC)
-
-
 def disassemble(
     device: MachineView, program: Program, breakpoints: Breakpoints, core: int, engine: str, first: int, count: int,
     *, sources: bool = True,
 ) -> Disassembly:  # fmt: skip
     """Return `count` words of an engine from index `first` of its stream on, with their source lines or without."""
     sequencer = device.cores[core].engines[engine]
+    faulted = faulted_index(device, sequencer)
     rows = [
         DisassemblyRow(
             loaded.pc,
             program.text(core, engine, loaded.pc),
             program.source(core, engine, loaded.pc) if sources else None,
-            _state(sequencer, index),
+            _state(sequencer, index, faulted),
             _satisfied(sequencer, loaded),
             breakpoints.at(core, engine, loaded.pc),
         )
@@ -71,13 +63,15 @@ def disassemble(
     return Disassembly(core, engine, sequencer.count, tuple(rows))
 
 
-def _state(engine: EngineView, index: int) -> str:
+def _state(engine: EngineView, index: int, faulted: int | None) -> str:
+    if index == faulted:
+        return "fault"
     oldest = engine.position - len(engine.in_flight)
     if index < oldest:
         return "done"
     if index < engine.position:
         return "flying"
-    return "next" if index == engine.position else ""
+    return "next" if index == engine.position and faulted is None else ""
 
 
 def _satisfied(engine: EngineView, loaded: LoadedWord) -> bool | None:

@@ -20,6 +20,7 @@ from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.execution import Execution
 from neurontools.debugger.inspector import Inspector
 from neurontools.debugger.names import short_engine
+from neurontools.debugger.place import faulted_index
 from neurontools.debugger.program import Program
 from neurontools.debugger.results import (
     EngineRow,
@@ -148,10 +149,12 @@ class DumpInspector(Inspector):
     def info_engines(self) -> tuple[EngineRow, ...]:
         """Return every engine: where it stood and what it waited for."""
         known = {(state.core, state.engine): state for state in self.core.engines}
-        rows = []
+        rows, machine = [], self._dump.device
         for row in super().info_engines():
             state = known.get((row.core, row.engine))
-            if state is not None:
+            if state is not None and faulted_index(machine, machine.cores[row.core].engines[row.engine]) is not None:
+                row = row._replace(words=state.words, in_flight=len(state.in_flight))
+            elif state is not None:
                 source = self._dump.program.source(row.core, row.engine, state.pc)
                 row = row._replace(pc=state.pc, words=state.words, text=state.text, source=source or row.source,
                                    in_flight=len(state.in_flight))  # fmt: skip

@@ -235,7 +235,7 @@ class LastWrite(NamedTuple):
 
 
 class EngineRow(NamedTuple):
-    """One engine: `pc` and `text` of the oldest word that has not completed, what it waits for and since when."""
+    """One engine: `pc` and `text` of the word that faulted, else of the oldest not completed, and its wait."""
 
     core: int
     engine: str
@@ -485,7 +485,7 @@ class Listing(NamedTuple):
 
 
 class DisassemblyRow(NamedTuple):
-    """One word: `state` is "done", "flying" (issued, not completed), "next" or "" (not yet reached).
+    """One word: `state` is "done", "flying" (issued, not completed), "fault", "next" or "" (not yet reached).
 
     `satisfied` tells whether its waits hold now, None where it has none.
     """

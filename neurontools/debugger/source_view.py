@@ -8,6 +8,7 @@ from neurontools.debugger import listing
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.execution import Execution
 from neurontools.debugger.names import parse_number, positive
+from neurontools.debugger.place import index_of, place_of
 from neurontools.debugger.results import Disassembly, DisassemblyRow, Listing
 
 __all__ = ["SourceView"]
@@ -71,7 +72,7 @@ class SourceView:
     def _near(self, core: int, name: str) -> SourceLocation | None:
         """Return the line of the word where an engine stands, else of the last one before it, else of one soon."""
         engine = self._execution.device.cores[core].engines[name]
-        place = min(engine.position - len(engine.in_flight), engine.count - 1)
+        place = min(place_of(self._execution.device, engine), engine.count - 1)
         bare = self._bare.get((core, name), 0)
         for index in (*range(place, bare - 1, -1), *range(place + 1, min(place + 1 + _SOON, engine.count))):
             source = self._execution.program.source(core, name, engine.words[index].pc)
@@ -90,9 +91,9 @@ class SourceView:
         number, name = self._execution.engine(engine, core)
         found = self._execution.device.cores[number].engines[name]
         if around is None:
-            index = min(found.position - len(found.in_flight), max(found.count - 1, 0))
+            index = min(place_of(self._execution.device, found), max(found.count - 1, 0))
         else:
-            index = listing.index_of(found, around)
+            index = index_of(found, around)
             if index == found.count or around < 0:
                 known = f"it has 0 to {found.words[-1].pc}" if found.words else "it has no words"
                 raise NotFoundError(f"no {name} pc {around}; {known}")
@@ -101,7 +102,7 @@ class SourceView:
 
     def words_from(self, pc: int, count: int, engine: str, core: int) -> tuple[DisassemblyRow, ...]:
         """Return `count` words from a pc on, none after the last, without source lines: a screen asks often."""
-        first = listing.index_of(self._execution.device.cores[core].engines[engine], pc)
+        first = index_of(self._execution.device.cores[core].engines[engine], pc)
         return self._words(core, engine, first, count, sources=False).rows
 
     def _words(self, core: int, engine: str, first: int, count: int, *, sources: bool = True) -> Disassembly:

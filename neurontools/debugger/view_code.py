@@ -32,6 +32,7 @@ def disassembly_lines(item: Disassembly) -> Iterator[str]:
         if place is not None and place != last:
             yield f"           # {place}"
         last = place
-        mark = {"next": arrow(), "flying": "->", "done": " ."}.get(row.state, "  ") + ("*" if row.breakpoints else " ")
+        marks = {"next": arrow(), "fault": arrow(), "flying": "->", "done": " ."}
+        mark = marks.get(row.state, "  ") + ("*" if row.breakpoints else " ")
         wait = "" if row.satisfied is None else "   [wait holds]" if row.satisfied else "   [wait does not hold]"
         yield f"{mark}{row.pc:6}  {row.text}{wait if row.state in ('next', '') else ''}"

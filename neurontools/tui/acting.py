@@ -76,6 +76,8 @@ class Acting(App[int]):
         """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
         if action in ("prompt", "jump") and (isinstance(self.focused, Input) or len(self.screen_stack) > 1):
             return False
+        if action == "interrupt":
+            return self.worker.running
         if action == "core":
             return self._cores > 1
         if not self.post_mortem:
@@ -110,6 +112,10 @@ class Acting(App[int]):
 
     def action_pause(self) -> None:
         """Stop what runs."""
+        self.worker.pause()
+
+    def action_interrupt(self) -> None:
+        """Stop what runs, wherever the keyboard is."""
         self.worker.pause()
 
     def action_toggle_run(self) -> None:

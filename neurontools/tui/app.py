@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+from asyncio import get_running_loop
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
+from threading import current_thread, main_thread
 from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,7 +40,12 @@ if TYPE_CHECKING:
     from formats.regions import Region
     from neurontools.debugger import Session
 
-__all__ = ["TABS", "DebuggerApp"]
+__all__ = ["TABS", "TERMINATED", "DebuggerApp"]
+
+TERMINATED = 143  # what `run` returns after SIGTERM
+_MOVES = "c runs to the first fault, s steps, S goes back; "
+_NEWCOMER = "? lists keys and signs, : takes a command, q leaves"
+_HINT_SECONDS = 8.0
 
 _TAKING = ("prompt", "jump")
 _MOVING = ": command   s step  n next line  c continue  S N C back  ? help  ctrl+p everything"
@@ -63,10 +72,12 @@ class DebuggerApp(Acting):
           for a in ACTIONS),
         *(Binding(str(n + 1), f"tab({n})", f"tab {name}", id=f"tab-{name.lower()}", show=False)
           for n, name in enumerate(TABS)),
+        # Only while something runs: else it copies what is selected, as ever.
+        Binding("ctrl+c", "interrupt", "stop what runs", id="interrupt", show=False, priority=True),
     ]  # fmt: skip
 
     def __init__(self, session: Session, file: str = "", *, notes: Iterable[str] = (),
-                 keymap: Mapping[str, str] | None = None) -> None:  # fmt: skip
+                 keymap: Mapping[str, str] | None = None, newcomer: bool = False) -> None:  # fmt: skip
         super().__init__()
         self._keys_given = dict(keymap or {})
         self.worker = Worker(session, self._say)
@@ -75,6 +86,7 @@ class DebuggerApp(Acting):
         self.snapshot: Snapshot | None = None
         self.selection = Selection()
         self._notes = tuple(notes)
+        self._newcomer = newcomer
         self._cores = len(session.device.cores)
         self._layout = settings.load_layout()
         self._tab = self._layout.tab if self._layout.tab in TABS else next(iter(TABS))
@@ -117,6 +129,11 @@ class DebuggerApp(Acting):
             self.log_pane.note(((text, "warm"),))
         self.worker.start()
         self._collect()
+        if self._newcomer:
+            self.notify(("" if self.post_mortem else _MOVES) + _NEWCOMER, timeout=_HINT_SECONDS)
+        if not self.is_headless and hasattr(signal, "SIGTERM") and current_thread() is main_thread():
+            with suppress(NotImplementedError):  # an event loop without signals
+                get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, TERMINATED)
         if not self.is_headless and os.isatty(0):
             self.set_interval(_TERMINAL_SECONDS, self._leave_with_the_terminal)
 
@@ -178,6 +195,9 @@ class DebuggerApp(Acting):
             self._show()
         elif isinstance(item, Finished):
             done = item.done
+            if self._newcomer:  # has begun
+                self._newcomer = False
+                self.clear_notifications()
             self.log_pane.add(done)
             self._say_over(done)
             status = self.status_line

@@ -15,7 +15,23 @@ from textual.widgets import Static
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.pane import Pane
 
-__all__ = ["HelpScreen", "key_text"]
+__all__ = ["LEGENDS", "HelpScreen", "key_text"]
+
+LEGENDS = (
+    ("▶", "the word or line where the focus engine stands; an engine that runs"),
+    ("»", "a word that has issued and not completed"),
+    ("·", "a word that is done; in the maps, bytes without a tensor"),
+    ("●", "a breakpoint"),
+    ("✓ ✗", "the waits of a word hold, or do not; a run that finished, or failed"),
+    ("⏸ ■", "an engine that waits, or was stopped"),
+    ("›", "the focus: the engine that commands mean"),
+    ("← →", "who could end a wait; the next transfer of a queue"),
+    ("⏳", "a semaphore or event that an engine waits for"),
+    ("↑ ↓", "a value that rose or fell with the last move"),
+    ("▓ ▒ ░", "a ring of DMA descriptors: moving, waiting, free"),
+    ("┄", "in the timeline, time spent waiting; ▼ is the present"),
+    ("#N", "the event that completed last, by the number that commands take"),
+)
 
 _SHOWN = {
     "slash": "/", "period": ".", "colon": ":", "question_mark": "?", "right_square_bracket": "]",
@@ -64,6 +80,10 @@ class HelpScreen(ModalScreen[None]):
                 yield f"  {key_text(self._keys[action.name]):<12} {action.name:<20} {action.summary}", ""
         yield "  1 … 6        tab                  open a tab, or go to its first pane", ""
         yield "  ctrl+p       palette              every action, pane and theme by name", ""
+        yield "", ""
+        yield "signs", "bold"
+        for sign, meaning in LEGENDS:
+            yield f"  {sign:<12} {meaning}", ""
         yield "", ""
         yield "panes, and the command line that prints the same as JSON", "bold"
         for pane in self._all:

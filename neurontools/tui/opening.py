@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -29,10 +30,15 @@ def wanted() -> bool:
 def open_screen(session: Session, name: str, notes: Iterable[str] = ()) -> None:
     """Show a session until it is left; FormatError where the keymap file is wrong."""
     from neurontools.tui import settings  # deferred: start-up
-    from neurontools.tui.app import DebuggerApp  # deferred: start-up
+    from neurontools.tui.app import TERMINATED, DebuggerApp  # deferred: start-up
 
     keymap = settings.load_keymap([action.name for action in ACTIONS])
-    DebuggerApp(session, name, notes=notes, keymap=keymap).run()
+    app = DebuggerApp(session, name, notes=notes, keymap=keymap, newcomer=settings.first_time())
+    status = app.run()
+    if status == TERMINATED:
+        # With the terminal as it was, end as anybody who sent the signal expects.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def served() -> bool:

@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from formats.errors import FormatError
 
-__all__ = ["Layout", "first_theme", "keymap_file", "load_keymap", "load_layout", "other_theme", "save_layout"]
+__all__ = [
+    "Layout",
+    "first_theme",
+    "first_time",
+    "keymap_file",
+    "load_keymap",
+    "load_layout",
+    "other_theme",
+    "save_layout",
+]
 
 DARK, LIGHT, PLAIN = "textual-dark", "textual-light", "ansi-dark"
 
@@ -50,6 +59,11 @@ def load_keymap(names: Sequence[str]) -> dict[str, str]:
 def _layout_file() -> Path:
     folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(folder) / "neurontools" / "screen.json"
+
+
+def first_time() -> bool:
+    """Return whether the screen has never been left here: it then says how to begin."""
+    return not _layout_file().exists()
 
 
 def load_layout() -> Layout:

@@ -82,7 +82,7 @@ class StatusLine(Static, can_focus=True):
         where = f"nc{core}" if state.cores == 1 else f"nc{core} of {state.cores}"
         parts = [self.file, f"{state.target} {where} {label(engine)}", f"t={duration(state.time_ps)}"]
         verdict = "" if snapshot.running else snapshot.get(Verdict()) or ""
-        parts.append(f"#{state.events}")
+        parts.append(f"#{state.events - 1}" if state.events else "start")  # as `goto` takes them
         parts.append(self._doing(snapshot))
         if self.rate:
             parts.append(f"at most {self.rate:g}/s")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
+import neurontools
 from neurontools.debugger import Session
 from neurontools.debugger.commands.table import look_up
 from neurontools.debugger.json_values import plain
 from neurontools.tui.actions import ACTIONS
+from neurontools.tui.help import LEGENDS
 from neurontools.tui.layout import LEFT, RIGHT
 from tests.tui.driving import Driver, drive
 
@@ -74,5 +78,28 @@ def test_a_core_dump_s_help_has_nothing_that_moves(double: Session) -> None:
         await driver.press("s", "c", "space")
         assert driver.app.snapshot.state.events == 0
         assert not any(command.title == "step" for command in driver.app.get_system_commands(driver.app.screen))
+
+    drive(double, script)
+
+
+def test_every_sign_of_the_screen_is_in_the_legend(double: Session) -> None:
+    """Signs are what the panes write that is neither ASCII nor a rule, a block of a map or an ellipsis."""
+    used: set[str] = set()
+    for module in ("tui/panes/code.py", "tui/panes/engines.py", "tui/panes/queues.py", "tui/panes/semaphores.py",
+                   "tui/timeline.py", "tui/status.py"):  # fmt: skip
+        tree = ast.parse((Path(neurontools.__file__).parent / module).read_text(encoding="utf-8"))
+        texts = [
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        used |= {sign for text in texts for sign in text if ord(sign) > 126}
+    known = "".join(sign for sign, _ in LEGENDS)
+    assert used - set("…·") <= set(known), "a sign that no legend tells of"
+    assert set("·»▶●░▒▓↑⏳") <= set(known)
+
+    async def script(driver: Driver) -> None:
+        await driver.press("question_mark")
+        text = _help_text(driver)
+        for sign, meaning in LEGENDS:
+            assert f"  {sign:<12} {meaning}" in text
 
     drive(double, script)

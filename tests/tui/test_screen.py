@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_resize_goes_over_to_tabs_and_back(double: Session) -> None:
 def test_keys_that_move(double: Session) -> None:
     async def script(driver: Driver) -> None:
         await driver.press("s")
-        assert _events(driver) == 1 and "#1 ·" in driver.status
+        assert _events(driver) == 1 and "#0 ·" in driver.status
         await driver.press("s", "s", "S")
         assert _events(driver) == 2
         await driver.press("i")
@@ -434,3 +435,70 @@ def test_no_color_says_the_same(double: Session, program_file: Path, monkeypatch
     monkeypatch.setenv("NO_COLOR", "1")
     drive(open_program(program_file), script)
     assert texts[0] == texts[1]
+
+
+def test_the_screen_stands_at_the_word_that_faulted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier word is still in flight there: the oldest that is not complete is not the one that faulted."""
+    monkeypatch.chdir(root)
+
+    async def script(driver: Driver) -> None:
+        await driver.press("c")
+        fault = driver.app.worker._session.device.fault
+        assert fault is not None and f"pc {fault.pc} · out_of_bounds.s:15" in driver.status
+        standing = [line for line in driver.pane_text("source").split("\n") if "▶" in line]
+        assert len(standing) == 1 and standing[0].split()[:2] == ["DVE▶", "15"]
+        words = driver.pane_text("disassembly").split("\n")
+        assert [line.split()[1] for line in words if line.strip().startswith("▶")] == [str(fault.pc)]
+        assert any(line.split()[:2] == ["»", str(fault.pc - 1)] for line in words)
+        row = next(line for line in driver.pane_text("engines").split("\n") if "✗ flt" in line)
+        assert row.split()[3:5] == [str(fault.pc), "TENSOR_TENSOR"]
+
+    drive(open_program(Path("examples/out_of_bounds.s")), script)
+
+
+def test_the_number_on_the_first_line_is_where_goto_goes(double: Session) -> None:
+    async def script(driver: Driver) -> None:
+        assert "· start ·" in driver.status
+        await driver.press("s", "s", "s")
+        for number in (1, 2, 0):
+            await driver.type(f"goto #{number}")
+            assert f"· #{number} ·" in driver.status
+        await driver.type("goto start")
+        assert "· start ·" in driver.status
+
+    drive(double, script)
+
+
+def test_a_newcomer_is_told_how_to_begin_until_the_first_command(double: Session) -> None:
+    async def script(driver: Driver) -> None:
+        assert [each.message for each in driver.app._notifications] == [
+            "c runs to the first fault, s steps, S goes back; ? lists keys and signs, : takes a command, q leaves"
+        ]
+        await driver.press("s")
+        assert not list(driver.app._notifications)
+
+    drive(double, script, SMALL, newcomer=True)
+
+
+def test_ctrl_c_pauses_what_runs(deadlock: Session) -> None:
+    async def script(driver: Driver) -> None:
+        driver.app.worker.rate = 1.0
+        await driver.pilot.press("c")
+        await driver.pilot.press("colon")  # also while a command is typed
+        assert await reached(driver, lambda: driver.app.worker.running)
+        await driver.pilot.press("ctrl+c")
+        await driver.settle()
+        assert driver.app.snapshot.state.outcome == "running" and "interrupted" in driver.status
+        await driver.press("escape")
+        assert driver.app.is_running
+
+    drive(deadlock, script)
+
+
+async def reached(driver: Driver, holds: Callable[[], bool]) -> bool:
+    """Return whether something comes true soon."""
+    for _ in range(200):
+        if holds():
+            return True
+        await driver.pilot.pause(0.02)
+    return False

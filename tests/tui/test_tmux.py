@@ -65,16 +65,16 @@ def terminal(tmp_path: Path, root: Path) -> Iterator[Callable[..., Terminal]]:
 
 def test_open_step_travel_back_quit(terminal: Callable[..., Terminal]) -> None:
     screen = terminal("examples/deadlock.s")
-    screen.until(lambda text: "#0 ·" in text and "SOURCE deadlock.s" in text)
+    screen.until(lambda text: "· start ·" in text and "SOURCE deadlock.s" in text)
     screen.press("s", "s")
-    screen.until(lambda text: "#2 ·" in text)
+    screen.until(lambda text: "#1 ·" in text)
     screen.press("c")
     text = screen.until(lambda text: "✗ hang" in text)
     assert "waits S[4]>=1, is 0  ← ACT pc 1 (deadlock)" in text
     screen.press("S")
-    screen.until(lambda text: "#8 ·" in text or "#9 ·" in text)
+    screen.until(lambda text: "#7 ·" in text or "#8 ·" in text)
     screen.press(":goto start", "Enter")
-    text = screen.until(lambda text: "#0 ·" in text and "› goto start" in text)
+    text = screen.until(lambda text: "· start ·" in text and "› goto start" in text)
     assert "✗ hang" not in text
     screen.press("quit", "Enter")
     assert "Traceback" not in screen.until(lambda text: "left with 0" in text)
@@ -82,7 +82,7 @@ def test_open_step_travel_back_quit(terminal: Callable[..., Terminal]) -> None:
 
 def test_a_small_terminal(terminal: Callable[..., Terminal]) -> None:
     screen = terminal("examples/deadlock.s", (80, 24))
-    screen.until(lambda text: "[1 Run]" in text and "ENGINES" in text and "#0 ·" in text)
+    screen.until(lambda text: "[1 Run]" in text and "ENGINES" in text and "· start ·" in text)
     screen.press("2")
     screen.until(lambda text: "[2 Code]" in text and "SOURCE deadlock.s" in text and "ENGINES" not in text)
     screen.press("q")

@@ -141,7 +141,9 @@ class DisassemblyPane(LinesPane):
         self._rows, self._words = answer.rows, answer.words
         self._owner = answer.core, answer.engine
         self.border_title = f"DISASSEMBLY {label(answer.engine)}"
-        standing = next((row.pc for row in answer.rows if row.state in ("flying", "next")), -1)
+        standing = next((row.pc for row in answer.rows if row.state == "fault"), -1)
+        if standing < 0:
+            standing = next((row.pc for row in answer.rows if row.state in ("flying", "next")), -1)
         self.set_lines([_word_line(row, row.pc == standing) for row in answer.rows] or [(("no words", "dim"),)])
         pcs = [row.pc for row in answer.rows]
         wanted = self._wanted if self._wanted in pcs else standing if self._around < 0 else -1

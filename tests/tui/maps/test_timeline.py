@@ -76,7 +76,7 @@ def test_empty_columns_do_not_stop_the_cursor(timed: Any) -> None:
     pane, attention = Timeline(), timed
 
     async def script(app: Alone, pilot: Any) -> None:
-        app.do("step 3")
+        app.do("step 5")
         await pilot.pause()
         target = attention.time_ps
         await press(pilot, "shift+right")
