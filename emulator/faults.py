@@ -9,7 +9,7 @@ from typing import NamedTuple
 from emulator.errors import EmulatorError
 from formats.nrt.status import NrtStatus
 
-__all__ = ["FAULT_STATUS", "Fault", "FaultError", "Place", "fault_error", "source_line"]
+__all__ = ["FAULT_STATUS", "OF_HARDWARE", "Fault", "FaultError", "Place", "fault_error", "source_line"]
 
 # Status that the runtime returns for each kind. Only out-of-bound accesses, numerical errors and time-outs have a
 # public mapping; the rest is the general "completed with error" or "bad input". Source: formats.md 10.
@@ -35,6 +35,10 @@ FAULT_STATUS: dict[str, NrtStatus] = {
     "network": NrtStatus.NRT_NETWORK_PROXY_FAILURE,
     "lost-device": NrtStatus.NRT_HW_ERROR,
 }
+OF_HARDWARE = frozenset(
+    {"collectives", "hbm-ue", "hbm-ue-repairable", "sram-ue", "dma-abort", "nq-overflow", "network", "lost-device"}
+)
+"""Kinds of faults that no program causes."""
 
 
 class Place(NamedTuple):

@@ -51,10 +51,8 @@ class _WithWait:
             at = len(words)
         # A branch to the word meets the wait first: both have its slot.
         slot = words[at].slot if at < len(words) else words[-1].slot + len(words[-1].word.raw) // 64
-        raw = bytearray(Nop().raw)
-        raw[4:6] = bytes((int(WaitMode.SEM_GE), wait.semaphore))
-        raw[8:12] = wait.value.to_bytes(4, "little", signed=True)
-        words.insert(at, LoadedWord(Nop.from_raw(bytes(raw)), wait.pc, slot))
+        waiting = Nop(wait_mode=WaitMode.SEM_GE, wait_index=wait.semaphore, wait_value=wait.value)
+        words.insert(at, LoadedWord(waiting, wait.pc, slot))
         engine.load(words)
 
 

@@ -221,7 +221,9 @@ def test_rows_are_gathered_by_number_and_brought_into_range() -> None:
 
 @pytest.mark.parametrize("opcode", ["add", "maximum", "assign"])
 def test_rows_are_scattered_in_order_and_those_out_of_range_left_out(opcode: str) -> None:
-    table, rows, new = floats(9, 5), np.array([3, 8, 3, 12, -1, 0], np.int32), floats(6, 5, seed=1)
+    # Which of two rows stays that are assigned to one place is open, in XLA and on the device.
+    again = 5 if opcode == "assign" else 3
+    table, rows, new = floats(9, 5), np.array([3, 8, again, 12, -1, 0], np.int32), floats(6, 5, seed=1)
     body = scalar_body("add" if opcode == "assign" else opcode, "f32")
     if opcode == "assign":
         body.roots = [body.parameters[1]]

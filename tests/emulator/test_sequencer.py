@@ -47,9 +47,9 @@ def test_a_wait_holds_an_engine_until_the_completion_it_waits_for() -> None:
 
 
 def test_a_signal_just_before_the_wait_still_takes_its_time_to_arrive() -> None:
-    device = device_with({"DVE": [nop("S[6]++@complete")], "SP": [nop(), nop("S[6]>=1")]})
+    device = device_with({"DVE": [nop(), nop("S[6]++@complete")], "SP": [nop(), nop("S[6]>=1")]})
     events = {(event.engine, event.pc): event for event in events_of(device)}
-    assert events["SP", 1].issued_ps == events["DVE", 0].time_ps + device.propagation_ps
+    assert events["SP", 1].issued_ps == events["DVE", 1].time_ps + device.propagation_ps
 
 
 @pytest.mark.parametrize(
