@@ -68,7 +68,7 @@ class SuggestedWait(NamedTuple):
 class Finding:
     """One finding of a check.
 
-    `tool` is memcheck, initcheck, racecheck or synccheck, `kind` what is wrong (a stable word, listed in
+    `tool` is one of `emulator.checks.TOOLS`, `kind` what is wrong (a stable word, listed in
     `emulator.checks.kinds`), `severity` one of SEVERITIES. `region` is the bytes concerned, `tensor` the name of what
     lies there ("" where nothing names it), `count` how often the same two places met, `others` further sides. `id` is
     the same for the same finding of the same program. `waits` are those that would order the two sides, the order that

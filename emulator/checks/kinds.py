@@ -57,4 +57,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:leftover": Kind("note", "A semaphore ends above what any wait asks for."),
     "nancheck:nan": Kind("error", "Elements of an output are NaN."),
     "nancheck:inf": Kind("warning", "Elements of an output are infinite."),
+    "lint:dead-store": Kind("note", "A word or transfer writes bytes that nothing reads."),
+    "lint:reload": Kind("note", "Device memory is loaded again while an unchanged copy is on chip."),
+    "lint:redundant-wait": Kind("note", "A wait for what its engine knows already."),
 }

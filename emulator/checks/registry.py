@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.checks.clocks import Clocks, WaitPlace
 from emulator.checks.initcheck import Initcheck
+from emulator.checks.lint import Lint
 from emulator.checks.memcheck import Memcheck
 from emulator.checks.nancheck import Nancheck
 from emulator.checks.racecheck import Racecheck
@@ -16,7 +17,7 @@ from emulator.errors import InputError
 __all__ = ["ASKED", "TOOLS", "make_checks", "tools_of"]
 
 # "all" means those in front; the others are for who asks for them by name.
-ASKED = ("nancheck",)
+ASKED = ("nancheck", "lint")
 TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck", *ASKED)
 _SHORT = {
     "mem": "memcheck",
@@ -60,7 +61,9 @@ def make_checks(names: str | Iterable[str], ignored: Iterable[WaitPlace] = ()) -
         found.append(Initcheck())
     if "nancheck" in tools:
         found.append(Nancheck())
-    if "racecheck" in tools or "synccheck" in tools:
+    if "lint" in tools:
+        found.append(Lint(clocks))  # in front of the clocks: it looks at what an engine knows before a wait
+    if not {"racecheck", "synccheck", "lint"}.isdisjoint(tools):
         found.append(clocks)
     if "racecheck" in tools:
         found.append(Racecheck(clocks))

@@ -45,8 +45,8 @@ def check(
         typer.Option(
             "--tool",
             metavar="NAME",
-            help="memcheck, initcheck, racecheck, synccheck, all (these four) or nancheck; may be given more than "
-            "once. Default: all.",
+            help="memcheck, initcheck, racecheck, synccheck, all (these four), nancheck or lint; may be given more "
+            "than once. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -88,8 +88,8 @@ def check(
 
     memcheck looks at every operand and transfer, executed or not; initcheck follows bytes that nothing wrote to the
     outputs; racecheck finds accesses to the same bytes that nothing orders, in any schedule; synccheck judges waits and
-    signals; nancheck, where it is asked for, follows NaN and infinities of outputs back to where they began.  The exit
-    status is 1 when something was found.
+    signals; nancheck, where it is asked for, follows NaN and infinities of outputs back to where they began; lint,
+    where it is asked for, gives advice.  The exit status is 1 when something was found.
     """
     from neurontools.check import checking  # deferred: start-up
 

@@ -20,7 +20,7 @@ __all__ = ["CheckResult", "FindingRow", "RunRow", "SiteRow", "Summary", "code_of
            "run_row", "summary_of"]  # fmt: skip
 
 Space = Literal["SBUF", "PSUM", "HBM"]
-Tool = Literal["memcheck", "initcheck", "racecheck", "synccheck", "nancheck"]
+Tool = Literal["memcheck", "initcheck", "racecheck", "synccheck", "nancheck", "lint"]
 Severity = Literal["note", "warning", "error"]
 _AROUND = 1  # lines shown before and behind that of a finding
 

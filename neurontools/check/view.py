@@ -18,16 +18,21 @@ __all__ = ["finding_lines", "lines"]
 
 def lines(title: str, tools: tuple[str, ...], findings: Sequence[Finding], suppressed: int,
           notes: bool) -> Iterator[str]:  # fmt: skip
-    """Return the report for people; notes are counted, and shown when asked for."""
+    """Return the report for people; notes are counted, and shown when they, or a tool of theirs, are asked for."""
+    from emulator.checks.registry import ASKED  # deferred: start-up
+
+    hidden = 0
     for item in findings:
-        if notes or item.serious:
+        if not (notes or item.serious or item.tool in ASKED):
+            hidden += 1
+        else:
             yield from finding_lines(item)
             yield ""
     counts = summary_of(findings).severities
     parts = [count(number, name) for name, number in counts._asdict().items() if number]
     if suppressed:
         parts.append(f"{suppressed} suppressed")
-    hint = "; --notes shows the notes" if counts.note and not notes else ""
+    hint = "; --notes shows the notes" if hidden else ""
     yield f"{title}: {', '.join(tools)}: {', '.join(parts) or 'nothing found'}{hint}"
 
 

@@ -39,7 +39,7 @@ def nop(text: str = "") -> str:
 
 def test_names_of_tools() -> None:
     assert tools_of(["all"]) == TOOLS[:4] == tools_of(["sync", "race", "init", "mem"])
-    assert tools_of(["all", "nan"]) == TOOLS
+    assert tools_of(["all", "nan"]) == TOOLS[:5] and tools_of(["all", "nan", "lint"]) == TOOLS
     assert tools_of(["races", "racecheck"]) == ("racecheck",)
     with pytest.raises(InputError, match="no check 'helgrind'; there are memcheck, initcheck, racecheck, synccheck"):
         tools_of(["helgrind"])
