@@ -257,4 +257,8 @@ TABLE: dict[str, Listed] = {
         "neurontools.compiler.command",
         default=True,
     ),
+    "compile map": Listed(
+        "Show which operation became which instructions, and which source line it comes from.",
+        "neurontools.compiler.map_command",
+    ),
 }
