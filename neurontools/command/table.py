@@ -234,6 +234,19 @@ TABLE: dict[str, Listed] = {
     ),
     "batch": Listed("Run, check and profile many programs, side by side.", "neurontools.tuning.batch_command"),
     "compile": Listed("Compile graphs of HLO to NEFFs, explain error codes, list operations."),
+    "compile cache": Listed("List, check and clean the modules that a compile cache keeps."),
+    "compile cache gc": Listed(
+        "List what a compile cache need not keep; remove it with --delete.",
+        "neurontools.compiler.cache_commands.gc",
+    ),
+    "compile cache ls": Listed(
+        "List the modules that a compile cache keeps.",
+        "neurontools.compiler.cache_commands.ls",
+    ),
+    "compile cache verify": Listed(
+        "Check that every entry of a compile cache is whole.",
+        "neurontools.compiler.cache_commands.verify",
+    ),
     "compile explain": Listed(
         "Say what an error code of the compiler means and what to do about it.",
         "neurontools.compiler.explain",
@@ -243,5 +256,9 @@ TABLE: dict[str, Listed] = {
         "Compile an HLO module to a NEFF; the word `model` may be left out.",
         "neurontools.compiler.command",
         default=True,
+    ),
+    "compile map": Listed(
+        "Show which operation became which instructions, and which source line it comes from.",
+        "neurontools.compiler.map_command",
     ),
 }

@@ -10,37 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
-from formats.errors import FormatError
 from neurontools.builder.report import CoreReport, Report
+from neurontools.compiler.cache_keys import key_of
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.pipeline import Compiled
 from neurontools.compiler.precision import Cast
 from neurontools.compiler.signature import Names
 from neurontools.version import __version__
 
-__all__ = ["CompileCache", "Entry"]
+__all__ = ["CompileCache"]
 
 _NEFF, _DONE, _FLAGS, _MODULE, _REPORT = (
     "model.neff", "model.done", "compile_flags.json", "model.hlo_module.pb", "report.json",
 )  # fmt: skip
-
-
-class Entry(NamedTuple):
-    """One kept module: its key, folder, bytes, and what is wrong with it."""
-
-    key: str
-    path: str
-    size: int
-    modified: float
-    problem: str
 
 
 class CompileCache:
@@ -53,9 +40,7 @@ class CompileCache:
     @staticmethod
     def key(module: bytes, options: CompileOptions) -> str:
         """Return the name of an entry: a hash of the module's bytes, and one of the options."""
-        graph = hashlib.sha256(module).hexdigest()[:20]
-        flags = hashlib.sha256(json.dumps(options._asdict(), sort_keys=True).encode()).hexdigest()[:8]
-        return f"MODULE_{graph}+{flags}"
+        return key_of(module, options._asdict())
 
     def find(self, module: bytes, options: CompileOptions) -> Compiled | None:
         """Return a module that was kept; anything wrong with the entry makes it none."""
@@ -105,32 +90,3 @@ class CompileCache:
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield every entry, of all compiler versions in the folder."""
-        if not self.root.is_dir():
-            raise FormatError("no such cache", path=str(self.root))
-        for place in sorted(self.root.glob("neuronxcc-*/MODULE_*")):
-            yield _entry(place)
-
-    def remove(self, entry: Entry) -> None:
-        """Delete an entry."""
-        shutil.rmtree(entry.path)
-
-
-def _entry(place: Path) -> Entry:
-    files = [one for one in place.iterdir() if one.is_file()]
-    size = sum(one.stat().st_size for one in files)
-    problem = ""
-    if not (place / _DONE).exists():
-        problem = "not complete: no model.done"
-    elif not (place / _NEFF).exists():
-        problem = "no model.neff"
-    elif (place / _REPORT).exists():
-        try:
-            told = json.loads((place / _REPORT).read_text(encoding="utf-8"))
-            if told["sha256"] != hashlib.sha256((place / _NEFF).read_bytes()).hexdigest():
-                problem = "model.neff has changed"
-        except (ValueError, KeyError, TypeError):
-            problem = "report.json cannot be read"
-    return Entry(place.name, os.fspath(place), size, place.stat().st_mtime, problem)

@@ -14,6 +14,7 @@ from neurontools.command.files import need_file, need_place
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import note, report, write_whole
+from neurontools.compiler.without_effect import ignored, told
 from neurontools.text.table import count
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from neurontools.compiler.pipeline import Compiled
 
 _STAGES = ("compile", "tensorize", "SaveTemps")
+_NOTHING = "no effect here"
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
@@ -88,7 +90,7 @@ def compile_model(
         typer.Option(
             "--model-type",
             callback=_choice("generic", "transformer", "unet-inference"),
-            help="generic, transformer or unet-inference.",
+            help=f"generic, transformer or unet-inference; {_NOTHING}.",
         ),
     ] = "generic",
     auto_cast: Annotated[
@@ -121,7 +123,7 @@ def compile_model(
         typer.Option(
             "--distribution-strategy",
             callback=_choice("", "llm-training", "NEMO"),
-            help="llm-training (NEMO is its old name).",
+            help=f"llm-training (NEMO is its old name); {_NOTHING}.",
         ),
     ] = "",
     lnc: Annotated[
@@ -134,19 +136,19 @@ def compile_model(
             show_default="the target's",
         ),
     ] = None,
-    optlevel: Annotated[int, typer.Option("--optlevel", "-O", min=1, max=3, help="1, 2 or 3.")] = 2,
+    optlevel: Annotated[int, typer.Option("--optlevel", "-O", min=1, max=3, help=f"1, 2 or 3; {_NOTHING}.")] = 2,
     mixed_precision_accumulation: Annotated[
         bool,
         typer.Option(
             "--enable-mixed-precision-accumulation/--disable-mixed-precision-accumulation",
-            help="Keep sums in fp32 until they are complete.",
+            help=f"Keep sums in fp32 until they are complete; they always are, to disable it has {_NOTHING}.",
         ),
     ] = True,
     saturate_infinity: Annotated[
-        bool, typer.Option("--enable-saturate-infinity", help="Keep infinities out of transposes (trn1).")
+        bool, typer.Option("--enable-saturate-infinity", help=f"Keep infinities out of transposes (trn1); {_NOTHING}.")
     ] = False,
     fast_context_switch: Annotated[
-        bool, typer.Option("--enable-fast-context-switch", help="Put off loading weights.")
+        bool, typer.Option("--enable-fast-context-switch", help=f"Put off loading weights; {_NOTHING}.")
     ] = False,
     fast_loading: Annotated[
         bool, typer.Option("--enable-fast-loading-neuron-binaries", help="Do not compress the file.")
@@ -155,15 +157,17 @@ def compile_model(
         "log-neuron-cc.txt"
     ),
     verbose: Annotated[
-        str, typer.Option("--verbose", callback=_choice(*_LEVELS), help=f"{', '.join(_LEVELS)}.")
+        str, typer.Option("--verbose", callback=_choice(*_LEVELS), help=f"{', '.join(_LEVELS)}; {_NOTHING}.")
     ] = "warning",
-    pipeline: Annotated[str, typer.Option("--pipeline", help="compile or tensorize, then SaveTemps.")] = "compile",
+    pipeline: Annotated[
+        str, typer.Option("--pipeline", help=f"compile or tensorize, then SaveTemps; {_NOTHING}.")
+    ] = "compile",
     tensorizer_options: Annotated[str, typer.Option("--tensorizer-options", help="--print-nki leaves nki.py.")] = "",
     internal_tensorizer_opt_level: Annotated[
-        int, typer.Option("--internal-tensorizer-opt-level", help="Accepted; no pass asks for it.")
+        int, typer.Option("--internal-tensorizer-opt-level", help=f"Accepted; {_NOTHING}.")
     ] = 2,
     internal_hlo2tensorizer_options: Annotated[
-        str, typer.Option("--internal-hlo2tensorizer-options", help="Accepted; no pass asks for it.")
+        str, typer.Option("--internal-hlo2tensorizer-options", help=f"Accepted; {_NOTHING}.")
     ] = "",
     fp8_as_e4m3: Annotated[
         bool,
@@ -211,7 +215,24 @@ def compile_model(
     if options.auto_cast_type not in ("bf16", "fp16", "tf32", "fp8_e4m3"):
         raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3")
     with report("compile model", json, model=files[0], output=output, options=_given(options)) as out:
-        log = _Log(logfile, verbose)
+        unused = ignored(
+            {
+                "--model-type": model_type,
+                "--distribution-strategy": distribution_strategy,
+                "--optlevel": optlevel,
+                "--disable-mixed-precision-accumulation": not mixed_precision_accumulation,
+                "--enable-saturate-infinity": saturate_infinity,
+                "--enable-fast-context-switch": fast_context_switch,
+                "--verbose": verbose,
+                "--pipeline": pipeline,
+                "--internal-tensorizer-opt-level": internal_tensorizer_opt_level,
+                "--internal-hlo2tensorizer-options": internal_hlo2tensorizer_options,
+            }
+        )
+        log = _Log(logfile)
+        if unused:
+            out.warn(told(unused))
+            log.add("warning", told(unused))
         try:
             made, cached = _compile(files[0], options, dump_after or [], cache_dir)
         except NeuronError as error:
@@ -253,10 +274,10 @@ def _compile(
 
 
 class _Log:
-    """Collect lines; those at or above a level go to the terminal as well, all of them into the log file."""
+    """Collect the lines of the log file."""
 
-    def __init__(self, path: Path, level: str) -> None:
-        self.path, self.level = path, level
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.lines: list[str] = [json_module.dumps(sys.argv[1:])]
 
     def add(self, level: str, text: str) -> None:

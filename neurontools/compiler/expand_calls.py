@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from neurontools.compiler.errors import UnsupportedGraphError
-from neurontools.compiler.expand_sort import top_of
+from neurontools.compiler.expand_sort import extreme_of, top_of
 from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
 
@@ -42,7 +42,7 @@ def _custom_call(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     if target in ("AwsNeuronTopK", "TopK", "mhlo.topk"):
         return top_of(b, operands[0], node.results[0].shape[-1], True, node.results[1].dtype)
     if target in ("AwsNeuronArgMax", "AwsNeuronArgMin"):
-        places = top_of(b, operands[0], 1, target.endswith("Max"), node.results[-1].dtype)[1]
+        places = extreme_of(b, operands[0], target.endswith("Max"), node.results[-1].dtype)
         return [b.reshape(places, node.results[-1].shape)]
     function = _UNARY.get(target)
     if function is not None:

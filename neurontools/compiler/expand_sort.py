@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from neurontools.compiler.element_types import is_float
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
 
-__all__ = ["SORTS", "sorted_by"]
+__all__ = ["SORTS", "extreme_of", "sorted_by", "top_of"]
 
 
 def _sort(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
@@ -87,13 +88,45 @@ def _topk(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
 
 
 def top_of(b: Builder, array: Value, k: int, largest: bool, dtype: str) -> list[Value]:
-    """Return the first `k` elements in order along the last dimension, and their places."""
-    axis = len(array.shape) - 1
+    """Return the first `k` elements in order along the last dimension, and their places.
+
+    Floats are in XLA's total order: of the largest, NaN comes first, before infinity, and 0 before -0.
+    """
+    body, (left, right) = _comparator(array.dtype)
+    order = "TOTALORDER" if is_float(array.dtype) else ""
+    body.roots = [body.add("compare", (left, right), "pred", (), direction=_FIRST[largest], type=order)]
+    return _best(b, body, array, k, dtype)
+
+
+def extreme_of(b: Builder, array: Value, largest: bool, dtype: str) -> Value:
+    """Return where the last dimension is largest or smallest; any NaN counts as that, and -0 equals 0."""
+    body, (left, right) = _comparator(array.dtype)
+
+    def test(direction: str, one: Value, other: Value) -> Value:
+        return body.add("compare", (one, other), "pred", (), direction=direction, type="")
+
+    first = test(_FIRST[largest], left, right)
+    if is_float(array.dtype):
+        alone = body.add("and", (test("NE", left, left), test("EQ", right, right)), "pred", ())
+        first = body.add("or", (first, alone), "pred", ())
+    body.roots = [first]
+    return _best(b, body, array, 1, dtype)[1]
+
+
+_FIRST = {True: "GT", False: "LT"}
+
+
+def _comparator(dtype: str) -> tuple[Graph, tuple[Value, Value]]:
+    """Return a body without roots for pairs of an element and its place, and its two elements."""
     body = Graph("top")
-    left, right = body.parameter(array.dtype, ()), body.parameter(array.dtype, ())
+    elements = body.parameter(dtype, ()), body.parameter(dtype, ())
     for _ in range(2):
         body.parameter("s32", ())
-    body.roots = [body.add("compare", (left, right), "pred", (), direction="GT" if largest else "LT", type="")]
+    return body, elements
+
+
+def _best(b: Builder, body: Graph, array: Value, k: int, dtype: str) -> list[Value]:
+    axis = len(array.shape) - 1
     places = b.iota("s32", array.shape, axis)
     values, places = sorted_by(b, body, [array, places], axis)
     return [b.part(values, axis, 0, k), b.convert(b.part(places, axis, 0, k), dtype)]

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from neurontools.command.catalog import result_type
 from neurontools.command.results import document_schema
 from tests.cli.conftest import Cli, Ended
@@ -47,3 +49,15 @@ def refuses_bad_files(cli: Cli, command: str, folder: Path, *more: object) -> No
         assert failed.status == 3 and failed.err == ""
         assert failed.json["error"]["kind"] == "format"
         checked_json(failed, command)
+
+
+def refuses_bad_caches(cli: Cli, command: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Check a command on compile caches against folders that are missing, files, empty, or in S3."""
+    words = ("compile", "cache", command)
+    missing = cli(*words, "--cache_dir", folder / "missing")
+    assert missing.status == 4 and "no such cache" in missing.error_line
+    (folder / "file").touch()
+    assert cli(*words, "--cache_dir", folder / "file").status == 3
+    assert cli(*words, "--cache_dir", folder).status == 0
+    patch.setenv("NEURON_COMPILE_CACHE_URL", "s3://bucket/cache")
+    assert cli(*words).status == 6

@@ -64,3 +64,17 @@ def fault_core(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     from tests.cli.dumps import dump
 
     return dump(root, "out_of_bounds", tmp_path_factory.mktemp("dumps") / "out_of_bounds.core")
+
+
+@pytest.fixture
+def kept(cli: Cli, tmp_path: Path) -> Path:
+    """Return the only entry of a new compile cache."""
+    from formats.hlo import save_hlo
+    from tests.compiler.support import adder
+
+    save_hlo(tmp_path / "adder.hlo.pb", adder())
+    ended = cli("compile", tmp_path / "adder.hlo.pb", "-o", tmp_path / "a.neff", "--logfile", tmp_path / "log",
+                "--cache_dir", tmp_path / "cache")  # fmt: skip
+    assert ended.status == 0
+    (entry,) = (tmp_path / "cache").glob("*/MODULE_*")
+    return entry

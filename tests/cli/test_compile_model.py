@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import neurontools
 from formats.hlo import PrimitiveType, save_hlo
+from neurontools.compiler.command import app
+from neurontools.compiler.without_effect import WITHOUT_EFFECT
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.compiler.support import adder
@@ -74,6 +77,39 @@ def test_refusals_have_code_operation_and_line(cli: Cli, tmp_path: Path) -> None
 def test_bad_options(cli: Cli, model: Path, tmp_path: Path, arguments: list[str], status: int, text: str) -> None:
     ended = cli("compile", model, "-o", tmp_path / "x.neff", "--logfile", tmp_path / "log", *arguments)
     assert (ended.status, text in ended.err) == (status, True)
+
+
+_USES = {
+    "--model-type": ["--model-type=transformer"],
+    "--distribution-strategy": ["--distribution-strategy=llm-training"],
+    "--optlevel": ["-O3"],
+    "--disable-mixed-precision-accumulation": ["--disable-mixed-precision-accumulation"],
+    "--enable-saturate-infinity": ["--enable-saturate-infinity"],
+    "--enable-fast-context-switch": ["--enable-fast-context-switch"],
+    "--verbose": ["--verbose=debug"],
+    "--pipeline": ["--pipeline", "tensorize", "SaveTemps"],
+    "--internal-tensorizer-opt-level": ["--internal-tensorizer-opt-level=3"],
+    "--internal-hlo2tensorizer-options": ["--internal-hlo2tensorizer-options=--verify-hlo=false"],
+}
+
+
+def test_options_without_effect_say_so(cli: Cli, model: Path, tmp_path: Path, root: Path) -> None:
+    assert _USES.keys() == WITHOUT_EFFECT.keys()
+    command = ("compile", model, "--logfile", tmp_path / "log", "-o")
+    silent = cli(*command, tmp_path / "plain.neff", "-O2", "--enable-fast-loading-neuron-binaries")
+    assert (silent.status, silent.err) == (0, "")
+    section = (root / "docs/commands.md").read_text().split("## neurontools compile model")[1].split("\n## ")[0]
+    offered = {one: each for each in get_command(app).params for one in (*each.opts, *each.secondary_opts)}
+    for name, use in _USES.items():
+        used = cli(*command, tmp_path / "used.neff", "--enable-fast-loading-neuron-binaries", *use)
+        assert (used.status, used.err) == (0, f"warning: {name}: accepted, without effect in this compiler\n")
+        assert (tmp_path / "used.neff").read_bytes() == (tmp_path / "plain.neff").read_bytes(), name
+        assert f"`{name}`" in section
+        assert "no effect here" in offered[name].help
+    said = [one for one, each in offered.items() if "no effect here" in (getattr(each, "help", "") or "")]
+    assert {*said} - {"-O", "--enable-mixed-precision-accumulation"} == WITHOUT_EFFECT.keys()
+    both = cli(*command, tmp_path / "used.neff", "-O1", "--model-type", "transformer", "--json")
+    assert both.json["warnings"] == ["--model-type, --optlevel: accepted, without effect in this compiler"]
 
 
 def test_bad_modules(cli: Cli, tmp_path: Path) -> None:
