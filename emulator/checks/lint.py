@@ -24,6 +24,7 @@ from emulator.dma.transfer import Side, Transfer
 from emulator.events import Event
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
+from formats.isa.behaviour import EngineState
 from formats.isa.operand import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
@@ -32,8 +33,6 @@ __all__ = ["Lint"]
 _SCRATCH = frozenset(("virtual", "tmp-buf"))
 _MEMORIES = ("hbm", "sbuf", "psum")
 _COPIES = 4  # loads of the same bytes that are kept in mind
-# Words whose random numbers, or whose accumulators, later words go on with: their results in memory are not all.
-_STATEFUL = (isa.Rng, isa.Rand2, isa.Dropout, isa.RandGetState, isa.ActivationReadAccumulator)
 # These reach memory by addresses in registers or in the word, without regions that observers could look at.
 _HIDDEN = (isa.TensorLoad, isa.TensorStore, isa.Unknown)
 _WHOLE = frozenset((Dataflow.SCATTER, Dataflow.CHOICE, Dataflow.PERMUTATION, Dataflow.GATHER))
@@ -146,7 +145,10 @@ class Lint:
             store = self._stores[place] = _Store(event, region)
         store.count += 1
         word = event.instruction
-        if isinstance(word, _STATEFUL) or int(getattr(word, "reduce_command", 0)) != ReduceCommand.IDLE:
+        # Later words go on with its random numbers, or with accumulators: results in memory are not all.
+        state = EngineState.NONE if isinstance(word, Transfer) else word.STATE
+        stateful = state not in (EngineState.NONE, EngineState.OPTIONAL)
+        if stateful or int(getattr(word, "reduce_command", 0)) != ReduceCommand.IDLE:
             store.live = True
         if not all(self._may_be_dead(each) for each in event.writes):
             store.live = True
