@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from emulator.addresses import address_map
-from emulator.arch import arch_of
+from emulator.arch import ARCHS, arch_of
+from emulator.machine import instances as machines
 from emulator.runtime.memory import Stack
 from formats.errors import NotFoundError
 from formats.targets import Target, resolve_target
@@ -56,23 +57,22 @@ class Instance(NamedTuple):
         return tuple(Stack(device, addresses.hbm_of(each)) for each in physical)
 
 
-# fmt: off
-_ALL = (
-    #         name             chip    devices family size
-    Instance("trn1.2xlarge",   "trn1",  1,  2, 1),
-    Instance("trn1.32xlarge",  "trn1", 16,  2, 6),
-    Instance("trn1n.32xlarge", "trn1", 16,  3, 6),
-    Instance("inf2.xlarge",    "inf2",  1,  4, 0),
-    Instance("inf2.8xlarge",   "inf2",  1,  4, 4),
-    Instance("inf2.24xlarge",  "inf2",  6,  4, 5),
-    Instance("inf2.48xlarge",  "inf2", 12,  4, 7),
-    Instance("trn2.3xlarge",   "trn2",  1,  5, 8, "inferred"),
-    Instance("trn2.48xlarge",  "trn2", 16,  5, 7),
-    Instance("trn2u.48xlarge", "trn2", 16,  9, 7),
-    Instance("trn3.48xlarge",  "trn3", 16, 14, 7, "inferred"),
+# Sizes that the public header numbers, and no page describes.
+_IN_THE_HEADER = (
+    Instance("trn2.3xlarge", "trn2", 1, 5, 8, "inferred"),
+    Instance("trn3.48xlarge", "trn3", 16, 14, 7, "inferred"),
 )
-# fmt: on
-INSTANCES: Mapping[str, Instance] = {instance.name: instance for instance in _ALL}
+
+
+def _emulated() -> Iterator[Instance]:
+    """Yield the instances of one server whose chips are emulated; their shapes are facts of `emulator.machine`."""
+    for each in machines.INSTANCES.values():
+        if each.servers == 1 and each.family is not None and each.size is not None and each.target in ARCHS:
+            yield Instance(each.name, each.target, each.chips, each.family, each.size, "documented", "machine.md 1")
+    yield from _IN_THE_HEADER
+
+
+INSTANCES: Mapping[str, Instance] = {instance.name: instance for instance in _emulated()}
 
 
 def instance_of(name: str) -> Instance:

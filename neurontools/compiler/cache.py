@@ -87,6 +87,5 @@ class CompileCache:
             if place.exists():
                 shutil.rmtree(place)
             beside.rename(place)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)  # what has become the entry is not there any more

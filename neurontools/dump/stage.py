@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,6 +110,12 @@ def fill(stage: Stage, environ: Mapping[str, str], deadline: Deadline) -> None:
     out.files = list(stage.names)
 
 
+def _remove_new(folder: Path, before: set[str]) -> None:
+    for name in set(os.listdir(folder)) - before:
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
 def _state(stage: Stage, environ: Mapping[str, str], environment: EnvironmentNote, log: list[str]) -> None:
     """Put the hardware files into the stage."""
     from neurontools.dump import state  # deferred: start-up
@@ -122,13 +128,10 @@ def _state(stage: Stage, environ: Mapping[str, str], environment: EnvironmentNot
         root = Path(request["--sysfs-root"])
         found = state.real_devices(request, root, stage.folder, environment, log, environ)
     before = set(os.listdir(stage.folder))
-    try:
+    with ExitStack() as unless_whole:
+        unless_whole.callback(_remove_new, stage.folder, before)  # what is half written must not be in the dump
         stage.names += [name for name, _path in found]
-    except BaseException:  # what is half written must not be in the dump
-        for name in set(os.listdir(stage.folder)) - before:
-            with suppress(OSError):
-                (stage.folder / name).unlink()
-        raise
+        unless_whole.pop_all()
     if set(os.listdir(stage.folder)) == before:
         stage.lose("device state", f"no Neuron device below {request['--sysfs-root']}, and no core was handed over")
 

@@ -51,8 +51,7 @@ def survey(
     examples; files that verify, and execute.  A file that cannot be read is part of the report.  The exit status is 1
     when anything is not understood.
     """
-    import os  # deferred: start-up
-
+    from neurontools.command.workers import default_jobs  # deferred: start-up
     from neurontools.neff.survey_view import survey_lines  # deferred: start-up
     from neurontools.neff.surveying import collect  # deferred: start-up
     from neurontools.text.progress import counting  # deferred: start-up
@@ -61,7 +60,7 @@ def survey(
         paths = collect.find_files(places)
         options = Options(execute, seed, max_memory << 20, max_steps)
         with counting("surveyed", len(paths), "file") as tick:
-            records = collect.survey(paths, options, jobs or len(os.sched_getaffinity(0)), tick)
+            records = collect.survey(paths, options, jobs or default_jobs(), tick)
         if anonymous:
             records = collect.anonymous(records)
             out.inputs.pop("places")

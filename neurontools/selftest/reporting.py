@@ -47,8 +47,9 @@ def run_command(
     with report(f"selftest {suite}", json, backend=backend, sample=sample, only=only) as out:
         from importlib import import_module  # deferred: start-up
 
+        from neurontools.command.workers import default_jobs  # deferred: start-up
         from neurontools.selftest.backends import backend_of  # deferred: start-up
-        from neurontools.selftest.work import default_jobs, run_suite, sampled  # deferred: start-up
+        from neurontools.selftest.work import run_suite, sampled  # deferred: start-up
 
         backend_of(backend)
         place = f"neurontools.selftest.{suite}_suite"

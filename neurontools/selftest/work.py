@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from formats.errors import FormatError, UnsupportedError
+from neurontools.command.workers import dask_client
 from neurontools.selftest.rows import CaseRow
-from neurontools.version import install_with
 
-__all__ = ["Suite", "default_jobs", "run_suite", "sampled"]
+__all__ = ["Suite", "run_suite", "sampled"]
 
 _PIECE = 25  # cases of one piece of work
 _SAMPLE_STEP = 7_919  # prime: a sample is spread over the suite, and the same each time
@@ -24,11 +23,6 @@ class Suite(Protocol):
     def count(self) -> int: ...
     def name_of(self, number: int) -> str: ...
     def run(self, number: int, backend: str) -> CaseRow: ...
-
-
-def default_jobs() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def sampled(count: int, sample: int | None) -> list[int]:
@@ -80,18 +74,7 @@ class _Client(Protocol):
 
 
 def _on_dask(tasks: Sequence[tuple[str, str, tuple[int, ...]]], address: str) -> Iterator[list[CaseRow]]:
-    try:
-        from distributed import Client  # deferred: optional
-    except ImportError:
-        raise UnsupportedError(f"--dask needs Dask: {install_with('fleet')}") from None
-    connect = cast("Callable[..., _Client]", Client)
-    try:
-        if address == "local":
-            client = connect(processes=False, dashboard_address=None)
-        else:
-            client = connect(address=address, timeout=10)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=address) from None
+    client: _Client = dask_client(address, "--dask")
     with client:
         for future in [client.submit(_piece, task, pure=False) for task in tasks]:
             yield future.result()

@@ -98,8 +98,9 @@ def triage(
     line) are counted together.  The exit status is 1 when a failure was found.
     """
     with report("core triage", json, quiet=quiet, places=places, html=html, rows=rows, top=top, dask=dask) as out:
+        from neurontools.command.workers import default_jobs  # deferred: start-up
         from neurontools.triage.view import page, view  # deferred: start-up
-        from neurontools.triage.work import add_up, default_jobs  # deferred: start-up
+        from neurontools.triage.work import add_up  # deferred: start-up
 
         for path in (html, rows):
             if path is not None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import chain
-from typing import Protocol, cast
+from typing import Protocol
 
-from formats.errors import FormatError, UnsupportedError
+from neurontools.command.workers import dask_client
 from neurontools.triage import store
 from neurontools.triage.rank import Rank
 from neurontools.triage.reading import ranks_of, read_rank
 from neurontools.triage.summary import Summary
-from neurontools.version import install_with
 
-__all__ = ["add_up", "default_jobs"]
+__all__ = ["add_up"]
 
 _CHUNK = 64  # ranks of one piece of work
 _AHEAD = 8  # pieces per worker that are ready before it asks
@@ -36,11 +34,6 @@ class _Client(Protocol):
     def __exit__(self, *error: object) -> None: ...
     def scheduler_info(self) -> Mapping[str, Sized]: ...
     def submit(self, function: Callable[[Piece], list[Rank]], piece: Piece, *, pure: bool) -> _Future: ...
-
-
-def default_jobs() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def add_up(
@@ -121,18 +114,7 @@ def _with_processes(pieces: Iterator[Piece], jobs: int) -> Iterator[list[Rank]]:
 
 def _on_dask(pieces: Iterator[Piece], address: str) -> Iterator[list[Rank]]:
     """Yield results as a Dask cluster gives them, in the order of the pieces."""
-    try:
-        from distributed import Client  # deferred: optional
-    except ImportError:
-        raise UnsupportedError(f"--dask needs Dask: {install_with('fleet')}") from None
-    connect = cast("Callable[..., _Client]", Client)
-    try:
-        if address == "local":
-            client = connect(processes=False, dashboard_address=None)
-        else:
-            client = connect(address=address, timeout=10)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=address) from None
+    client: _Client = dask_client(address, "--dask")
     with client:
         ahead = max(_AHEAD, _AHEAD * len(client.scheduler_info()["workers"]))
         waiting: list[_Future] = []

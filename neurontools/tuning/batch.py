@@ -95,11 +95,10 @@ def carry_out(task: Task) -> Done:
         try:
             answer, _ = process.communicate(timeout=task.max_seconds)
         except subprocess.TimeoutExpired:
-            end_process(process)
             return Done(task.name, task.action, task.file, -1, f"over {task.max_seconds:g} s", task.max_seconds)
-        except BaseException:
-            end_process(process)
-            raise
+        finally:
+            if process.poll() is None:
+                end_process(process)
     seconds = round(perf_counter() - started, 3)
     status, time_ps, findings = process.returncode, None, None
     what = "ok" if status == 0 else _name(status)

@@ -56,11 +56,10 @@ def run_trial(order: Order, values: Mapping[str, Any], explain: bool = False, li
         try:
             answer, _ = process.communicate(request.encode(), order.max_seconds + _GRACE)
         except subprocess.TimeoutExpired:
-            end_process(process)
             return Trial(dict(values), "timeout", -1, perf_counter() - started, f"over {order.max_seconds:g} s")
-        except BaseException:
-            end_process(process)
-            raise
+        finally:
+            if process.poll() is None:
+                end_process(process)
         seconds = perf_counter() - started
         try:
             fields = load(answer, "the answer of a trial")

@@ -7,10 +7,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from formats.errors import FormatError, UnsupportedError
+from neurontools.command.workers import dask_client
 from neurontools.tuning.results import Order, Trial
 from neurontools.tuning.trial import run_trial
-from neurontools.version import install_with
 
 __all__ = ["Workers", "workers"]
 
@@ -35,23 +34,13 @@ def workers(jobs: int, cluster: str | None) -> Iterator[Workers]:
         with ThreadPoolExecutor(jobs) as pool:
             try:
                 yield Workers(jobs, pool.submit, _first)
-            except BaseException:
+            finally:  # whoever stops asking wants no more of them
                 pool.shutdown(wait=False, cancel_futures=True)
-                raise
         return
-    try:
-        from importlib import import_module  # deferred: start-up
+    client = dask_client(cluster, "--cluster", n_workers=jobs, threads_per_worker=1)
+    from importlib import import_module  # deferred: start-up
 
-        distributed: Any = import_module("distributed")
-    except ImportError:
-        raise UnsupportedError(f"--cluster needs Dask: {install_with('fleet')}") from None
-    try:
-        if cluster == "local":
-            client = distributed.Client(processes=False, n_workers=jobs, threads_per_worker=1, dashboard_address=None)
-        else:
-            client = distributed.Client(cluster, timeout=10)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise FormatError(f"no Dask scheduler answers: {' '.join(str(error).split())}", path=cluster) from None
+    distributed: Any = import_module("distributed")
     with client:
         threads = sum(client.nthreads().values())
 

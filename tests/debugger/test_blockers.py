@@ -15,8 +15,8 @@ from neurontools.debugger.blockers import blocker_of, blocker_of_wait
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["deadlock.s", "race.s", "out_of_bounds.s"])
-def test_every_wait_of_a_run_agrees_with_the_report(name: str) -> None:
+@pytest.mark.parametrize(("name", "waits"), [("deadlock.s", 11), ("race.s", 10), ("out_of_bounds.s", 1)])
+def test_every_wait_of_a_run_agrees_with_the_report(name: str, waits: int) -> None:
     text = (EXAMPLES / name).read_text()
     session = Session(to_neff(parse_program(text, name)))
     seen = 0
@@ -34,7 +34,7 @@ def test_every_wait_of_a_run_agrees_with_the_report(name: str) -> None:
             seen += 1
         if session.step().reason != "step":
             break
-    assert seen
+    assert seen == waits
 
 
 def test_an_engine_that_does_not_wait_has_none() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,10 +21,6 @@ from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, open_core_session
 
 RUNS = 50
-# Its table by weak key holds, in the values, the words, whose transfers know the device.
-kept_by_signals = pytest.mark.xfail(
-    find_spec("emulator.signals") is not None, reason="emulator/signals.py keeps devices", strict=False
-)
 ENDINGS = {"nan": "finished", "hang": "hang", "oob": "fault"}
 
 
@@ -53,7 +48,6 @@ def alive_after(make: Callable[[], object], runs: int = RUNS) -> int:
     return sum(each() is not None for each in found)
 
 
-@kept_by_signals
 @pytest.mark.parametrize(("name", "outcome"), ENDINGS.items())
 def test_no_device_outlives_its_run(programs: dict[str, Neff], name: str, outcome: str) -> None:
     def run() -> Device:
@@ -64,7 +58,6 @@ def test_no_device_outlives_its_run(programs: dict[str, Neff], name: str, outcom
     assert alive_after(run) == 0
 
 
-@kept_by_signals
 @pytest.mark.parametrize("limit", ["max_steps", "limit_ps", "hang_timeout_ps", "max_seconds"])
 def test_no_device_outlives_a_limit(programs: dict[str, Neff], limit: str) -> None:
     def run() -> Device:
@@ -76,7 +69,6 @@ def test_no_device_outlives_a_limit(programs: dict[str, Neff], limit: str) -> No
     assert alive_after(run) == 0
 
 
-@kept_by_signals
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_journal_lets_go(programs: dict[str, Neff], name: str) -> None:
     def run() -> Device:
@@ -90,7 +82,6 @@ def test_a_journal_lets_go(programs: dict[str, Neff], name: str) -> None:
     assert alive_after(run, 10) == 0
 
 
-@kept_by_signals
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_dump_lets_go(programs: dict[str, Neff], name: str, tmp_path: Path) -> None:
     def write() -> Device:
@@ -103,7 +94,6 @@ def test_a_dump_lets_go(programs: dict[str, Neff], name: str, tmp_path: Path) ->
     assert alive_after(lambda: DumpedMachine(open_core(tmp_path / "x.core")), 10) == 0
 
 
-@kept_by_signals
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_session_lets_go(programs: dict[str, Neff], name: str, tmp_path: Path) -> None:
     def look() -> object:

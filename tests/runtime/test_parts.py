@@ -300,7 +300,7 @@ def test_instances() -> None:
     assert INSTANCES["trn1.32xlarge"].place(31, 1) == (15, (1,))
     stacks = [INSTANCES["trn2.48xlarge"].stacks(core, 1)[0].hbm for core in range(8)]
     assert stacks == [0, 0, 1, 1, 2, 2, 3, 3]
-    with pytest.raises(NotFoundError, match=r"there are trn1\.2xlarge"):
+    with pytest.raises(NotFoundError, match=r"there are inf2\.xlarge, .*trn1\.2xlarge"):
         instance_of("p5.48xlarge")
 
 
