@@ -14,7 +14,7 @@ import numpy as np
 
 from formats import isa as words
 from formats.dtypes import Dtype
-from formats.isa import AluOp, ReduceDims
+from formats.isa import AluOp, ReduceCommand, ReduceDims
 from formats.targets import Target
 from neurontools.builder.trace import (
     Allocation,
@@ -169,14 +169,28 @@ class Emitter:
                 fields[name] = value
         self.compute(words.TensorScalar, "DVE", operands, fields)
 
-    def activation(self, dst: View, src: View, function: str, scale: float = 1.0, bias: View | None = None) -> None:
-        """Append dst = function(src * scale + bias)."""
+    def activation(
+        self,
+        dst: View,
+        src: View,
+        function: str,
+        scale: float = 1.0,
+        bias: View | None = None,
+        command: ReduceCommand | None = None,
+    ) -> None:
+        """Append dst = function(src * scale + bias); with a command its sum goes to the accumulators, too."""
         operands = {"src": src, "dst": dst}
         if bias is not None:
             operands["bias_pointer"] = bias
         fields: dict[str, object] = {"function": function, "scale": float(scale)}
-        simple = src.dtype < 16 and dst.dtype < 16
+        simple = src.dtype < 16 and dst.dtype < 16 and command is None
+        if command is not None:
+            fields |= {"reduce_command": command, "reduce_op": AluOp.ADD}
         self.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields)
+
+    def read_total(self, dst: View) -> None:
+        """Append a store of what activations have summed."""
+        self.compute(words.ActivationReadAccumulator, "Activation", {"dst": dst}, {})
 
     def cast(self, dst: View, src: View, engine: str = "DVE") -> None:
         """Append a copy of a tile through fp32, or of its bits where both types are one."""
@@ -205,10 +219,12 @@ class Emitter:
             fields[f"step{place}"], fields[f"count{place}"] = step, count
         self.compute(words.Iota, "Pool", {"dst": dst}, fields)
 
-    def reduce(self, dst: View, src: View, op: AluOp, folded: int) -> None:
-        """Append a fold over the last `folded` dimensions of a tile."""
+    def reduce(self, dst: View, src: View, op: AluOp, folded: int, negate: bool = False) -> None:
+        """Append a fold over the last `folded` dimensions of a tile, negated where that is asked for."""
         dims = ReduceDims(ReduceDims.X + folded - 1)
-        self.compute(words.TensorReduce, "DVE", {"src": src, "dst": dst}, {"op": op, "dims": dims, "negate": 0})
+        self.compute(
+            words.TensorReduce, "DVE", {"src": src, "dst": dst}, {"op": op, "dims": dims, "negate": int(negate)}
+        )
 
     def matmul(self, dst: View, stationary: View, moving: View, accumulate: bool, transpose: bool = False) -> None:
         """Append a product into PSUM."""

@@ -11,7 +11,15 @@ from formats.hlo.verify import need_valid
 from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Allocation, Trace
-from neurontools.compiler import control, dots, indexing, random_bits, reductions  # noqa: F401  they register lowerings
+from neurontools.compiler import (  # noqa: F401  they register lowerings
+    attention_kernel,
+    control,
+    dots,
+    indexing,
+    random_bits,
+    reductions,
+)
+from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
@@ -54,6 +62,10 @@ def _canonicalise(graph: Graph, state: _State) -> Graph:
     return canonicalise(graph)
 
 
+def _attention(graph: Graph, state: _State) -> Graph:
+    return fuse_attention(graph)
+
+
 def _precision(graph: Graph, state: _State) -> Graph:
     return cast_products(graph, state.options, state.casts)
 
@@ -64,6 +76,7 @@ _STEPS: tuple[tuple[str, Pass], ...] = (
     ("expand", _expand),
     ("precision", _precision),
     ("canonicalise", _canonicalise),
+    ("attention", _attention),
 )
 PASSES = ("import", *(name for name, _ in _STEPS))
 
