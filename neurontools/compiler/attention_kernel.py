@@ -29,6 +29,7 @@ from neurontools.compiler.tiling import Tile
 __all__: list[str] = []
 
 _ROWS, _BANK = 128, 512
+_NS_BLOCK = 8000  # about what a block takes
 _HELD = 2  # banks of scores that stay in PSUM until their exponential; more are copied out
 _MASK_BYTES = 16 << 10  # of a partition, for masks that several heads share
 
@@ -51,7 +52,9 @@ class _Powers(NamedTuple):
 @lowers("attention")
 def _attention(self: Lowering, node: Node) -> None:
     kernel = _Kernel(self, node)
-    kernel.run(list(kernel.blocks()))
+    blocks = list(kernel.blocks())
+    for begin, end in self.parts(len(blocks), len(blocks) * _NS_BLOCK):
+        kernel.run(blocks[begin:end])
 
 
 class _Kernel:
@@ -76,10 +79,6 @@ class _Kernel:
             kind = element_type(one.dtype).storage
             self.extras.append(self_.array(one) if splat is None else Splat(kind, splat))
         self.out = self._result(node)
-        self._keys: tuple[tuple[int, ...], list[View]] | None = None
-        self._values: tuple[tuple[int, ...], list[View]] | None = None
-        self._masks: dict[object, View] = {}
-        self._mask_bytes = 0
 
     def _arranged(self, value: Value, axes: tuple[list[int], list[int], list[int]], *, last_inner: bool) -> Array:
         """Return an operand as (outer..., rows, depth) or (outer..., depth, columns), no outer one of 1."""
@@ -142,6 +141,10 @@ class _Kernel:
 
     def run(self, blocks: Sequence[_Block]) -> None:
         """Append blocks: the scores of each in front of the second product of the one before."""
+        self._keys: tuple[tuple[int, ...], list[View]] | None = None
+        self._values: tuple[tuple[int, ...], list[View]] | None = None
+        self._masks: dict[object, View] = {}
+        self._mask_bytes = 0
         ahead: tuple[_Block, _Powers, list[View]] | None = None
         for block in blocks:
             powers = self._scores(block)

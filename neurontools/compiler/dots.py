@@ -19,6 +19,7 @@ from neurontools.compiler.lowering import Lowering, lowers
 __all__ = ["Side", "loads_first", "multiply", "span", "strips_of"]
 
 _ROWS, _COLUMNS, _MOVING = 128, 128, 512
+_NS_PRODUCT = 1 / (128 * 128 * 1.4)  # of bf16, by the clock and the array
 _BLOCK = 2048  # elements of a strip, a multiple of 128: rows of a transfer are long then
 _STRIP_BYTES = 48 << 10  # of a partition, for the strips of one operand
 
@@ -40,7 +41,28 @@ def _dot(self: Lowering, node: Node) -> None:
         zero = self.emitter.constant(np.zeros((), out.dtype.numpy_name), out.dtype)
         self.copy(out, zero._replace(shape=out.shape, strides=(0,) * len(out.shape)))
         return
-    multiply(self, lhs, rhs, result, _operand_type(node))
+    dtype = _operand_type(node)
+    work = batch * rows * inner * columns * _NS_PRODUCT * (4 if dtype is Dtype.FLOAT32 else 1)
+    if batch > 1:
+        for begin, end in self.parts(batch, work):
+            cut = [_batches(one, begin, end) for one in (lhs, rhs, result)]
+            multiply(self, cut[0], cut[1], cut[2], dtype)
+        return
+    # Whole tiles, so that the words are those of one core, and sums the same to the bit.
+    by_rows = rows > _COLUMNS and (rows >= columns or columns <= _MOVING)
+    for begin, end in self.parts(rows, work, _COLUMNS) if by_rows else self.parts(columns, work, _MOVING):
+        many = end - begin
+        if by_rows:
+            left, right = lhs.sliced((0, begin, 0), (1, many, inner)), rhs
+            part = result.sliced((0, begin, 0), (1, many, columns))
+        else:
+            left, right = lhs, rhs.sliced((0, 0, begin), (1, inner, many))
+            part = result.sliced((0, 0, begin), (1, rows, many))
+        multiply(self, left, right, part, dtype)
+
+
+def _batches(array: Array, begin: int, end: int) -> Array:
+    return array.sliced((begin, 0, 0), (end - begin, *array.shape[1:]))
 
 
 def _block_of(inner: int, dtype: Dtype) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -18,9 +18,11 @@ from neurontools.compiler.tile_folds import fold_tile
 from neurontools.compiler.tile_math import constant_like
 from neurontools.compiler.tiling import Tile, tiles
 
-__all__ = ["Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
+__all__ = ["NS_BYTE", "NS_ELEMENT", "Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
 
 _BUDGET = 120 << 10  # bytes of a partition that the tiles of a kernel may take together
+# About what one core takes, to tell whether two are worth it: bytes through its DMA rings, 128 lanes at 1 GHz.
+NS_BYTE, NS_ELEMENT = 1 / 150, 1 / 128
 _TEMPORARIES = 14  # tiles that one node may need at a time besides its operands
 
 
@@ -37,15 +39,39 @@ def tile_elements(live: int, temporaries: int = _TEMPORARIES) -> int:
     return max(64, min(2048, 1 << room.bit_length() - 1))
 
 
-def run_kernel(e: Emitter, group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapping[Value, Array]) -> bool:
-    """Append a kernel over all elements of a group's index space; False where a row takes more room than there is."""
+Parts = Callable[[int, float], Iterable[tuple[int, int]]]
+
+
+def _undivided(extent: int, nanoseconds: float) -> Iterable[tuple[int, int]]:
+    return ((0, extent),)
+
+
+def run_kernel(
+    e: Emitter,
+    group: Group,
+    inputs: Mapping[Value, Array | Splat],
+    outputs: Mapping[Value, Array],
+    parts: Parts = _undivided,
+) -> bool:
+    """Append a kernel over all elements of a group's index space; False where a row takes more room than there is.
+
+    `parts` says how its outermost dimension is shared between cores.
+    """
     space = _space_of(group, inputs, outputs)
     folds = len(space.shape) - space.rows
     most = tile_elements(_live(group), _temporaries(group))
     if folds and prod(space.shape[space.rows :]) > most:
         return False
-    for tile in tiles(space.shape, most, folds):
-        _run_tile(e, group, inputs, outputs, space, tile, folds)
+    if not space.rows:
+        for tile in tiles(space.shape, most, folds):
+            _run_tile(e, group, inputs, outputs, space, tile, folds)
+        return True
+    arrays = sum(isinstance(one, Array) for one in inputs.values()) + len(outputs)
+    elements = prod(space.shape)
+    for begin, end in parts(space.shape[0], elements * (4 * arrays * NS_BYTE + len(group.nodes) * NS_ELEMENT)):
+        shape = (end - begin, *space.shape[1:])
+        for tile in tiles(shape, most, folds, (begin, *(0 for _ in shape[1:]))):
+            _run_tile(e, group, inputs, outputs, space, tile, folds)
     return True
 
 
