@@ -26,7 +26,7 @@ from formats.regions import Region
 if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
 
-__all__ = ["bind", "place_of"]
+__all__ = ["Bound", "bind", "place_of"]
 
 Move = Callable[[], None]
 _SIDES = 1 << 14  # sides in SBUF that a core remembers
@@ -49,8 +49,8 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     return move
 
 
-class _Bound:
-    """One side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
+class Bound:
+    """Hold one side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
 
     __slots__ = ("extent", "geometry", "memory", "plane", "side")
 
@@ -109,6 +109,7 @@ class _Bound:
         return geometry, core.memory.extent(region)
 
     def view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return the elements of the side."""
         return strided(self.memory, self.geometry, self.side, dtype)
 
     def written(self) -> Extent | None:
@@ -122,8 +123,8 @@ class _Bound:
 
 def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     check_operation(part.op, len(part.copies) if part.op in COMBINING else 1, part.shape)
-    sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
-    target = _Bound(device, transfer, part.copies[0][1], "dst")
+    sources = [Bound(device, transfer, source, "src") for source, _ in part.copies]
+    target = Bound(device, transfer, part.copies[0][1], "dst")
     work = _work(part, sources, target)
     reads = [(source, extent) for source in sources if (extent := source.written()) is not None]
     written = target.written()
@@ -142,7 +143,7 @@ def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     return move
 
 
-def _work(part: Part, sources: list[_Bound], target: _Bound) -> Move:
+def _work(part: Part, sources: list[Bound], target: Bound) -> Move:
     first, side = sources[0].side, target.side
     if part.op in COMBINING:
         return combine_move(

@@ -52,7 +52,8 @@ def fuse_attention(graph: Graph) -> Graph:
             out.parameters.append(copy.result)
         made.update(zip(node.results, copy.results, strict=True))
     out.roots = [made[one] for one in graph.roots]
-    return without_dead(out) if finder.found else graph
+    out.carry_names(graph, made)
+    return without_dead(out)
 
 
 _LOOPS = ("while", "conditional")
@@ -106,7 +107,6 @@ def _row(value: Value, space: tuple[int, ...]) -> Value | None:
 
 class _Finder:
     def __init__(self, graph: Graph) -> None:
-        self.found = 0
         self._uses: dict[Node, list[Node | None]] = {}
         for node in graph.nodes:
             for one in node.operands:
@@ -119,7 +119,6 @@ class _Finder:
         for side in (0, 1):
             found = self._match(node, side)
             if found is not None:
-                self.found += 1
                 return found
         return None
 

@@ -53,7 +53,7 @@ class _Powers(NamedTuple):
 def _attention(self: Lowering, node: Node) -> None:
     kernel = _Kernel(self, node)
     blocks = list(kernel.blocks())
-    for begin, end in self.parts(len(blocks), len(blocks) * _NS_BLOCK):
+    for begin, end in self.portions(len(blocks), len(blocks) * _NS_BLOCK):
         kernel.run(blocks[begin:end])
 
 

@@ -44,13 +44,13 @@ def _dot(self: Lowering, node: Node) -> None:
     dtype = _operand_type(node)
     work = batch * rows * inner * columns * _NS_PRODUCT * (4 if dtype is Dtype.FLOAT32 else 1)
     if batch > 1:
-        for begin, end in self.parts(batch, work):
+        for begin, end in self.portions(batch, work):
             cut = [_batches(one, begin, end) for one in (lhs, rhs, result)]
             multiply(self, cut[0], cut[1], cut[2], dtype)
         return
     # Whole tiles, so that the words are those of one core, and sums the same to the bit.
     by_rows = rows > _COLUMNS and (rows >= columns or columns <= _MOVING)
-    for begin, end in self.parts(rows, work, _COLUMNS) if by_rows else self.parts(columns, work, _MOVING):
+    for begin, end in self.portions(rows, work, _COLUMNS) if by_rows else self.portions(columns, work, _MOVING):
         many = end - begin
         if by_rows:
             left, right = lhs.sliced((0, begin, 0), (1, many, inner)), rhs

@@ -20,7 +20,7 @@ from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.errors import no_lowering
 from neurontools.compiler.fusion import Group, plan, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
-from neurontools.compiler.kernels import Splat, run_kernel
+from neurontools.compiler.kernels import Parts, Splat, run_kernel
 from neurontools.compiler.two_cores import halves
 
 __all__ = ["LOWERINGS", "Lowering", "lowers"]
@@ -50,6 +50,7 @@ class Lowering:
         self.values: dict[Value, Array] = {}
         self.splats: dict[Value, int | float] = {}
         self.direct: dict[Value, str] = {}
+        self.parts: Parts = {}
 
     def array(self, value: Value) -> Array:
         """Return where a value lies in device memory; a constant is put there when somebody asks."""
@@ -112,7 +113,7 @@ class Lowering:
         self.inside -= 1
         return [self.array(one) for one in graph.roots]
 
-    def parts(self, extent: int, nanoseconds: float, unit: int = 1) -> Iterator[tuple[int, int]]:
+    def portions(self, extent: int, nanoseconds: float, unit: int = 1) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each core's part of work along a dimension of units, with that core at work.
 
         `nanoseconds` is about what one core takes; work that is not worth a barrier, or is in a body, is not shared.
@@ -149,7 +150,7 @@ class Lowering:
             splat = self.splats.get(value)
             inputs[value] = self.array(value) if splat is None else Splat(element_type(value.dtype).storage, splat)
         outputs = {value: self.result(value.node) for value in group.outputs}
-        if run_kernel(self.emitter, group, inputs, outputs, self.parts):
+        if run_kernel(self.emitter, group, inputs, outputs, self.parts, self.portions):
             return
         for node in group.nodes:
             self.emitter.origin = node.origin

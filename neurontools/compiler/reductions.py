@@ -56,7 +56,7 @@ def _reduce(self: Lowering, node: Node) -> None:
     work = prod(turned[0].shape) * many * (4 * NS_BYTE + len(body.nodes) * NS_ELEMENT)
     if prod(turned[0].shape[: len(kept)]) < 2 * _FEW:
         work = 0.0  # halves would be folded in another order
-    for begin, end in self.parts(turned[0].shape[0], work):
+    for begin, end in self.portions(turned[0].shape[0], work):
         cut = [
             [one.sliced((begin, *(0 for _ in one.shape[1:])), (end - begin, *one.shape[1:])) for one in group]
             for group in (turned, outs)

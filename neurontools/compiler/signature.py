@@ -97,7 +97,7 @@ def _write(self: Lowering, value: Value, array: Array, name: str) -> None:
             self.copy(out, array)
             return
         rest = value.shape[1:]
-        for begin, end in self.parts(value.shape[0], 2 * array.size * array.dtype.size * NS_BYTE):
+        for begin, end in self.portions(value.shape[0], 2 * array.size * array.dtype.size * NS_BYTE):
             where, what = (begin, *(0 for _ in rest)), (end - begin, *rest)
             self.copy(out.sliced(where, what), array.sliced(where, what))
         return
