@@ -121,13 +121,14 @@ class Model:
                 *(ModelTensor.of(info, True) for info in neff.outputs if not is_printed(info.name)),
             )
             # The first execution runs on the device that loading is tried on.
-            self._ready: Device | None = self._load()
+            self._ready: Device | None = self.make_device()
         except StatusError:
             raise
         except NeuronError as error:
             raise invalid(str(error)) from None
 
-    def _load(self) -> Device:
+    def make_device(self) -> Device:
+        """Return a device with the file on it."""
         device = new_device(self.neff, self._settings)
         device.load(self.neff)
         return device
@@ -154,7 +155,7 @@ class Model:
             raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"model {self.name} is unloaded")
         given = {each.name: self._tensor(each, inputs) for each in self.tensors if not each.output}
         wanted = {each.name: self._tensor(each, outputs) for each in self.tensors if each.output}
-        device = self._take() or self._load()
+        device = self._take() or self.make_device()
         variables = device.tensors
         for name, tensor in given.items():
             data = tensor.data
