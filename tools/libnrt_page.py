@@ -83,7 +83,7 @@ def _statuses() -> Iterator[str]:
 
 def _variables() -> Iterator[str]:
     yield "\n## Variables\n"
-    yield "Honoured, read elsewhere, without effect here (a line of the log says so), or removed from the runtime.\n"
+    yield "Honoured, without effect here (a line of the log says so), or removed from the runtime.\n"
     yield "| variable | here | what |"
     yield "|---|---|---|"
     for row in VARIABLES:

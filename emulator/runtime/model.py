@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from emulator.cost.flops import Counted
 from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
@@ -64,6 +65,7 @@ class Execution(NamedTuple):
     time_ps: int
     prints: tuple[Printed, ...]
     device: Device
+    flops: int = 0
 
 
 def check_neff(data: bytes, options: Options) -> Neff:
@@ -114,6 +116,7 @@ class Model:
         self._fail_on_nan = options.fail_on_nan
         self.unloaded = False
         self.executions = 0
+        self._counted = Counted()
         self._lock = threading.Lock()
         try:
             self.tensors = (
@@ -172,6 +175,9 @@ class Model:
             device.observers.append(watcher)
             if hasattr(watcher, "attach"):
                 watcher.attach(device)
+        counter = self._counted.observer(device)
+        if counter is not None:
+            device.observers.append(counter)
         running(device)
         device.run()
         self.executions += 1
@@ -180,7 +186,7 @@ class Model:
         if not status:
             for tensor in wanted.values():
                 tensor.complete()
-        return Execution(status, message, device.now_ps, prints, device)
+        return Execution(status, message, device.now_ps, prints, device, self._counted.of(device, counter))
 
     def _tensor(self, each: ModelTensor, tensors: TensorSet) -> Tensor:
         found = tensors.tensors.get(each.name)

@@ -211,10 +211,10 @@ class Runtime:
         if planned is not None:
             raise self.fail(core, StatusError(planned.injection.status, planned.injection.message))
 
-    def _count(self, core: int, *counters: str) -> None:
+    def _count(self, core: int, *counters: str, by: int = 1) -> None:
         with self._lock:
             for counter in counters:
-                self.counters[core, counter] += 1
+                self.counters[core, counter] += by
 
     def fail(self, core: LogicalCore | None, error: StatusError) -> StatusError:
         """Count an error of a call, and return it."""
@@ -399,6 +399,7 @@ class Runtime:
             if capture is not None:
                 self.watching.ran(core, model, capture, begin, bool(ran.status))
             self._count(core.number, "other_info/inference_count")
+            self._count(core.number, "other_info/flop_count", by=ran.flops)
             for each in ran.prints:
                 self._print(core, each)
             if ran.status:
