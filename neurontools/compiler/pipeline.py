@@ -14,7 +14,14 @@ from formats.neff.operations import GRAPH, OPERATIONS, write_operations
 from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Allocation, Trace
-from neurontools.compiler import control, dots, indexing, random_bits, reductions  # noqa: F401  they register lowerings
+from neurontools.compiler import (  # noqa: F401  they register lowerings
+    control,
+    dots,
+    indexing,
+    inlining,
+    random_bits,
+    reductions,
+)
 from neurontools.compiler.canonicalise import canonicalise
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
