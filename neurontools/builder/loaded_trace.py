@@ -199,12 +199,11 @@ def _field(value: Any, given: Fields) -> Any:
         return value
     if isinstance(value, str):
         return printable(value)
-    if (
-        _list_of(value, 2)
-        and isinstance(value[0], str)
-        and value[0] in ENUMS
-        and _is_below(value[1], 256)
-        and value[1] in ENUMS[value[0]]._value2member_map_
-    ):
-        return ENUMS[value[0]](value[1])
+    if _list_of(value, 2) and value[0] == "numbers" and isinstance(value[1], list):
+        if all(type(one) is int and abs(one) < _MOST_BYTES for one in value[1]):
+            return tuple(value[1])
+    elif _list_of(value, 2) and isinstance(value[0], str) and value[0] in ENUMS and type(value[1]) is int:
+        codes = ENUMS[value[0]]
+        if value[1] in codes._value2member_map_:
+            return codes(value[1])
     raise given.fail("ops", "fields that are numbers, texts or codes")

@@ -19,7 +19,7 @@ from formats.limits import DEFAULT_LIMITS
 from formats.neff.fields import Fields, load
 from neurontools.builder.loaded_trace import load_trace
 from neurontools.builder.saved_trace import save_trace
-from neurontools.builder.trace import Trace
+from neurontools.builder.trace import CollectiveOp, Trace
 
 __all__ = ["TARGET", "VERSION", "KernelResult", "NativeKernel", "config_of", "decode", "encode"]
 
@@ -48,6 +48,11 @@ class NativeKernel(NamedTuple):
     results: tuple[KernelResult, ...]
 
     @property
+    def has_collectives(self) -> bool:
+        """Return whether the kernel communicates with other ranks."""
+        return any(isinstance(op, CollectiveOp) for trace in self.traces for op in trace.ops)
+
+    @property
     def aliases(self) -> dict[int, int]:
         """Return, by the place of an input that the kernel returns, the place of that result."""
         inputs = {one.id: place for place, one in enumerate(self.traces[0].inputs)}
@@ -58,8 +63,8 @@ class NativeKernel(NamedTuple):
         return found
 
 
-def encode(kernel: NativeKernel) -> str:
-    """Return the text of a custom call's configuration."""
+def encode(kernel: NativeKernel, artifact: str = "") -> str:
+    """Return the text of a custom call's configuration; `artifact` names a file with the kernel alone, for others."""
     plain = {
         "format": _FORMAT,
         "traces": [save_trace(one) for one in kernel.traces],
@@ -70,9 +75,13 @@ def encode(kernel: NativeKernel) -> str:
         "kernel_version": VERSION,
         "func_name": kernel.name,
         "grid": list(kernel.grid),
-        "has_collectives": False,
+        "has_collectives": kernel.has_collectives,
         "neurontools": base64.b64encode(packed).decode(),
     }
+    if artifact:
+        first = kernel.traces[0]
+        outputs = [first.allocations[one.allocation].name for one in kernel.results]
+        whole |= {"neff": artifact, "inputs": [one.name for one in first.inputs], "outputs": outputs}
     return base64.b64encode(json.dumps(whole).encode()).decode()
 
 

@@ -10,6 +10,7 @@ Operations name views and places by their numbers; `neurontools.builder.loaded_t
 from __future__ import annotations
 
 import base64
+import operator
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -21,6 +22,7 @@ from formats.neff.visits import plain_rows
 from neurontools.builder.trace import (
     Allocation,
     BarrierOp,
+    CollectiveOp,
     ComputeOp,
     DmaComputeOp,
     DmaOp,
@@ -50,6 +52,10 @@ OPS: dict[str, tuple[type[Any], dict[str, str]]] = {
     "matmul": (MatmulOp, {"dst": "view", "stationary": "view", "moving": "view", "accumulate": "truth?",
                           "is_transpose": "truth"}),
     "barrier": (BarrierOp, {"engine": "engine", "data": "view?"}),
+    "collective": (CollectiveOp, {"kind": "number", "dst": "view", "src": "view", "groups": "view", "rows": "number",
+                                  "columns": "number", "reduce": "number", "engine": "engine", "stream": "number",
+                                  "channel": "number", "turn": "number", "axis": "number", "counts": "view?",
+                                  "keeps_counts": "truth", "has_places": "truth"}),
     "exchange": (SendRecvOp, {"src": "view", "dst": "view", "peer": "number", "pipe": "number"}),
     "loop": (LoopOp, {"condition": "view", "counting": "truth"}),
     "loop end": (LoopEndOp, {}),
@@ -113,4 +119,8 @@ def _op_text(op: Op, view: Callable[[View], int], place: Callable[[Source], int]
 
 
 def _field_text(value: Any) -> Any:
-    return [type(value).__name__, int(value)] if type(value).__name__ in ENUMS else value
+    if type(value).__name__ in ENUMS:
+        return [type(value).__name__, int(value)]
+    if isinstance(value, (tuple, list)):
+        return ["numbers", [operator.index(one) for one in value]]
+    return value

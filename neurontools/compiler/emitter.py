@@ -14,10 +14,11 @@ import numpy as np
 
 from formats import isa as words
 from formats.dtypes import Dtype
-from formats.isa import AluOp, ReduceDims
+from formats.isa import AluOp, CollectiveKind, ReduceDims
 from formats.targets import Target
 from neurontools.builder.trace import (
     Allocation,
+    CollectiveOp,
     ComputeOp,
     DmaOp,
     IndirectDmaOp,
@@ -214,6 +215,25 @@ class Emitter:
         """Append a product into PSUM."""
         self.trace.ops.append(
             MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name)
+        )
+
+    def collective(
+        self, kind: CollectiveKind, dst: Array, src: Array, groups: tuple[tuple[int, ...], ...], reduce: AluOp | None
+    ) -> None:
+        """Append a collective of dense tensors, ranks one behind the other."""
+        table = self.constant(np.array(groups, np.int32), Dtype.INT32).view()
+        to, given = (one._replace(shape=(one.size,), strides=(1,)).view() for one in (dst, src))
+        self.trace.ops.append(
+            CollectiveOp(kind, to, given, table, len(groups), len(groups[0]), self._source(), self.origin.name,
+                         reduce=AluOp.ADD if reduce is None else reduce)
+        )  # fmt: skip
+
+    def rank(self, dst: View) -> None:
+        """Append what gives the number of the rank that runs the program."""
+        table = self.constant(np.zeros((1, 1), np.int32), Dtype.INT32).view()
+        source = table._replace(dims=((1, 1),))
+        self.trace.ops.append(
+            CollectiveOp(CollectiveKind.RANK, dst, source, table, 1, 1, self._source(), self.origin.name)
         )
 
     def loop(self, condition: View, counting: bool = False) -> None:

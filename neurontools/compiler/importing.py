@@ -186,7 +186,8 @@ def _custom(one: Instruction) -> dict[str, Any]:
 
 
 def _collective(one: Instruction) -> dict[str, Any]:
-    return {"groups": one.replica_groups, "pairs": one.source_target_pairs}
+    dimension = one.dimensions[0] if one.dimensions else None
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension}
 
 
 _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {

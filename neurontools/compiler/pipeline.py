@@ -15,6 +15,7 @@ from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Allocation, Trace
 from neurontools.compiler import (  # noqa: F401  they register lowerings
+    collectives,
     control,
     dots,
     indexing,

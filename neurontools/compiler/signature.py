@@ -10,7 +10,7 @@ import numpy as np
 from formats.dtypes import Dtype
 from formats.hlo import Module
 from formats.isa import AluOp
-from neurontools.builder.trace import DmaComputeOp, DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace, View
+from neurontools.builder.trace import CollectiveOp, DmaComputeOp, DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace, View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Value
@@ -22,7 +22,7 @@ from neurontools.compiler.tiling import tiles
 __all__ = ["Names", "declare_inputs", "names_of", "write_outputs"]
 
 _WIDE = {"s64": Dtype.INT64, "u64": Dtype.UINT64}
-_TRANSFERS = (DmaOp, IndirectDmaOp, DmaComputeOp)
+_TRANSFERS = (DmaOp, IndirectDmaOp, DmaComputeOp, CollectiveOp)
 
 
 class Names(NamedTuple):
@@ -131,7 +131,7 @@ def _readers(trace: Trace, inputs: set[int]) -> set[int]:
     return found
 
 
-def _sources(op: DmaOp | IndirectDmaOp | DmaComputeOp) -> tuple[View, ...]:
+def _sources(op: DmaOp | IndirectDmaOp | DmaComputeOp | CollectiveOp) -> tuple[View, ...]:
     return op.srcs if isinstance(op, DmaComputeOp) else (op.src,)
 
 

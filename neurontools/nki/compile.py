@@ -24,11 +24,15 @@ class KernelOptions:
 class TraceResult:
     """A kernel traced for one set of shapes, by the names that frameworks read."""
 
-    has_collectives = False
     constant_values: tuple[Any, ...] = ()
 
     def __init__(self, call: GraphCall) -> None:
         self._call = call
+
+    @property
+    def has_collectives(self) -> bool:
+        """Return whether the kernel communicates with other ranks."""
+        return self._call.has_collectives
 
     @property
     def dumped_config(self) -> str:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formats.targets import TARGETS, Target, resolve_target
+from formats.whole_files import write_beside
+from neurontools.builder import build
 from neurontools.builder.native_kernel import KernelResult, NativeKernel, encode
 from neurontools.nki.arguments import framework_of, map_structure
 from neurontools.nki.dtype import DType
@@ -42,6 +44,7 @@ class GraphCall(NamedTuple):
     results: tuple[ResultSpec, ...]
     aliases: dict[int, int]
     returned: Any
+    has_collectives: bool = False
 
     @property
     def is_sequence(self) -> bool:
@@ -64,8 +67,13 @@ def graph_target(platform_target: str | None) -> Target:
     return resolve_target(product if product in _EMULATED else "trn2")
 
 
-def graph_call(kernel: Any, args: tuple[Any, ...], keywords: dict[str, Any], target: str | None = None) -> GraphCall:
-    """Trace a kernel; of arrays only shape and type are looked at, each is an operand of its own."""
+def graph_call(
+    kernel: Any, args: tuple[Any, ...], keywords: dict[str, Any], target: str | None = None, artifacts: str = ""
+) -> GraphCall:
+    """Trace a kernel; of arrays only shape and type are looked at, each is an operand of its own.
+
+    Into the folder `artifacts` goes a file of the kernel alone, and the configuration names it.
+    """
 
     def own(value: Any, path: str) -> Any:
         return value if framework_of(value) is None else np.broadcast_to(np.zeros((), value.dtype), value.shape)
@@ -95,4 +103,8 @@ def graph_call(kernel: Any, args: tuple[Any, ...], keywords: dict[str, Any], tar
                 f"kernel {name} writes its argument {one.name} and does not return it; a graph gets what is returned"
             )
     made = NativeKernel(name, tuple(getattr(kernel, "grid", ())), tuple(one.trace for one in programs), tuple(results))
-    return GraphCall(encode(made), tuple(specs), made.aliases, returned)
+    path = ""
+    if artifacts:
+        path = os.path.join(artifacts, f"{name}.neff")
+        write_beside(path, build([one.trace for one in programs], name).to_bytes())
+    return GraphCall(encode(made, path), tuple(specs), made.aliases, returned, made.has_collectives)

@@ -26,11 +26,15 @@ class CompileOptions:
 class CompiledCall:
     """A kernel compiled for one set of shapes, by the names that frameworks read."""
 
-    has_collectives = False
     constant_values: tuple[Any, ...] = ()
 
     def __init__(self, call: GraphCall) -> None:
         self._call = call
+
+    @property
+    def has_collectives(self) -> bool:
+        """Return whether the kernel communicates with other ranks."""
+        return self._call.has_collectives
 
     @property
     def backend_config_b64(self) -> str:
@@ -78,7 +82,8 @@ class CompileKernel(Kernel):
         """Trace the kernel for arguments by name."""
         grid = self.grid or ((self.lnc,) if self.lnc > 1 else ())
         kernel = Kernel(self.func, grid, **self.options)
-        return CompiledCall(graph_call(kernel, (), inputs, self.platform_target or self.target))
+        target = self.platform_target or self.target
+        return CompiledCall(graph_call(kernel, (), inputs, target, self.artifacts_dir))
 
     def compile(self, inputs: dict[str, Any]) -> tuple[CompiledCall, str]:
         """Return the compiled call for arguments by name, and its configuration as what tells it from others."""
