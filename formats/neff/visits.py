@@ -21,7 +21,8 @@ from formats.errors import FormatError
 from formats.neff import Subgraph
 from formats.neff.fields import Fields, load, printable
 
-__all__ = ["Loop", "Scalar", "Site", "TensorName", "Value", "Variable", "Visits", "read_visits", "write_visits"]
+__all__ = ["Loop", "Scalar", "Site", "TensorName", "Value", "Variable", "Visits", "plain_rows", "read_rows",
+           "read_visits", "write_visits"]  # fmt: skip
 
 _MEMBER = "visits.json"
 
@@ -131,14 +132,19 @@ def write_visits(
 ) -> bytes:
     """Return the member."""
     encode = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
-    value = {
-        "sites": [
-            {**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites
-        ],
-        "visits": [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
-        "words": {engine: list(runs) for engine, runs in words.items()},
-    }
+    plain_sites, visits = plain_rows(sites, rows)
+    value = {"sites": plain_sites, "visits": visits, "words": {engine: list(runs) for engine, runs in words.items()}}
     return encode(value).encode()
+
+
+def plain_rows(
+    sites: Sequence[Site], rows: Sequence[tuple[int, int, int, int, Mapping[str, Value]]]
+) -> tuple[list[object], list[object]]:
+    """Return sites and visits as values that JSON holds."""
+    return (
+        [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites],
+        [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
+    )
 
 
 def _plain(value: Value) -> object:
@@ -151,10 +157,7 @@ def read_visits(subgraph: Subgraph) -> Visits | None:
         return None
     path = subgraph.member(_MEMBER)
     fields = load(subgraph.read(_MEMBER), path)
-    sites = [_site(each) for each in fields.objects("sites")]
-    rows: list[_Row] = []
-    for number, item in enumerate(fields.array("visits")):
-        rows.append(_row(item, number, len(sites), rows, path))
+    sites, rows = read_rows(fields, path)
     words: dict[str, list[int]] = {}
     for engine, runs in fields.object("words").raw.items():
         if (
@@ -167,6 +170,15 @@ def read_visits(subgraph: Subgraph) -> Visits | None:
             raise FormatError("words of visits are not pairs of a pc and a visit", path=path, field=printable(engine))
         words[engine] = runs
     return Visits(sites, rows, words)
+
+
+def read_rows(fields: Fields, path: str) -> tuple[list[Site], list[_Row]]:
+    """Return the sites and visits of an object; FormatError where they are malformed."""
+    sites = [_site(each) for each in fields.objects("sites")]
+    rows: list[_Row] = []
+    for number, item in enumerate(fields.array("visits")):
+        rows.append(_row(item, number, len(sites), rows, path))
+    return sites, rows
 
 
 def _site(fields: Fields) -> Site:

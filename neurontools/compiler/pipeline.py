@@ -16,9 +16,11 @@ from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.compiler import (  # noqa: F401  they register lowerings
     attention_kernel,
+    collectives,
     control,
     dots,
     indexing,
+    inlining,
     random_bits,
     reductions,
 )
