@@ -50,6 +50,9 @@ class Racecheck:
         self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
+        # By writing unit: units of another core that stored the same bytes, and where; reads that race with a store.
+        self._echoes: dict[tuple[int, int], list[tuple[Unit, Region]]] = {}
+        self._reads_apart: dict[int, list[tuple[Unit, Unit, Region]]] = {}
         self._overwritten: list[tuple[Side, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]] = []
         clocks.listeners.append(self)
 
@@ -146,9 +149,16 @@ class Racecheck:
         known = self._by_pair.get(pair)
         # Two cores that do the same work store the same bytes: odd, and no reason to fail.
         apart = self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0]
-        same = old.write and new.write and apart and new.region.space == "HBM" and not self._changes(new.region)
+        apart = apart and new.region.space == "HBM"
+        same = old.write and new.write and apart and not self._changes(new.region)
+        if same:
+            both = new.region.common(old.region)
+            self._echoes.setdefault((old.actor, old.number), []).append((new.unit, both))
+            self._echoes.setdefault((new.actor, new.number), []).append((old.unit, both))
         if known is not None:
             known[0].count += 1
+            if apart and not (old.write and new.write):
+                self._read_apart(known[0], old, new)
             if not same and known[0].kind == "same-bytes":
                 known[0].kind, known[0].severity = "write-write", "error"
             return
@@ -171,9 +181,21 @@ class Racecheck:
         severity = KINDS[f"racecheck:{kind}"].severity
         finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
         finding.open = not old.write
+        if apart and not (old.write and new.write):
+            self._read_apart(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
+
+    def _read_apart(self, finding: Finding, old: Record, new: Record) -> None:
+        write, read = (old, new) if old.write else (new, old)
+        met = write.unit, read.unit, new.region.common(old.region)
+        self._reads_apart.setdefault(id(finding), []).append(met)
+
+    def _is_echo(self, write: Unit, read: Unit, region: Region) -> bool:
+        """Return whether a read finds the same bytes before and behind a store: its own core stored them, too."""
+        stored = self._echoes.get((write.actor, write.number), ())
+        return any(read.knows(unit.actor, unit.number) and both.covers(region) for unit, both in stored)
 
     def _place(self, unit: Unit) -> tuple[int, int]:
         word = unit.word
@@ -199,6 +221,7 @@ class Racecheck:
         if device.fault is not None:
             width = device.arch.sbuf_bytes.whole
             for unit in self.clocks.unfinished():
+                unit.time_ps = device.now_ps if unit.time_ps < 0 else unit.time_ps
                 if hasattr(unit.word, "parts"):
                     self._access(unit, regions_of(unit.word.reads, width), regions_of(unit.word.writes, width))
                 else:
@@ -207,6 +230,10 @@ class Racecheck:
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything())
         for finding, before, after in self._by_pair.values():
+            met = self._reads_apart.get(id(finding))
+            if met and all(self._is_echo(*one) for one in met):
+                finding.kind, finding.severity = "same-bytes", KINDS["racecheck:same-bytes"].severity
+                finding.message += "; both cores stored the same bytes there"
             if not finding.hint:
                 finding.hint = self._hint(before, finding.site)
                 # A read that came before a write may have been meant to come behind it.
