@@ -61,7 +61,11 @@ class Memcheck:
                     for fault in faults:
                         self._add(fault, core.index, name, loaded.pc, loaded.word)
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
-                    if loaded.transfer is not None and not faults and not isinstance(loaded.word, isa.DmaIndirect):
+                    if (
+                        loaded.transfer is not None
+                        and not faults
+                        and not isinstance(loaded.word, isa.DmaIndirect | isa.Collective)
+                    ):
                         self._transfer(core, name, loaded)
 
         for core in device.cores:

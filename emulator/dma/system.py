@@ -6,7 +6,7 @@ come. Source: hardware.md 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heapify
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.binding import bind, place_of
+from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer, Piece, Ranks, alone, call_of, put
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -53,7 +54,7 @@ class DmaSystem:
     """All DMA engines, rings and queues of one device; `engines[core].rings[engine][ring]`."""
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("_device", "addresses", "costs", "_by_name"), "wiring"),
+        **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         "_stretches": "a cache",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
@@ -65,6 +66,7 @@ class DmaSystem:
         self.costs = device.costs.dma
         # What other costs for some transfers would change: the costs that a transfer is planned with.
         self.reprice: Callable[[Transfer], DmaCosts] | None = None
+        self.ranks: Ranks | None = None  # the machine around the device
         self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
@@ -123,12 +125,39 @@ class DmaSystem:
         """
         queue = self.queue(transfer.core, transfer.queue)
         transfer.number, self.triggered = self.triggered, self.triggered + 1
-        transfer.move = bind(self._device, transfer)
         transfer.triggered_ps = now_ps
+        if isinstance(transfer, CollectiveTransfer):
+            transfer.state = "queued"
+            queue.held += 1
+            queue.pending.append(transfer)
+            if len(queue.pending) == 1:
+                self._begin(queue, now_ps)
+            return
+        transfer.move = bind(self._device, transfer)
         transfer.settle = self._settle
         queue.pending.append(transfer)
         self._plan(transfer, queue, now_ps)
         transfer.state = "queued"
+
+    def _begin(self, queue: DmaQueue, now_ps: int) -> None:
+        """Give the oldest collective of a stream to the machine; it is complete when that says so."""
+        transfer = queue.pending[0]
+        assert isinstance(transfer, CollectiveTransfer)
+        call = call_of(self._device, transfer)
+        transfer.generated_ps = now_ps
+
+        def arrived(time_ps: int, pieces: Sequence[Piece], received: Sequence[int]) -> None:
+            transfer.move = partial(put, self._device, transfer, pieces, received)
+            transfer.plan = TransferPlan(now_ps, time_ps, ())
+            queue.due_ps = time_ps
+            self._device.schedule(time_ps, partial(self._complete, queue))
+
+        for hook in self._device.hooks.plan:
+            hook(transfer, [])
+        if self.ranks is None:
+            arrived(now_ps, alone(call), ())
+        else:
+            self.ranks.begin(call, now_ps, arrived)
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
@@ -183,7 +212,7 @@ class DmaSystem:
     def _reschedule(self, given: DmaQueue) -> None:
         """Complete the oldest transfers of queues at other times where work that one was given changes them."""
         for queue in self.queues:
-            if queue.core == given.core and len(queue.pending) > (queue is given):
+            if queue.core == given.core and len(queue.pending) > (queue is given) and queue.kind != COLLECTIVE:
                 transfer = queue.pending[0]
                 transfer.plan = self._planned(queue, transfer)
                 due = transfer.plan.planned_ps
@@ -214,6 +243,8 @@ class DmaSystem:
             return
         self._settled = True
         for queue in self.queues:
+            if queue.kind == COLLECTIVE:
+                continue  # the other ranks decide
             before = queue.planned_ps
             for transfer in queue.pending:
                 transfer.plan = self._planned(queue, transfer, before)
@@ -261,6 +292,9 @@ class DmaSystem:
 
     def _schedule(self, queue: DmaQueue, now_ps: int) -> None:
         """Complete the queue's oldest transfer when it is planned to."""
+        if queue.kind == COLLECTIVE:
+            self._begin(queue, now_ps)
+            return
         transfer = queue.pending[0]
         transfer.plan = self._planned(queue, transfer)
         queue.due_ps = transfer.plan.planned_ps
@@ -287,12 +321,13 @@ class DmaSystem:
             if transfer.remote is not None:
                 core, semaphore, increment = transfer.remote
                 device.cores[core].semaphores.add(semaphore, increment, now_ps)
+            if queue.pending:
+                transfer = queue.pending[0]
+                self._schedule(queue, now_ps)
         except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
             device.fail(error, place_of(device, transfer))
             return
-        if queue.pending:
-            self._schedule(queue, now_ps)
         if event is not None:
             event.semaphores = tuple(device.changes)
             device.changes.clear()
@@ -356,5 +391,7 @@ class DmaSystem:
         wanted = None if transfers is None else {id(transfer) for transfer in transfers}
         for queue in self.queues:
             for transfer in queue.pending:
+                if isinstance(transfer, CollectiveTransfer):
+                    continue  # what arrives is bound when it does
                 if wanted is None or id(transfer) in wanted:
                     transfer.move = bind(self._device, transfer)

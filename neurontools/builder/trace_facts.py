@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from neurontools.builder.activation_sets import ActivationLoop
 from neurontools.builder.trace import (
+    CollectiveOp,
     ComputeOp,
     DmaComputeOp,
     DmaOp,
@@ -58,6 +59,10 @@ def facts_of(trace: Trace) -> Facts:
             continue
         if isinstance(op, _COPIES):
             written.add(op.dst.allocation.id)
+        elif isinstance(op, CollectiveOp):
+            written.add(op.dst.allocation.id)
+            if op.counts is not None:
+                written.add(op.counts.allocation.id)
         elif isinstance(op, SendRecvOp):
             landings.append(op.dst)
         elif isinstance(op, LoopOp):
