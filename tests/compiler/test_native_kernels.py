@@ -115,6 +115,28 @@ def test_a_kernel_between_operations() -> None:
         np.testing.assert_array_equal(run(made, a, b, d, seed=seed)[0], ((a * b + b) / 2 + d) / 2 - d)
 
 
+def test_a_kernel_between_steps_that_two_cores_share() -> None:
+    """What comes before it is done on both cores when it begins, and it is done when what comes behind begins."""
+    a, b = floats(1024, 1024), floats(64, 1024, seed=1)
+    call = graph_call(add, (b, b), {"scale": 0.5})
+
+    def make(builder: Builder, x: Any, y: Any) -> Any:
+        grown = builder.op("tanh", builder.op("multiply", x, x))
+        part = builder.graph.add("slice", (grown,), "f32", (64, 1024), starts=(960, 0), strides=(1, 1))
+        made = called(builder, call, part, y)[0]
+        return [grown, builder.op("multiply", grown, builder.broadcast(builder.reduce(made, (0,), "add", 0.0),
+                                                                       (1024, 1024), (1,)))]  # fmt: skip
+
+    one, two = (compiled(make, a, b, options=OURS._replace(lnc=lnc)) for lnc in (1, 2))
+    expected = run(one, a, b)
+    np.testing.assert_allclose(expected[0], np.tanh(a * a), rtol=1e-5)
+    neff = neurontools.open_neff(two.neff)
+    assert all(any(neff.subgraphs[number].streams.values()) for number in range(2))
+    for seed in (None, 1, 2, 3):
+        for mine, other in zip(expected, run(two, a, b, seed=seed), strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
 def test_operands_that_are_views_and_constants() -> None:
     a = floats(64, 128)
     call = graph_call(add, (np.zeros((128, 32), np.float32),) * 2, {})
