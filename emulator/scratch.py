@@ -44,12 +44,21 @@ class Arena:
         nbytes = prod(shape) * np.dtype(dtype).itemsize
         number = self._next
         self._next = number + 1
-        if number == len(self._buffers):
-            self._buffers.append(_buffer(max(nbytes, _SMALLEST), number))
-        elif self._buffers[number].size < nbytes:
-            self._buffers[number] = _buffer(max(nbytes, 2 * self._buffers[number].size), number)
-        array: npt.NDArray[Any] = self._buffers[number][:nbytes].view(dtype).reshape(shape)
+        array: npt.NDArray[Any] = self.buffer(number, nbytes)[:nbytes].view(dtype).reshape(shape)
         return array
+
+    def buffer(self, number: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return a buffer of at least so many bytes, by its number."""
+        while number >= len(self._buffers):
+            self._buffers.append(_buffer(max(nbytes, _SMALLEST), len(self._buffers)))
+        if self._buffers[number].size < nbytes:
+            self._buffers[number] = _buffer(max(nbytes, 2 * self._buffers[number].size), number)
+        return self._buffers[number]
+
+    @property
+    def buffers(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Return all buffers that are there."""
+        return tuple(self._buffers)
 
 
 def _buffer(nbytes: int, number: int) -> npt.NDArray[np.uint8]:

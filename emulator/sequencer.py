@@ -16,11 +16,12 @@ from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
 from emulator.livelock import Reach, Turn, turned
 from emulator.semaphores import Events, Semaphores, holds
+from emulator.template import Template, is_worth_asking, template_of
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
 from formats.isa.instruction import WORD, header_sync
-from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Sequencer:
     NOT_STATE: ClassVar = {
         "core": "wiring", "device": "wiring", "name": "wiring",
         "words": "the program", "count": "the program", "slots": "derived from the words",
-        "costs": "a cache", "_actions": "a cache", "reaches": "a cache",
+        "costs": "a cache", "_actions": "a cache", "_templates": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes",
     }  # fmt: skip
 
@@ -123,6 +124,7 @@ class Sequencer:
         self.busy_ps = 0
         self.costs: dict[bytes, Cost] = {}
         self._actions: dict[bytes, Action] = {}
+        self._templates: dict[bytes, Template] = {}
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -233,20 +235,37 @@ class Sequencer:
 
     def _bind(self, loaded: LoadedWord) -> Action:
         word = loaded.word
-        # Of words that start a transfer the engine itself reads the indices at most; the others differ in nothing here.
-        shared = word.without_addresses() if loaded.transfer is not None and not type(word).DECIDES else b""
-        if shared:
-            found = self._actions.get(shared)
-            if found is not None:
-                return found
-        action = make_action(self, word, loaded.transfer is not None)
-        # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
-        action.waits = tuple(each for each in word.waits if each.by == SECOND_SLOT)
-        action.signals = tuple(each for each in word.signals if each.by == SECOND_SLOT)
+        cls = type(word)
+        transfers = loaded.transfer is not None
+        key, action = word.body, None
+        if transfers:
+            # The engine itself reads the indices at most; the others differ in nothing here.
+            if not cls.DECIDES:
+                key = word.without_addresses()
+                found = self._actions.get(key)
+                if found is not None:
+                    return found
+        elif is_worth_asking(cls):
+            action = self._from_template(word)
+        if action is None:
+            action = make_action(self, word, transfers)
         if len(self._actions) >= _ACTIONS:
             self._actions.clear()
-        self._actions[shared or word.body] = action
+        self._actions[key] = action
         return action
+
+    def _from_template(self, word: isa.Instruction) -> Action | None:
+        """Return the action of a word, bound as another of its kind was; None where it has to be bound in full."""
+        kind = word.without_addresses()
+        template = self._templates.get(kind)
+        if template is None:
+            template = template_of(self, word, kind)
+            if template is None:
+                return None
+            if len(self._templates) >= _ACTIONS:
+                self._templates.clear()
+            self._templates[kind] = template
+        return template.bind(word.raw)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from formats.dtypes import Dtype
 from neurontools.builder.trace import Allocation, Space, View
-from neurontools.compiler.arrays import Array, merged
+from neurontools.compiler.arrays import Array, merged, row_major
 from neurontools.compiler.elementwise import apply, as_stored
 from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.fusion import Group
@@ -18,7 +18,7 @@ from neurontools.compiler.tile_folds import fold_tile
 from neurontools.compiler.tile_math import constant_like
 from neurontools.compiler.tiling import Tile, tiles
 
-__all__ = ["Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
+__all__ = ["Parts", "Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
 
 _BUDGET = 120 << 10  # bytes of a partition that the tiles of a kernel may take together
 _TEMPORARIES = 14  # tiles that one node may need at a time besides its operands
@@ -37,16 +37,64 @@ def tile_elements(live: int, temporaries: int = _TEMPORARIES) -> int:
     return max(64, min(2048, 1 << room.bit_length() - 1))
 
 
-def run_kernel(e: Emitter, group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapping[Value, Array]) -> bool:
-    """Append a kernel over all elements of a group's index space; False where a row takes more room than there is."""
+class Part(NamedTuple):
+    """A part of a value that only lies in a tile: the view of the tile, and the elements of the value, rows first."""
+
+    tile: View
+    first: int
+    rows: tuple[tuple[int, int], ...]
+    inner: tuple[tuple[int, int], ...]
+
+
+Parts = dict[Value, list[Part]]
+
+
+def run_kernel(
+    e: Emitter,
+    group: Group,
+    inputs: Mapping[Value, Array | Splat],
+    outputs: Mapping[Value, Array],
+    parts: Parts | None = None,
+) -> bool:
+    """Append a kernel over all elements of a group's index space; False where a row takes more room than there is.
+
+    `parts` gets the places of values that are no output.
+    """
     space = _space_of(group, inputs, outputs)
     folds = len(space.shape) - space.rows
     most = tile_elements(_live(group), _temporaries(group))
     if folds and prod(space.shape[space.rows :]) > most:
         return False
     for tile in tiles(space.shape, most, folds):
-        _run_tile(e, group, inputs, outputs, space, tile, folds)
+        values = _run_tile(e, group, inputs, outputs, space, tile, folds)
+        if parts is not None:
+            _note(parts, group, outputs, values, space, tile, folds)
     return True
+
+
+def _note(
+    parts: Parts,
+    group: Group,
+    outputs: Mapping[Value, Array],
+    values: Mapping[Value, View],
+    space: _Space,
+    tile: Tile,
+    folds: int,
+) -> None:
+    """Note where the results of a group's nodes lie that are not stored."""
+    row = without_folded(tile, folds)
+    for node in group.nodes:
+        value = node.result
+        view = values[value]
+        if value in outputs or view.allocation.space is Space.HBM:
+            continue
+        in_row = bool(folds) and _is_row(group, value)
+        shape = space.shape[: space.rows] if in_row else space.shape
+        dense = Array(_NOWHERE, Dtype.UINT8, 0, shape, row_major(shape))
+        part = part_of(dense, dense.strides, row if in_row else tile)
+        rows, inner = part.dims[: tile.rows], part.dims[tile.rows :]
+        if prod(count for _, count in view.dims) == prod(count for _, count in inner):
+            parts.setdefault(value, []).append(Part(view, part.offset, rows, inner))
 
 
 class _Space(NamedTuple):
@@ -109,7 +157,8 @@ def _run_tile(
     space: _Space,
     tile: Tile,
     folds: int,
-) -> None:
+) -> Mapping[Value, View]:
+    """Append the instructions of one tile; return where its values lie."""
     row = without_folded(tile, folds)
     spread = tuple((0, extent) for extent in _folded_free(tile, folds))
     like = {False: _shape_alone(tile), True: _shape_alone(row)}
@@ -142,6 +191,7 @@ def _run_tile(
         e.origin = value.node.origin
         part = row if folds and _is_row(group, value) else tile
         store(e, part_of(array, space.strides[value], part), as_stored(e, value.dtype, values[value]))
+    return values
 
 
 def _is_row(group: Group, value: Value) -> bool:

@@ -20,7 +20,7 @@ from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.errors import no_lowering
 from neurontools.compiler.fusion import Group, plan, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
-from neurontools.compiler.kernels import Splat, run_kernel
+from neurontools.compiler.kernels import Parts, Splat, run_kernel
 
 __all__ = ["LOWERINGS", "Lowering", "lowers"]
 
@@ -46,6 +46,7 @@ class Lowering:
         self.values: dict[Value, Array] = {}
         self.splats: dict[Value, int | float] = {}
         self.direct: dict[Value, str] = {}
+        self.parts: Parts = {}
 
     def array(self, value: Value) -> Array:
         """Return where a value lies in device memory; a constant is put there when somebody asks."""
@@ -128,7 +129,7 @@ class Lowering:
             splat = self.splats.get(value)
             inputs[value] = self.array(value) if splat is None else Splat(element_type(value.dtype).storage, splat)
         outputs = {value: self.result(value.node) for value in group.outputs}
-        if run_kernel(self.emitter, group, inputs, outputs):
+        if run_kernel(self.emitter, group, inputs, outputs, self.parts):
             return
         for node in group.nodes:
             self.emitter.origin = node.origin

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from formats.errors import FormatError, NotFoundError
-from formats.hlo import Module
+from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
+from formats.neff.operations import GRAPH, OPERATIONS, write_operations
 from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Allocation, Trace
@@ -17,6 +20,7 @@ from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.fusion import plan
 from neurontools.compiler.graph import Graph
+from neurontools.compiler.held import operations_of
 from neurontools.compiler.importing import import_module
 from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
@@ -30,6 +34,7 @@ __all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
 
 # What a logical core's share of device memory holds, by generation; half a chip's where it is shared.
 _DEVICE_MEMORY = {"gen2": 16 << 30, "gen3": 24 << 30, "gen4": 36 << 30}
+_MOST_GRAPH = 64 << 20  # bytes of a module that the file carries; larger ones are mostly constants
 
 
 class _State(NamedTuple):
@@ -103,13 +108,22 @@ def compile_module(
         raise failed("EVRF064", str(error)) from None
     graph = import_module(module, path)
     names = names_of(module, graph)
-    return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after)
+    # JAX counts its modules; the number says nothing about the graph.
+    whole = module_bytes(replace(module, id=0))
+    members = {GRAPH: whole} if len(whole) <= _MOST_GRAPH else {}
+    return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after, members=members)
 
 
 def compile_graph(
-    graph: Graph, names: Names, options: CompileOptions, *, name: str = "module", dump_after: Sequence[str] = ()
+    graph: Graph,
+    names: Names,
+    options: CompileOptions,
+    *,
+    name: str = "module",
+    dump_after: Sequence[str] = (),
+    members: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Compiled:
-    """Compile a graph, as `compile_module` does a module."""
+    """Compile a graph, as `compile_module` does a module; `members` are put into the file as they are."""
     unknown = [each for each in dump_after if each not in PASSES]
     if unknown:
         raise NotFoundError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
@@ -128,8 +142,10 @@ def compile_graph(
     for step in steps:
         lowering.step(step)
     write_outputs(lowering, graph.roots, [lowering.array(one) for one in graph.roots], names.outputs)
+    rows = write_operations(operations_of(graph, lowering, state.casts))
     built = build(_programs(lowering.emitter.trace, options), name,
-                  compression="none" if options.fast_loading else "gzip")  # fmt: skip
+                  compression="none" if options.fast_loading else "gzip",
+                  members={f"sg00/{OPERATIONS}": rows, **members})  # fmt: skip
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     return Compiled(built.to_bytes(), names, kinds, built.report, tuple(state.casts), dumps, listing_of(graph))
 

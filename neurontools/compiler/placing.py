@@ -14,9 +14,9 @@ from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.fusion import Group, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
 
-__all__ = ["direct_outputs"]
+__all__ = ["VIEWS", "direct_outputs"]
 
-_VIEWS = frozenset({"reshape", "bitcast", "transpose", "broadcast", "slice", "reverse", "bitcast-convert"})
+VIEWS = frozenset({"reshape", "bitcast", "transpose", "broadcast", "slice", "reverse", "bitcast-convert"})
 _WIDE = ("s64", "u64")
 
 
@@ -31,7 +31,7 @@ def direct_outputs(graph: Graph, steps: Sequence[Group | Node], names: Sequence[
         for value in results:
             made[value] = number
         read = step.operands if isinstance(step, Node) else step.inputs
-        if isinstance(step, Node) and step.opcode in _VIEWS:
+        if isinstance(step, Node) and step.opcode in VIEWS:
             # It may be a copy, too, and then it reads here.
             sources[step.result] = sources.get(step.operands[0], set())
             if step.opcode == "reshape" and step.operands[0] in plain:
@@ -48,7 +48,7 @@ def direct_outputs(graph: Graph, steps: Sequence[Group | Node], names: Sequence[
         if number < 0 or value in found or value.dtype in _WIDE or not value.size:
             continue
         step = steps[number]
-        if isinstance(step, Node) and step.opcode in (*_VIEWS, "constant", "iota", "parameter", "gather"):
+        if isinstance(step, Node) and step.opcode in (*VIEWS, "constant", "iota", "parameter", "gather"):
             continue
         rivals = [one for one in graph.parameters if (one.dtype, one.shape) == (value.dtype, value.shape)]
         if all(_apart(one, last.get(one, -1), number, step, sources, plain) for one in rivals):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from emulator.timeline.measure import Measured
     from emulator.timeline.track import EngineTrack, QueueTrack
 
-__all__ = ["SHOWN", "Flops", "Line", "Timeline", "Waited", "flops_of"]
+__all__ = ["SHOWN", "Line", "Timeline", "Waited"]
 
 # Engines by the names of the public profile schema.
 SHOWN = {"PE": "tensor", "DVE": "vector", "Activation": "scalar", "Pool": "gpsimd", "SP": "sync"}
@@ -29,31 +29,6 @@ class Waited(NamedTuple):
     kind: str
     detail: str
     source: tuple[Owner, int] | None
-
-
-class Flops(NamedTuple):
-    """Floating-point operations of one word of the Tensor engine; `weighted` counts passes, as the hardware does."""
-
-    model: int
-    transpose: int
-    weighted: int
-
-
-def flops_of(word: isa.Instruction) -> Flops | None:
-    """Return the operations of a word, None for what is no matmul. Source: hardware.md 3.3, FLOP accounting."""
-    if isinstance(word, isa.MatMul):
-        # An fp32 product is two words, each of which carries half of the passes.
-        halves = 2 if word.fp32_mode else 1
-        made = 2 * word.rows * word.cols * word.src.elements
-        weight = 4 if word.fp32_mode else 1
-        if word.transpose_mode:
-            return Flops(0, made // halves, weight * made // halves)
-        return Flops(made // halves, 0, weight * made // halves)
-    if isinstance(word, isa.MatMulMx):
-        # Four packed elements in each of the partitions; the products take a quarter of the time.
-        made = 2 * 4 * word.channels * word.dst_channels * word.src.elements
-        return Flops(made, 0, made // 4)
-    return None
 
 
 class Timeline:
