@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import Ranks
 
 __all__ = [
-    "Act", "ErrorExitCode", "HangTimeout", "Inputs", "InputsFrom", "InstanceType", "Json", "LaunchNumber", "Lenient", "Limit",
-    "Lnc", "MaxInstructions", "MaxTime", "NeffFile", "Nki", "NodeCount", "ProgramFile", "Quiet", "RankCount",
-    "ScriptArguments", "Seed",
-    "SubgraphNumber", "TargetName", "Timing", "complete_target", "given", "ranks_of",
+    "Act", "ErrorExitCode", "HangTimeout", "Inputs", "InputsFrom", "InstanceType", "Json", "LaunchNumber", "Lenient",
+    "Limit", "Lnc", "MaxInstructions", "MaxTime", "NeffFile", "Nki", "NodeCount", "ProgramFile", "Quiet", "RankCount",
+    "ScriptArguments", "Seed", "SubgraphNumber", "TargetName", "Timing", "complete_target", "given", "ranks_of",
 ]  # fmt: skip
 
 
