@@ -17,6 +17,7 @@ from neurontools.command.options import (
     HangTimeout,
     Inputs,
     InputsFrom,
+    InstanceType,
     Json,
     Lenient,
     Limit,
@@ -24,17 +25,21 @@ from neurontools.command.options import (
     MaxInstructions,
     MaxTime,
     Nki,
+    NodeCount,
     ProgramFile,
     Quiet,
+    RankCount,
     ScriptArguments,
     Seed,
     TargetName,
     Timing,
     given,
+    ranks_of,
 )
 from neurontools.command.output import report
 from neurontools.divergence.results import GoldenRun, GraphRun
 from neurontools.program.configuration import RunConfiguration
+from neurontools.running.ranked_results import RankedRun, RankedScriptRun
 from neurontools.running.results import ProgramRun, ScriptRun
 
 
@@ -105,6 +110,9 @@ def run(
             show_default=False,
         ),
     ] = None,
+    ranks: RankCount = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
     quiet: Quiet = False,
     error_exitcode: ErrorExitCode = None,
     json: Json = False,
@@ -128,6 +136,8 @@ def run(
         inputs=inputs,
         inputs_from=inputs_from,
         outputs=outputs,
+        ranks=ranks,
+        instance=instance,
     ) as out:
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
         from neurontools.running import files as running  # deferred: start-up
@@ -141,7 +151,13 @@ def run(
             timing=timing, act=act, hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps,
             max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, given=options,
         )  # fmt: skip
-        if against is not None:
+        where = ranks_of(ranks, instance, nodes, options)
+        if where is not None:
+            from neurontools.running.ranked import run_ranked  # deferred: start-up
+
+            _refuse(options, "goes without --ranks", ("against", "rtol", "atol"))
+            run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out)
+        elif against is not None:
             from neurontools.divergence import differing  # deferred: start-up
 
             _refuse(options, "--against writes nothing but its report", _WRITTEN)
@@ -169,4 +185,4 @@ def _refuse(options: Mapping[str, str], why: str, names: tuple[str, ...]) -> Non
             raise typer.BadParameter(why, param_hint=options[name])
 
 
-app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun | GraphRun)
+app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun | GraphRun | RankedRun | RankedScriptRun)

@@ -14,6 +14,7 @@ import numpy as np
 
 from emulator.dma.collectives import Arrived, Call, Piece
 from emulator.dma.moves import element_dtype
+from emulator.dma.transfer import Transfer
 from emulator.machine.collectives.choose import choose
 from emulator.machine.collectives.engine import Engine, Job
 from emulator.machine.collectives.group import Group
@@ -84,6 +85,7 @@ class Meeting:
     calls: dict[int, Call] = field(default_factory=dict)
     told: dict[int, Arrived] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
+    transfers: dict[int, Transfer] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     job: Job | None = None
     strangers: dict[int, Signature] = field(default_factory=dict)
@@ -160,7 +162,7 @@ class Communicators:
             _check(call, signature, ranks)
             meeting = self.meetings[key] = Meeting(key, signature)
             self.open.append(meeting)
-        meeting.begun[rank] = now_ps
+        meeting.begun[rank], meeting.transfers[rank] = now_ps, call.transfer
         if meeting.signature != signature:
             meeting.strangers[rank] = signature
             return

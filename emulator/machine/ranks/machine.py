@@ -21,6 +21,7 @@ from emulator.machine.collectives.steps import uncollected
 from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
 from emulator.machine.ranks.devices import RankDevice
+from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
 
@@ -41,6 +42,7 @@ class RankedMachine:
             raise InputError(f"{ranks} ranks; {machine.instance.name} has 1 to {machine.ranks}")
         self.machine = machine
         self.engine = Engine(machine, seed=0 if seed is None else seed + 1, faults=faults, record=record)
+        self.hang: RankHang | None = None
         self.trigger_ps = int(machine.figures["trigger"].value * 1000)
         self.communicators = Communicators(machine, self.engine, self.trigger_ps)
         target = machine.instance.target
@@ -56,13 +58,16 @@ class RankedMachine:
 
     # --- programs and tensors ----------------------------------------------------------------------------------------
 
-    def load(self, programs: Neff | Sequence[Neff]) -> None:
-        """Load one program on all ranks, or one for each."""
+    def load(self, programs: Neff | Sequence[Neff | None]) -> None:
+        """Load one program on all ranks, or one for each; a rank without one has ended from the start."""
         each = [programs] * self.ranks if isinstance(programs, Neff) else list(programs)
         if len(each) != self.ranks:
             raise LoadError(f"{len(each)} programs for {self.ranks} ranks")
         for device, neff in zip(self.devices, each, strict=True):
-            device.load(neff)
+            if neff is None:
+                device.stay_away()
+            else:
+                device.load(neff)
 
     def set_inputs(self, rank: int, inputs: Mapping[str, Array]) -> None:
         """Store arrays as input tensors of a rank."""
@@ -86,6 +91,11 @@ class RankedMachine:
         self.settle()
         return self.outcome
 
+    def interrupt(self) -> None:
+        """End the run between two completions; for signal handlers."""
+        for device in self.devices:
+            device.interrupt()
+
     @property
     def outcome(self) -> str:
         """Return "fault" or "hang" where a rank ended so, "running" where one goes on, else "finished"."""
@@ -98,9 +108,11 @@ class RankedMachine:
         return max(device.now_ps for device in self.devices)
 
     def settle(self) -> None:
-        """Let every device see that nothing more will happen."""
+        """Let every device see that nothing more will happen; note why ranks wait for each other."""
         for device in self.devices:
             device.settle()
+        if self.outcome != "running":
+            self.hang = explain(self)
 
     def _turn(self, before_ps: int, but: RankDevice | None = None) -> bool:
         """Let the earliest events before a time happen, those of one device left out; return whether there were any."""
