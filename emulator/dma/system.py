@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.binding import bind, place_of
-from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer, Piece, Ranks, alone, call_of, put
+from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -147,7 +147,7 @@ class DmaSystem:
         call = call_of(self._device, transfer)
         transfer.generated_ps = now_ps
 
-        def arrived(time_ps: int, pieces: Sequence[Piece], received: Sequence[int]) -> None:
+        def arrived(time_ps: int, pieces: Sequence[Arrival], received: Sequence[int]) -> None:
             transfer.move = partial(put, self._device, transfer, pieces, received)
             transfer.plan = TransferPlan(now_ps, time_ps, ())
             queue.due_ps = time_ps
