@@ -257,6 +257,14 @@ TABLE: dict[str, Listed] = {
         "neurontools.compiler.command",
         default=True,
     ),
+    "compile diff": Listed(
+        "Compare two compilations of a graph: passes, operations, instructions, bytes, time.",
+        "neurontools.compiler.diff_command",
+    ),
+    "compile report": Listed(
+        "Show what a compiled graph costs: casts, operations, instructions, bytes, time, the critical path.",
+        "neurontools.compiler.report_command",
+    ),
     "compile map": Listed(
         "Show which operation became which instructions, and which source line it comes from.",
         "neurontools.compiler.map_command",
