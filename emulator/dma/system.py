@@ -19,7 +19,8 @@ from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
 from emulator.dma.rings import RING_SIZE, Ring, share_out
-from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferPlan
+from emulator.dma.transfer import UNPLANNED, Facts, Shares, Transfer, TransferPlan
+from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
@@ -72,7 +73,7 @@ class DmaSystem:
         self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._stretches: dict[tuple[Shares, int, bool, bool, str, bool], tuple[Stretch, ...]] = {}
+        self._stretches: dict[tuple[Shares, Facts, bool], tuple[Stretch, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
@@ -192,7 +193,8 @@ class DmaSystem:
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
         costs = self.costs if self.reprice is None else self.reprice(transfer)
-        transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
+        facts = transfer.facts
+        transfer.shares = shares = share_out(facts.pieces, costs.rows_per_engine, queue.num_queues)
         queue.held += descriptors_in_ring(shares)
         begin = max(now_ps, queue.generator_ps)
         if queue.held > RING_SIZE and not transfer.prebuilt:
@@ -200,7 +202,7 @@ class DmaSystem:
         maker = "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
         queue.generator_ps = begin + costs.trigger_ps(maker)
         transfer.generated_ps = begin
-        writes = transfer.writes_hbm
+        writes = facts.writes_hbm
         ready = begin + costs.start_ps(writes, maker)
         fill = 0 if writes else costs.fill_ps
         stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
@@ -208,7 +210,7 @@ class DmaSystem:
         stretches = self._stretches_of(transfer, shares, costs)
         moved = self.engines[transfer.core].give(transfer.number, queue.ring, ready, stagger, stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
-        hbm_bytes = transfer.hbm_bytes
+        hbm_bytes = facts.hbm_bytes
         at = transfer.memory_ps = ready
         if hbm_bytes:
             at = max(self._hbm_free[stack], ready)
@@ -261,9 +263,11 @@ class DmaSystem:
         started = end = transfer.memory_ps
         pieces = self.engines[transfer.core].pieces(transfer.number, engines)
         if pieces:
-            started = min([piece.begun_ps for piece in pieces])
+            started = _begun(pieces)
             for first, last, _, _, (at, step) in pieces:
-                end = max(end, at + step * first, at + step * last)
+                ended = at + step * (last if step > 0 else first)
+                if ended > end:
+                    end = ended
         before = queue.planned_ps if before_ps is None else before_ps
         return TransferPlan(started, max(end + costs.completion_ps(engines), before), pieces)
 
@@ -292,10 +296,11 @@ class DmaSystem:
 
     def _stretches_of(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[Stretch, ...]:
         """Return which engines take as much of a transfer, and how long each is busy with it."""
-        op, nbytes, writes, reads = transfer.op, transfer.nbytes, transfer.writes_hbm, transfer.reads_hbm
-        key = (shares, nbytes, writes, reads, op, transfer.prebuilt)
+        facts = transfer.facts
+        key = shares, facts, transfer.prebuilt
         found = self._stretches.get(key) if costs is self.costs else None
         if found is None:
+            op, nbytes, writes, reads = facts.op, facts.nbytes, facts.writes_hbm, facts.reads_hbm
             share = self._share(op)
             each = nbytes / shares[-1][1] if shares else 0
             # A packet is a descriptor; those from load time are cut.
@@ -371,6 +376,7 @@ class DmaSystem:
         queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1
         queue.planned_ps = transfer.plan.planned_ps
         transfer.state, transfer.completed_ps = "done", now_ps
+        transfer.move = None  # which holds the transfer
         for hook in self._device.hooks.replan:
             hook(transfer, self.holds(transfer))
         self.engines[transfer.core].forget(transfer.number)
@@ -425,3 +431,10 @@ class DmaSystem:
                     continue  # what arrives is bound when it does
                 if wanted is None or id(transfer) in wanted:
                     transfer.move = bind(self._device, transfer)
+
+
+def _begun(pieces: tuple[Piece, ...]) -> int:
+    """Return when the first engine begins."""
+    if len(pieces) == 1:
+        return pieces[0].begun_ps
+    return min([piece.begun_ps for piece in pieces])

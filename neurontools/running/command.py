@@ -37,7 +37,7 @@ from neurontools.command.options import (
     ranks_of,
 )
 from neurontools.command.output import report
-from neurontools.divergence.results import GoldenRun
+from neurontools.divergence.results import GoldenRun, GraphRun
 from neurontools.program.configuration import RunConfiguration
 from neurontools.running.ranked_results import RankedRun, RankedScriptRun
 from neurontools.running.results import ProgramRun, ScriptRun
@@ -82,9 +82,10 @@ def run(
         Path | None,
         typer.Option(
             "--against",
-            metavar="FILE",
+            metavar="FILE|hlo",
             help="Compare tensors, and tiles by the names of kernel variables, with an .npz; of a script, those of "
-            "its first launch. Names the first instruction whose result is wrong; the exit status is 1 then.",
+            "its first launch. Names the first instruction whose result is wrong; the exit status is 1 then. With the "
+            "word hlo, compare each operation of a compiled graph with the reference interpreter.",
             show_default=False,
         ),
     ] = None,
@@ -161,7 +162,11 @@ def run(
 
             _refuse(options, "--against writes nothing but its report", _WRITTEN)
             out.inputs["against"] = str(against)
-            differing.against(file, configuration, against, rtol, atol, out)
+            if str(against) == "hlo":
+                chosen = (rtol, atol) if {"rtol", "atol"} & set(options) else None
+                differing.against_graph(file, configuration, chosen, out)
+            else:
+                differing.against(file, configuration, against, rtol, atol, out)
         else:
             _refuse(options, "goes with --against", _OF_AGAINST)
             running.run_any(file, configuration, running.Kept(outputs, save_neff), out)
@@ -180,4 +185,4 @@ def _refuse(options: Mapping[str, str], why: str, names: tuple[str, ...]) -> Non
             raise typer.BadParameter(why, param_hint=options[name])
 
 
-app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun | RankedRun | RankedScriptRun)
+app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun | GraphRun | RankedRun | RankedScriptRun)
