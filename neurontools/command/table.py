@@ -223,6 +223,10 @@ TABLE: dict[str, Listed] = {
     "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
     "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
     "overlap": Listed("Show how compute and collectives share the DMA engines."),
+    "overlap report": Listed(
+        "Show of each collective what compute hides and what is exposed, and what the next matmul waits for.",
+        "neurontools.overlap.report",
+    ),
     "overlap whatif": Listed(
         "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
         "neurontools.overlap.whatif",

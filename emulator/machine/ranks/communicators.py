@@ -135,6 +135,7 @@ class Communicators:
         self.open: list[Meeting] = []
         self._counts: dict[tuple[int, tuple[int, ...], int, int, int], int] = {}
         self._plans: dict[Request, Plan] = {}
+        self.of_job: dict[int, Meeting] = {}
 
     def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
         """Take a call of a rank; its CC-cores start a moment later.
@@ -203,7 +204,7 @@ class Communicators:
             plan, dtype.itemsize, buffers=RankBuffers(plan, dtype), stream=meeting.key.stream,
             name=meeting.signature.kind.lower(),
         )  # fmt: skip
-        meeting.job = job
+        meeting.job, self.of_job[job.number] = job, meeting
         job.on_finish = self._finisher(meeting)
 
     def _finisher(self, meeting: Meeting) -> Callable[[int, int], None]:
