@@ -16,9 +16,10 @@ from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.graph import Node
 from neurontools.compiler.lowering import Lowering, lowers
 
-__all__ = ["loads_first", "multiply"]
+__all__ = ["Side", "loads_first", "multiply", "span", "strips_of"]
 
 _ROWS, _COLUMNS, _MOVING = 128, 128, 512
+_NS_PRODUCT = 1 / (128 * 128 * 1.4)  # of bf16, by the clock and the array
 _BLOCK = 2048  # elements of a strip, a multiple of 128: rows of a transfer are long then
 _STRIP_BYTES = 48 << 10  # of a partition, for the strips of one operand
 
@@ -40,7 +41,28 @@ def _dot(self: Lowering, node: Node) -> None:
         zero = self.emitter.constant(np.zeros((), out.dtype.numpy_name), out.dtype)
         self.copy(out, zero._replace(shape=out.shape, strides=(0,) * len(out.shape)))
         return
-    multiply(self, lhs, rhs, result, _operand_type(node))
+    dtype = _operand_type(node)
+    work = batch * rows * inner * columns * _NS_PRODUCT * (4 if dtype is Dtype.FLOAT32 else 1)
+    if batch > 1:
+        for begin, end in self.portions(batch, work):
+            cut = [_batches(one, begin, end) for one in (lhs, rhs, result)]
+            multiply(self, cut[0], cut[1], cut[2], dtype)
+        return
+    # Whole tiles, so that the words are those of one core, and sums the same to the bit.
+    by_rows = rows > _COLUMNS and (rows >= columns or columns <= _MOVING)
+    for begin, end in self.portions(rows, work, _COLUMNS) if by_rows else self.portions(columns, work, _MOVING):
+        many = end - begin
+        if by_rows:
+            left, right = lhs.sliced((0, begin, 0), (1, many, inner)), rhs
+            part = result.sliced((0, begin, 0), (1, many, columns))
+        else:
+            left, right = lhs, rhs.sliced((0, 0, begin), (1, inner, many))
+            part = result.sliced((0, 0, begin), (1, rows, many))
+        multiply(self, left, right, part, dtype)
+
+
+def _batches(array: Array, begin: int, end: int) -> Array:
+    return array.sliced((begin, 0, 0), (end - begin, *array.shape[1:]))
 
 
 def _block_of(inner: int, dtype: Dtype) -> int:
@@ -79,7 +101,7 @@ def _matrices(
     return self.reshaped(turned, shape)
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """One operand, (batch, contracted, other), and the type it is multiplied in."""
 
     array: Array
@@ -93,7 +115,7 @@ def multiply(self: Lowering, lhs: Array, rhs: Array, out: Array, dtype: Dtype) -
     block of columns, those of the left one once where there is room for all of them.
     """
     batch, rows, inner = lhs.shape
-    left, right = _Side(lhs.permuted((0, 2, 1)), dtype), _Side(rhs, dtype)
+    left, right = Side(lhs.permuted((0, 2, 1)), dtype), Side(rhs, dtype)
     depth = -(-inner // _ROWS)
     block = _block_of(inner, dtype)
     if block < _ROWS:
@@ -105,10 +127,10 @@ def multiply(self: Lowering, lhs: Array, rhs: Array, out: Array, dtype: Dtype) -
         kept: dict[int, list[View]] = {}
         for column in range(0, rhs.shape[2], block):
             width = min(block, rhs.shape[2] - column)
-            moving = _strips(self.emitter, right, b, column, width)
+            moving = strips_of(self.emitter, right, b, column, width)
             for row in range(0, rows, block):
                 height = min(block, rows - row)
-                weights = kept.get(row) or _strips(self.emitter, left, b, row, height)
+                weights = kept.get(row) or strips_of(self.emitter, left, b, row, height)
                 if keep:
                     kept[row] = weights
                 _multiply_block(self.emitter, weights, moving, out.sliced((b, row, column), (1, height, width)))
@@ -134,7 +156,7 @@ def span(view: View, start: int, count: int) -> View:
     return view._replace(offset=view.offset + start * view.dtype.size, dims=((1, count),))
 
 
-def _strips(e: Emitter, side: _Side, b: int, first: int, width: int) -> list[View]:
+def strips_of(e: Emitter, side: Side, b: int, first: int, width: int) -> list[View]:
     """Return part of an operand with the contraction on partitions, a strip for each 128 of it."""
     inner = side.array.shape[1]
     part = side.array.sliced((b, 0, first), (1, inner, width))
@@ -166,7 +188,7 @@ def _is_turned(part: Array) -> bool:
     return part.strides[0] in (1, -1) and part.strides[1] not in (1, -1) and min(part.shape) > 1
 
 
-def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int) -> None:
+def _multiply_deep(self: Lowering, left: Side, right: Side, out: Array, b: int) -> None:
     """Append a product whose contraction is too long for strips: each tile is loaded when it is used."""
     e = self.emitter
     _, rows, columns = out.shape
@@ -179,8 +201,7 @@ def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int
             for step in range(0, inner, _BLOCK):
                 depth = min(_BLOCK, inner - step)
                 part = [
-                    _strips(e, side._replace(array=side.array.sliced((0, step, 0), (side.array.shape[0], depth, last))),
-                            b, first, count)
+                    strips_of(e, _deep_part(side, step, depth, last), b, first, count)
                     for side, last, first, count in (
                         (left, rows, row, height), (right, columns, column, width)
                     )
@@ -190,6 +211,10 @@ def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int
             made = e.tile(out.dtype, height, (width,))
             e.evict(made, total)
             e.copy(out.sliced((b, row, column), (1, height, width)), made)
+
+
+def _deep_part(side: Side, step: int, depth: int, last: int) -> Side:
+    return side._replace(array=side.array.sliced((0, step, 0), (side.array.shape[0], depth, last)))
 
 
 def turn(e: Emitter, tile: View, out: View) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from formats.errors import FormatError
-from formats.hlo import Module, module_bytes, open_hlo, read_hlo
+from formats.hlo import Module, module_bytes
 from formats.neff import Neff, open_neff
 from neurontools.compiler.cache import CompileCache
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.pipeline import Compiled, compile_module
+from neurontools.hlo.opening import open_module, parse_bytes
 
 __all__ = ["compile_file", "compile_program"]
 
@@ -27,7 +28,7 @@ def compile_file(
         found = cache.find(data, options)
         if found is not None:
             return found, True
-    made = compile_module(open_hlo(path), options, path=str(path), dump_after=dump_after)
+    made = compile_module(open_module(path), options, path=str(path), dump_after=dump_after)
     if cache is not None:
         cache.keep(data, options, made)
     return made, False
@@ -56,9 +57,9 @@ def _module(program: Any, args: tuple[Any, ...]) -> Module:
     if isinstance(program, Module):
         return program
     if isinstance(program, (bytes, bytearray)):
-        return read_hlo(bytes(program))
+        return parse_bytes(bytes(program))
     if isinstance(program, (str, Path)):
-        return open_hlo(program)
+        return open_module(Path(program))
     if callable(program):
         from neurontools.compiler.jax_functions import lower  # deferred: start-up
 

@@ -32,6 +32,7 @@ from neurontools.debugger.results import (
     LastWrite,
     LocalRow,
     MemoryRow,
+    OperationRow,
     QueueRow,
     RegisterRow,
     SemaphoreRow,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from emulator.journal import Entry
     from neurontools.debugger.byte_facts import ByteFacts, Variable
     from neurontools.debugger.maps import Maps
+    from neurontools.debugger.readers import Reader, Readers
     from neurontools.debugger.spans import Timeline
     from neurontools.debugger.tile_view import TensorViewer, TileView
 
@@ -60,6 +62,7 @@ class Inspector:
         self._execution, self._breakpoints, self.source = execution, breakpoints, source
         self._examined: Examined | None = None
         self._maps: Maps | None = None
+        self._readers: Readers | None = None
         self._timeline: Timeline | None = None
         self._viewer: TensorViewer | None = None
 
@@ -115,6 +118,12 @@ class Inspector:
         if not goal.places:
             raise UsageError(f"{where!r} is no line or pc")
         return local_rows(self._execution, min(goal.places, key=lambda place: (place[0], place[2], place[1])))
+
+    def info_ops(self, wanted: str = "") -> tuple[OperationRow, ...]:
+        """Return the operations of the graph of the focus core, those of a name (as %NAME) or source line if given."""
+        from neurontools.debugger.operation_rows import operation_rows  # deferred: start-up
+
+        return operation_rows(self._execution, wanted)
 
     def info_queues(self) -> tuple[QueueRow, ...]:
         """Return every DMA queue."""
@@ -194,6 +203,9 @@ class Inspector:
         `base` is how to write it, "" or one of x d u o t f. Raises UsageError, NotFoundError.
         """
         at, named = self.situation(), NAMED.fullmatch(text)
+        if text.lstrip().startswith("%"):  # an operation of the graph; no expression begins so
+            found_there = self.tensor(text.strip())
+            return Computed(text, found_there.array, base) if base else found_there
         if named is not None and not base and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
             return self.tensor(text)  # also names that are none in Python
         expression = Expression(text)
@@ -233,6 +245,20 @@ class Inspector:
         from neurontools.debugger.byte_facts import facts_of  # deferred: start-up
 
         return facts_of(self._execution, self.maps, region)
+
+    def reader(self, region: Region) -> Reader | None:
+        """Return the word that reads some bytes of SBUF or PSUM next, else the one that read them last."""
+        if self._readers is None or self._readers.device is not self._execution.device:
+            from neurontools.debugger.readers import Readers  # deferred: start-up
+
+            self._readers = Readers(self._execution)
+        return self._readers.of(region)
+
+    def not_numbers(self, space: str, core: int) -> frozenset[str]:
+        """Return the tiles of a memory of a core, or the variables in "HBM", that hold a NaN."""
+        from neurontools.debugger.not_numbers import not_numbers  # deferred: start-up
+
+        return not_numbers(self._execution, self.maps, space, core)
 
     def variables(self, parts: int = 0) -> tuple[Variable, ...]:
         """Return what HBM holds by address, each with the written-ness of `parts` parts of it."""

@@ -36,6 +36,19 @@ def test_a_module_becomes_a_neff_that_runs(cli: Cli, model: Path, tmp_path: Path
     assert (ran.outputs["sum"] == x + y).all()
 
 
+def test_a_module_of_text_compiles_as_its_proto_does(cli: Cli, model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "adder.hlo"
+    text.write_text(cli("hlo", "show", model).out)
+    log, cache = ("--logfile", tmp_path / "log"), ("--cache_dir", tmp_path / "cache")
+    for number, given in enumerate((model, text)):
+        assert cli("compile", given, "-o", tmp_path / f"{number}.neff", *log, *cache).status == 0
+    x, y = np.arange(15, dtype=np.float32).reshape(3, 5), np.ones((3, 5), np.float32)
+    for number in range(2):
+        ran = neurontools.run(neurontools.open_neff(tmp_path / f"{number}.neff"), {"x": x, "input1": y})
+        assert (ran.outputs["sum"] == x + y).all()
+    assert cli("compile", "cache", "verify", *cache).status == 0
+
+
 def test_instructions_name_operation_and_line(cli: Cli, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "adder.neff"
     assert cli("compile", model, "-o", out, "--logfile", tmp_path / "log").status == 0

@@ -132,14 +132,13 @@ class Engine:
 
     def trigger(self, job: Job, rank: int, time_ps: int) -> None:
         """Start a rank's CC-cores at a time; events before it are still to come."""
-        self._at(time_ps, lambda: self._start(job, rank))
+        self.at(time_ps, lambda: self._start(job, rank))
 
     def _start(self, job: Job, rank: int) -> None:
         job.started[rank] = self.now
         if rank in job.proxies:
             job.proxies[rank].shake()
-        if not job.left[rank]:
-            self._finish(job, rank)
+        self._ended(job, rank)  # one that has nothing to do is through
         for channel in job.plan.programs[rank]:
             self._pc[job.number, rank, channel] = 0
             self._advance((job.number, rank, channel))
@@ -152,7 +151,8 @@ class Engine:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def _at(self, time_ps: int, what: Callable[[], None]) -> None:
+    def at(self, time_ps: int, what: Callable[[], None]) -> None:
+        """Let something happen at a time; what is due at one time goes in the order in which it was asked for."""
         self._serial += 1
         tie = self._chance.random() if self._chance else 0.0
         heappush(self._events, (time_ps, tie, self._serial, what))
@@ -198,7 +198,7 @@ class Engine:
         self._pc[core] = at + 1
         self._issued(job, core, move)
         if at + 1 < len(program):
-            self._at(self.now + self._issue, lambda: self._advance(core))
+            self.at(self.now + self._issue, lambda: self._advance(core))
 
     def _held(self, job: Job, core: Core, move: Move) -> tuple[Blocked, object] | None:
         number, rank, channel = core
@@ -303,7 +303,7 @@ class Engine:
                     self._queued(job, rank).pop(transfer)(transfer)
                 job.proxies[target].received()
 
-            self._at(end, complete)
+            self.at(end, complete)
 
         self._serial += 1
         transfer = self._serial
@@ -339,7 +339,7 @@ class Engine:
                     if piece.rank in targets:
                         job.buffers.write(piece, value)
             for peer in move.frees:
-                self._at(end + self._back(rank, peer), lambda peer=peer: self._freed(number, rank, peer, channel))  # type: ignore[misc]
+                self.at(end + self._back(rank, peer), lambda peer=peer: self._freed(number, rank, peer, channel))  # type: ignore[misc]
             for target in targets:
                 self._came[number, target, rank, channel] += 1
                 self._wake(("receive", number, target, rank, channel))
@@ -348,7 +348,7 @@ class Engine:
             for target in targets:
                 self._ended(job, target)
 
-        self._at(end, arrive)
+        self.at(end, arrive)
 
     def _back(self, rank: int, peer: int) -> int:
         return int(sum(hop.latency_ns for hop in self._way(rank, peer)) * _NS)

@@ -36,4 +36,4 @@ class PsumMap(ChipMap):
                 break
             if byte % _BANK < view.byte_step:
                 line = line[:column].ljust(column) + f"╵bank {byte // _BANK}"
-        return ((" " * GUTTER, base), (line, quiet(base)))
+        return ((" " * GUTTER, base), (self._pointed(line), quiet(base)))
