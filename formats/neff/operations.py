@@ -37,7 +37,7 @@ GRAPH = "model.hlo.pb"
 OPERATIONS = "operations.json"
 _MOST = 1 << 40  # of any number in the file
 # What the builder puts beside the words of an operation is named after it: waits, tables, fills, what tests loops.
-_ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet)$")
+_ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet|test|again|branch|leave)$")
 
 Walk = tuple[tuple[int, int], ...]
 
@@ -81,6 +81,11 @@ class Held(NamedTuple):
     strides: tuple[int, ...] = ()
     number: float | int | None = None
     pieces: tuple[Piece, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the elements as they are kept."""
+        return prod(self.shape) * Dtype.from_numpy_name(self.kept).size
 
     @property
     def text(self) -> str:

@@ -14,11 +14,12 @@ import numpy as np
 
 from formats import isa as words
 from formats.dtypes import Dtype
-from formats.isa import AluOp, ReduceCommand, ReduceDims
+from formats.isa import AluOp, CollectiveKind, ReduceCommand, ReduceDims
 from formats.targets import Target
 from neurontools.builder.trace import (
     Allocation,
     BarrierOp,
+    CollectiveOp,
     ComputeOp,
     DmaOp,
     IndirectDmaOp,
@@ -91,17 +92,25 @@ class Emitter:
 
     def _append(self, op: Op) -> None:
         """Append an operation to the core at work, behind a barrier where it needs what another core has done."""
+        if self.cores > 1 and (where := self._crossings.meets(self.core, op)):
+            self._meet(at_mark=where == "before")
+        self.place(op)
+
+    def place(self, op: Op) -> None:
+        """Append an operation to the core at work that needs nothing of another one."""
         trace = self.trace
         if self.cores > 1:
-            where = self._crossings.meets(self.core, op)
-            if where:
-                self._meet(at_mark=where == "before")
             self._crossings.note(self.core, op)
             if isinstance(op, DmaOp | IndirectDmaOp) and op.src.allocation.kind == "input":
                 one = op.src.allocation
                 if (one.dtype, one.shape) in self.output_kinds:
                     self._reads[self.core].add(len(trace.ops))
         trace.ops.append(op)
+
+    def alone(self) -> None:
+        """Begin work that the core does by itself: behind everything that others have done in device memory."""
+        if self._crossings.others(self.core):
+            self._meet()
 
     def mark(self) -> None:
         """Begin work that cores share; where one needs what was done before, the other meets it here."""
@@ -131,7 +140,8 @@ class Emitter:
             trace.ops.insert(place, BarrierOp(self._source()))
         self._crossings.met(self.core, at_mark=at_mark)
 
-    def _number(self) -> int:
+    def number(self) -> int:
+        """Return the number of the next tensor, which is one for all cores."""
         self._allocated += 1
         return self._allocated - 1
 
@@ -144,7 +154,7 @@ class Emitter:
         shape = tuple(shape)
         own = name if kind in ("input", "output") else self._name(name or self.origin.name)
         born = len(self.trace.ops)
-        allocation = Allocation(self._number(), Space.HBM, own, dtype, shape, kind, data=data, born=born)
+        allocation = Allocation(self.number(), Space.HBM, own, dtype, shape, kind, data=data, born=born)
         for trace in self.traces:
             trace.allocations.append(allocation)
             if kind == "input":
@@ -166,7 +176,7 @@ class Emitter:
         """Allocate a tile of `rows` partitions with dense free dimensions."""
         trace = self.trace
         free = tuple(dims) or (1,)
-        number = self._number()
+        number = self.number()
         space = Space.PSUM if psum else Space.SBUF
         allocation = Allocation(number, space, f"t{number}", dtype, (rows, prod(free)), born=len(trace.ops))
         trace.allocations.append(allocation)
@@ -310,10 +320,26 @@ class Emitter:
         """Append a product into PSUM."""
         self._append(MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name))
 
+    def collective(
+        self, kind: CollectiveKind, dst: Array, src: Array, groups: tuple[tuple[int, ...], ...], reduce: AluOp | None
+    ) -> None:
+        """Append a collective of dense tensors, ranks one behind the other."""
+        table = self.constant(np.array(groups, np.int32), Dtype.INT32).view()
+        to, given = (one._replace(shape=(one.size,), strides=(1,)).view() for one in (dst, src))
+        self._append(
+            CollectiveOp(kind, to, given, table, len(groups), len(groups[0]), self._source(), self.origin.name,
+                         reduce=AluOp.ADD if reduce is None else reduce)
+        )  # fmt: skip
+
+    def rank(self, dst: View) -> None:
+        """Append what gives the number of the rank that runs the program."""
+        table = self.constant(np.zeros((1, 1), np.int32), Dtype.INT32).view()
+        source = table._replace(dims=((1, 1),))
+        self._append(CollectiveOp(CollectiveKind.RANK, dst, source, table, 1, 1, self._source(), self.origin.name))
+
     def loop(self, condition: View, counting: bool = False) -> None:
         """Begin a loop of the device that goes on while the condition is not 0 (above 0 when `counting`)."""
-        if self._crossings.others(self.core):
-            self._meet()  # no turn could
+        self.alone()  # no turn could meet another core
         self._identities[self.core].append({})
         self._append(LoopOp(condition, counting, self._source(), self.origin.name))
 

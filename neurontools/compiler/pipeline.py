@@ -10,16 +10,18 @@ from typing import NamedTuple
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
-from formats.neff.operations import GRAPH, OPERATIONS, write_operations
+from formats.neff.operations import GRAPH
 from neurontools.builder import build
 from neurontools.builder.built import BuiltNeff
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Trace
 from neurontools.compiler import (  # noqa: F401  they register lowerings
     attention_kernel,
+    collectives,
     control,
     dots,
     indexing,
+    inlining,
     random_bits,
     reductions,
 )
@@ -29,7 +31,7 @@ from neurontools.compiler.choosing import chosen
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.graph import Graph
-from neurontools.compiler.held import operations_of
+from neurontools.compiler.held import operation_tables, operations_of
 from neurontools.compiler.importing import import_module
 from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
@@ -149,10 +151,10 @@ def compile_graph(
     _check_memory(graph, options)
 
     def built(lowering: Lowering, traces: list[Trace]) -> BuiltNeff:
-        rows = write_operations(operations_of(graph, lowering, state.casts))
+        tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
         return build(traces, name,
                      compression="none" if options.fast_loading else "gzip",
-                     members={f"sg00/{OPERATIONS}": rows, **members})  # fmt: skip
+                     members={**tables, **members})  # fmt: skip
 
     found = chosen(graph, names, options, built)
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)

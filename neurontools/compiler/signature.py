@@ -10,7 +10,7 @@ import numpy as np
 from formats.dtypes import Dtype
 from formats.hlo import Module
 from formats.isa import AluOp
-from neurontools.builder.trace import DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace
+from neurontools.builder.trace import CollectiveOp, DmaComputeOp, DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace, View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Value
@@ -22,6 +22,7 @@ from neurontools.compiler.tiling import tiles
 __all__ = ["Names", "declare_inputs", "names_of", "write_outputs"]
 
 _WIDE = {"s64": Dtype.INT64, "u64": Dtype.UINT64}
+_TRANSFERS = (DmaOp, IndirectDmaOp, DmaComputeOp, CollectiveOp)
 
 
 class Names(NamedTuple):
@@ -113,14 +114,15 @@ def _order_direct(trace: Trace, inputs: set[int], outputs: set[int]) -> None:
     depth = 0
     for number, op in enumerate(trace.ops):
         depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
-        if not isinstance(op, DmaOp | IndirectDmaOp):
+        if not isinstance(op, _TRANSFERS):
             continue
         if op.dst.allocation.id in outputs:
             before = reads.get(kinds[op.dst.allocation.id])
             if before:
                 trace.after[number] = trace.after.get(number, set()) | before
-        if depth == 0 and op.src.allocation.id in inputs:
-            reads.setdefault(kinds[op.src.allocation.id], set()).add(number)
+        for src in _sources(op):
+            if depth == 0 and src.allocation.id in inputs:
+                reads.setdefault(kinds[src.allocation.id], set()).add(number)
 
 
 def _readers(trace: Trace, inputs: set[int]) -> set[int]:
@@ -128,9 +130,15 @@ def _readers(trace: Trace, inputs: set[int]) -> set[int]:
     found, depth = set(), 0
     for number, op in enumerate(trace.ops):
         depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
-        if depth == 0 and isinstance(op, DmaOp | IndirectDmaOp) and op.src.allocation.id in inputs:
+        if depth or not isinstance(op, _TRANSFERS):
+            continue
+        if any(src.allocation.id in inputs for src in _sources(op)):
             found.add(number)
     return found
+
+
+def _sources(op: DmaOp | IndirectDmaOp | DmaComputeOp | CollectiveOp) -> tuple[View, ...]:
+    return op.srcs if isinstance(op, DmaComputeOp) else (op.src,)
 
 
 def _high_words(self: Lowering, array: Array, words: Array, signed: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from neurontools.builder.trace import Allocation, DmaOp, IndirectDmaOp, Op, Space, View
+from neurontools.builder.trace import Allocation, CollectiveOp, DmaOp, IndirectDmaOp, Op, Space, View
 
 __all__ = ["Crossings", "halves"]
 
@@ -86,6 +86,8 @@ def _spans(op: Op) -> list[_Span]:
         sides = [(op.src, False, False), (op.dst, True, False)]
     elif isinstance(op, IndirectDmaOp):
         sides = [(op.src, False, not op.scatter), (op.dst, True, op.scatter)]
+    elif isinstance(op, CollectiveOp):
+        sides = [(op.src, False, True), (op.dst, True, True)]
     else:
         return []
     return [_span(view, write, whole) for view, write, whole in sides if view.allocation.space is Space.HBM]

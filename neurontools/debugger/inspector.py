@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from emulator.journal import Entry
     from neurontools.debugger.byte_facts import ByteFacts, Variable
     from neurontools.debugger.maps import Maps
+    from neurontools.debugger.readers import Reader, Readers
     from neurontools.debugger.spans import Timeline
     from neurontools.debugger.tile_view import TensorViewer, TileView
 
@@ -61,6 +62,7 @@ class Inspector:
         self._execution, self._breakpoints, self.source = execution, breakpoints, source
         self._examined: Examined | None = None
         self._maps: Maps | None = None
+        self._readers: Readers | None = None
         self._timeline: Timeline | None = None
         self._viewer: TensorViewer | None = None
 
@@ -243,6 +245,20 @@ class Inspector:
         from neurontools.debugger.byte_facts import facts_of  # deferred: start-up
 
         return facts_of(self._execution, self.maps, region)
+
+    def reader(self, region: Region) -> Reader | None:
+        """Return the word that reads some bytes of SBUF or PSUM next, else the one that read them last."""
+        if self._readers is None or self._readers.device is not self._execution.device:
+            from neurontools.debugger.readers import Readers  # deferred: start-up
+
+            self._readers = Readers(self._execution)
+        return self._readers.of(region)
+
+    def not_numbers(self, space: str, core: int) -> frozenset[str]:
+        """Return the tiles of a memory of a core, or the variables in "HBM", that hold a NaN."""
+        from neurontools.debugger.not_numbers import not_numbers  # deferred: start-up
+
+        return not_numbers(self._execution, self.maps, space, core)
 
     def variables(self, parts: int = 0) -> tuple[Variable, ...]:
         """Return what HBM holds by address, each with the written-ness of `parts` parts of it."""

@@ -1,4 +1,4 @@
-"""Maps of SBUF and PSUM: a window of partitions and bytes in cells, by tensor, age, value or written-ness.
+"""Maps of SBUF and PSUM: a window of partitions and bytes in cells, by tensor, age, value, written-ness or traffic.
 
 A cell is `row_step` partitions by `byte_step` bytes. Only the window is read, and of whole blocks of 64 bytes only what
 changed since the last look.
@@ -20,6 +20,7 @@ from neurontools.debugger.errors import UsageError
 from neurontools.debugger.last_writes import BLOCK, NEVER, LastWrites, Numbers, blocks_of
 from neurontools.debugger.results import Array
 from neurontools.debugger.tile_table import TileTable
+from neurontools.debugger.traffic import Traffic
 from neurontools.debugger.window import Window
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MODES", "MapCells", "Maps", "Window", "cells_of_regions"]
 
-MODES = ("tensor", "age", "value", "unwritten")
+MODES = ("tensor", "age", "value", "unwritten", "traffic")
 
 
 class MapCells(NamedTuple):
@@ -36,7 +37,8 @@ class MapCells(NamedTuple):
 
     By "tensor" they are indexes into `names`, -1 where no tile has begun to live; by "age" numbers of the events that
     wrote last, -1 for none, `events` having happened; by "value" the largest magnitude or the mean of the elements,
-    NaN without any; by "unwritten" the share of bytes that nothing wrote. `marked` tells, by "value", which cells hold
+    NaN without any; by "unwritten" the share of bytes that nothing wrote; by "traffic" how many
+    events wrote into one of its blocks, the most of them. `marked` tells, by "value", which cells hold
     a NaN; by "tensor", which hold written bytes. `kept` is false where no journal tells when bytes were written; a core
     dump keeps the end of one, and what was written before that counts as written by event 0.
     """
@@ -56,6 +58,7 @@ class Maps:
     def __init__(self, execution: Execution) -> None:
         self.device, self._execution = execution.device, execution
         self._writes = None if execution.log is None else LastWrites(execution.log)
+        self._traffic = None if execution.log is None else Traffic(execution.log)
         self._whole = isinstance(execution.log, Journal)
         self._tables: dict[tuple[str, int], TileTable] = {}
         self._figures: dict[tuple[str, int, str], BlockFigures] = {}
@@ -122,15 +125,25 @@ class Maps:
         if mode == "unwritten":
             share = 1 - self._written(window) / _sizes(window, partitions, width)
             return MapCells(window, mode, share, share < 1, (), events, kept)
+        if mode == "traffic":
+            cells = self._counted_writes(window)
+            return MapCells(window, mode, cells, cells > 0, (), events, kept)
         values, nan = self._values(window, dtype, figure)
         return MapCells(window, mode, values, nan, (), events, kept)
 
     # --- figures -----------------------------------------------------------------------------------------------------
 
+    def _counted_writes(self, window: Window) -> Array:
+        counts = None if self._traffic is None else self._traffic.counts(window.space, window.core)
+        return self._of_blocks(window, counts, 0)
+
     def _ages(self, window: Window) -> Array:
-        numbers = self.numbers(window.space, window.core)
+        return self._of_blocks(window, self.numbers(window.space, window.core), NEVER)
+
+    def _of_blocks(self, window: Window, numbers: Array | None, nothing: int) -> Array:
+        """Return the largest number of the blocks that each cell meets."""
         if numbers is None:
-            return np.full((window.rows, window.columns), NEVER, np.int32)
+            return np.full((window.rows, window.columns), nothing, np.int32)
         rows = slice(window.partition, window.partition + window.rows * window.row_step)
         if _in_blocks(window):
             first, step = window.byte // BLOCK, window.byte_step // BLOCK
@@ -139,7 +152,7 @@ class Maps:
             step = window.byte_step
             bytes_ = np.arange(window.byte, window.byte + window.columns * step)
             part = numbers[rows][:, np.minimum(bytes_ // BLOCK, numbers.shape[1] - 1)]
-        return _reduced(part, window, step, np.maximum, NEVER)
+        return _reduced(part, window, step, np.maximum, nothing)
 
     def _written(self, window: Window) -> Array:
         found, step = self._figured(window, "written", Dtype.UINT8)

@@ -40,7 +40,7 @@ class Traced(NamedTuple):
 
 def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str | None]:
     """Return the Python function, launch grid and decorator target of a kernel or plain function."""
-    return getattr(kernel, "function", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
+    return getattr(kernel, "func", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
 
 
 def _grid(grid: tuple[int, ...], lnc: int | None, target: Target) -> tuple[int, ...]:

@@ -66,6 +66,12 @@ def looks_of(mode: str, cells: Array, marked: Array, names: Sequence[str], event
         numbers = np.where(share >= 1, SHADE + HEAT - 1, np.where(share > 0, SHADE + level, BLANK))
         parts = ("written to 1/4", "to 1/2", "in part", "whole")
         return Look(numbers.astype(np.uint8), (*_shades(parts), (BLANK, "unwritten")))
+    if mode == "traffic":
+        most = max(int(cells.max(initial=0)), 1)
+        numbers = np.where(cells > 0, SHADE + np.minimum(cells * HEAT // (most + 1), HEAT - 1), BLANK)
+        edges = [-(-level * (most + 1) // HEAT) for level in range(HEAT + 1)]
+        counts = [_count_range(max(low, 1), high - 1) for low, high in pairwise(edges)]
+        return Look(numbers.astype(np.uint8), (*(each for each in _shades(counts) if each[1]), (BLANK, "never")))
     levels, legend = magnitude_levels(cells, marked)
     return Look(levels, legend)
 
@@ -92,6 +98,10 @@ def magnitude_levels(values: Array, nan: Array) -> tuple[npt.NDArray[np.uint8], 
 
 def _power_range(low: int, high: int) -> str:
     return f"2^{low}" if high == low + 1 else f"2^{low}-{high}" if high > low else ""
+
+
+def _count_range(low: int, high: int) -> str:
+    return f"{low} writes" if high == low else f"{low}-{high} writes" if high > low else ""
 
 
 def _shades(texts: Sequence[str]) -> tuple[tuple[int, str], ...]:

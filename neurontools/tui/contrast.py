@@ -7,7 +7,7 @@ from functools import lru_cache
 from rich.color import Color, ColorType
 from rich.style import Style
 
-__all__ = ["LEAST", "contrast", "quiet", "readable"]
+__all__ = ["LEAST", "code", "contrast", "mixed", "quiet", "readable", "triple"]
 
 LEAST = 4.5
 _QUIET = 0.55  # of the contrast of plain text, where that leaves enough
@@ -33,49 +33,52 @@ def readable(style: Style) -> Style:
 
     A terminal's own colours stay: what they look like is not known here.
     """
-    text, ground = _triple(style.color), _triple(style.bgcolor)
+    text, ground = triple(style.color), triple(style.bgcolor)
     if style.reverse or text is None or ground is None or contrast(text, ground) >= LEAST:
         return style
-    return style + Style(color=_code(_towards(text, ground)))
+    return style + Style(color=code(_towards(text, ground)))
 
 
 @lru_cache(256)
 def quiet(style: Style) -> Style:
     """Return a style that stands back behind plain text, and can be read; on a terminal's own colours, its dim one."""
-    text, ground = _triple(style.color), _triple(style.bgcolor)
+    text, ground = triple(style.color), triple(style.bgcolor)
     if text is None or ground is None:
         return style + Style(dim=True)
     whole = contrast(text, ground)
     wanted = max(LEAST, whole * _QUIET)
     best = text
     for step in range(_STEPS + 1):
-        mixed = _mixed(text, ground, step / _STEPS)
-        if contrast(mixed, ground) < wanted:
+        nearer = mixed(text, ground, step / _STEPS)
+        if contrast(nearer, ground) < wanted:
             break
-        best = mixed
-    return readable(style + Style(color=_code(best)))
+        best = nearer
+    return readable(style + Style(color=code(best)))
 
 
 def _towards(text: Triple, ground: Triple) -> Triple:
     """Return a colour as near to a text's as its background allows, on the way to black or white."""
     ends = sorted(((0, 0, 0), (255, 255, 255)), key=lambda end: -contrast(end, ground))
     for step in range(1, _STEPS + 1):
-        mixed = _mixed(text, ends[0], step / _STEPS)
-        if contrast(mixed, ground) >= LEAST:
-            return mixed
+        nearer = mixed(text, ends[0], step / _STEPS)
+        if contrast(nearer, ground) >= LEAST:
+            return nearer
     return ends[0]
 
 
-def _mixed(one: Triple, other: Triple, share: float) -> Triple:
+def mixed(one: Triple, other: Triple, share: float) -> Triple:
+    """Return a colour on the way from one to another."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
 
 
-def _triple(colour: Color | None) -> Triple | None:
+def triple(colour: Color | None) -> Triple | None:
+    """Return red, green and blue; None where only the terminal knows them."""
     if colour is None or colour.type is not ColorType.TRUECOLOR or colour.triplet is None:
         return None
     return colour.triplet.red, colour.triplet.green, colour.triplet.blue
 
 
-def _code(colour: Triple) -> str:
+def code(colour: Triple) -> str:
+    """Return a colour as `#rrggbb`."""
     return "#{:02x}{:02x}{:02x}".format(*colour)

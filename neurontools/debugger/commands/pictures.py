@@ -22,7 +22,7 @@ __all__ = ["MAP", "TIMELINE", "VALUES", "map_cells", "timeline", "values"]
 
 _ROWS, _COLUMNS = 16, 64  # cells of a map, columns of a timeline
 _RANGE = re.compile(r"(\w*):(\w*)")
-MAP = "[ncN] [sbuf|psum] [tensor|age|value|unwritten] [DTYPE] [mean] [P0:P1 [BYTE0:BYTE1]]"
+MAP = "[ncN] [sbuf|psum] [tensor|age|value|unwritten|traffic] [DTYPE] [mean] [P0:P1 [BYTE0:BYTE1]]"
 VALUES = "TENSOR[slice] [as DTYPE]"
 TIMELINE = "[FROM TO]"
 

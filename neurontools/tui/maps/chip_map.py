@@ -9,14 +9,21 @@ import numpy as np
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region as Area
+from textual.markup import escape
 from textual.strip import Strip
 
 from formats.dtypes import Dtype
+from formats.regions import Region
 from neurontools.debugger.byte_facts import ByteFacts
 from neurontools.debugger.maps import MODES, MapCells, cells_of_regions
+from neurontools.debugger.readers import Reader
 from neurontools.text.looks import BOTH, READ, WRITTEN, Look, looks_of
+from neurontools.text.visible import visible_line
+from neurontools.tui.contrast import code, triple
+from neurontools.tui.maps.heat import Heat, Label, heat_of, labels_of
 from neurontools.tui.maps.map_lines import GUTTER, MapLines
-from neurontools.tui.maps.questions import Cells, Extent, ExtentAnswer, Facts
+from neurontools.tui.maps.paint import palette_of
+from neurontools.tui.maps.questions import Cells, Extent, ExtentAnswer, Facts, NotNumbers, ReadBy
 from neurontools.tui.maps.view import View, fitting
 from neurontools.tui.pane import Command, Question, Selected, Selection, Snapshot
 
@@ -29,8 +36,8 @@ _DTYPES = (Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT8E4, Dtype.F
 class ChipMap(MapLines):
     """Subclasses name the memory in `SPACE` and `TITLE`."""
 
-    HELP: ClassVar[str] = ("cells are coloured by tensor, age of the last write, value or written-ness; the last line "
-                           "tells of the cell under the cursor")  # fmt: skip
+    HELP: ClassVar[str] = ("colours show tensors, age of the last write, value, written share or number of writes; the "
+                           "last line tells of the cell under the cursor, who wrote and who reads it")  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1, 0)", "a row up", show=False),
         Binding("down", "move(1, 0)", "a row down", show=False),
@@ -47,7 +54,7 @@ class ChipMap(MapLines):
         Binding("x", "stretch(1)", "fewer partitions per cell", show=False),
         Binding("X", "stretch(-1)", "more partitions per cell", show=False),
         Binding("0", "fit", "show what the tiles take, or everything", show=False),
-        Binding("v", "mode(1)", "colour by the next: tensor, age, value, unwritten", show=False),
+        Binding("v", "mode(1)", "colour by the next: tensor, age, value, written share, traffic", show=False),
         Binding("V", "mode(-1)", "colour by the previous", show=False),
         Binding("d", "dtype(1)", "values as the next element type", show=False),
         Binding("D", "dtype(-1)", "values as the previous element type", show=False),
@@ -67,7 +74,13 @@ class ChipMap(MapLines):
         self.selection = Selection()
         self._extent: ExtentAnswer | None = None
         self._whole = self._zoomed = False
+        self.nans: frozenset[str] = frozenset()
+        self.reader: Reader | None = None
         self._look: Look | None = None
+        self._heat: Heat | None = None
+        self._marks: np.ndarray | None = None
+        self._labels: dict[int, tuple[Label, ...]] = {}
+        self._letters: tuple[str, ...] = ()
         self._lines: dict[int, Strip] = {}
 
     # --- questions and answers ---------------------------------------------------------------------------------------
@@ -76,8 +89,9 @@ class ChipMap(MapLines):
         """Ask for the window and the cell under the cursor."""
         if self.view is None:
             return (Extent(self.SPACE, self.core),)
-        facts = (Facts(self.under),) if self.under is not None and self.chrome[1] else ()
-        return (self._question(), *facts)
+        under = self.under
+        facts = (Facts(under), ReadBy(under)) if under is not None and self.chrome[1] else ()
+        return (self._question(), NotNumbers(self.SPACE, self.core), *facts)
 
     def _question(self) -> Cells:
         assert self.view is not None
@@ -97,12 +111,22 @@ class ChipMap(MapLines):
             self._begin()
             return
         cells, region = snapshot.get(self._question()), self.under
+        nans = snapshot.get(NotNumbers(self.SPACE, self.core), self.nans)
+        if nans != self.nans:
+            self.nans = nans
+            names = ", ".join(sorted(nans))
+            self.border_title = escape(visible_line(f"{self.TITLE} NaN in {names}" if nans else self.TITLE))
+            self._forget()
+            cells = cells or self.cells
+            self._repaint_all()
         if cells is not None and cells is not self.cells:
             self._take(cells)
-        facts = snapshot.get(Facts(region)) if region is not None else None
-        if facts is not None and facts != self.facts:
-            self.facts = facts
-            self._repaint(self.size.height - 1)
+        if region is None:
+            return
+        facts, reader = snapshot.get(Facts(region)), snapshot.get(ReadBy(region))
+        if facts is not None and (facts != self.facts or reader != self.reader):
+            self.facts, self.reader = facts, reader
+            self._repaint_told()
 
     def _begin(self) -> None:
         rows, columns = self._room()
@@ -114,7 +138,7 @@ class ChipMap(MapLines):
 
     def _room(self) -> tuple[int, int]:
         above, below = self.chrome
-        return self.size.height - above - below, self.size.width - GUTTER
+        return (self.size.height - above - below) * self.each, self.size.width - GUTTER
 
     def _fit(self) -> None:
         assert self.view is not None and self._extent is not None
@@ -129,16 +153,25 @@ class ChipMap(MapLines):
         before, self.view = self.view, view
         if before is not None and before.window("", 0) == view.window("", 0):
             above = self.chrome[0]
-            self._repaint(before.cursor[0] + above)
-            self._repaint(view.cursor[0] + above)
+            self._repaint(before.cursor[0] // self.each + above)
+            self._repaint(view.cursor[0] // self.each + above)
+            if self.halves:
+                for y in range(above):
+                    self._repaint(y)  # the mark on the ruler
         else:
             # What is painted stays until the answer comes: nothing flickers.
-            self._look = self.cells = None
-        self.facts = None
-        self._repaint(self.size.height - 1)
+            self._forget()
+        self.facts = self.reader = None
+        self._repaint_told()
         self.ask()
 
+    def _forget(self) -> None:
+        self._look = self._heat = self.cells = None
+
     def _take(self, cells: MapCells) -> None:
+        if self.halves:
+            self._take_halves(cells)
+            return
         before, self.cells = self._look, cells
         look = looks_of(cells.mode, cells.cells, cells.marked, cells.names, cells.events)
         self._mark(look, cells)
@@ -150,7 +183,31 @@ class ChipMap(MapLines):
         for row in np.flatnonzero((before.numbers != look.numbers).any(axis=1)).tolist():
             self._repaint(row + above)
         if before.legend != look.legend:
-            self._repaint(self.size.height - 2)
+            self._repaint(self.size.height - self.chrome[1])
+
+    def _take_halves(self, cells: MapCells) -> None:
+        """Take over a map for two rows a line; lines whose colours and labels stay are not painted again."""
+        before, lines, legend = (self._heat, self._marks), self._labels, self._letters
+        ground = triple(self.plain.bgcolor)
+        heat = heat_of(cells, palette_of(self.app), code(ground) if ground is not None else "#000000")
+        reads = cells_of_regions(cells.window, self.selection.reads)
+        writes = cells_of_regions(cells.window, self.selection.writes)
+        marks = reads + 2 * writes.astype(np.uint8)
+        if self.selection.kind == "bytes" and self.selection.value[:2] == (self.SPACE, self.core):
+            marks |= 3 * cells_of_regions(cells.window, (Region(*self.selection.value),)).astype(np.uint8)
+        self.cells, self._heat, self._marks = cells, heat, marks
+        self._labels, self._letters = labels_of(cells, self.nans)
+        if before[0] is None or before[1] is None or before[0].keys.shape != heat.keys.shape:
+            self._repaint_all()
+            return
+        changed = (before[0].keys != heat.keys).any(axis=1) | (before[1] != marks).any(axis=1)
+        above = self.chrome[0]
+        rows = {row // 2 for row in np.flatnonzero(changed).tolist()}
+        rows |= {row // 2 for row in lines.keys() | self._labels.keys() if lines.get(row) != self._labels.get(row)}
+        for row in rows:
+            self._repaint(row + above)
+        if (before[0].low, before[0].high, legend) != (heat.low, heat.high, self._letters) or rows:
+            self._repaint(self.size.height - self.chrome[1])
 
     def _mark(self, look: Look, cells: MapCells) -> None:
         """Write over the cells that the chosen instruction reads and writes."""
@@ -173,6 +230,7 @@ class ChipMap(MapLines):
         if self.cells is not None:
             self._look = None
             self._take(self.cells)
+            self._repaint(self.size.height - self.chrome[1])
 
     # --- painting ----------------------------------------------------------------------------------------------------
 
@@ -180,6 +238,11 @@ class ChipMap(MapLines):
         if 0 <= y < self.size.height:
             self._lines.pop(y, None)
             self.refresh(Area(0, y, self.size.width, 1))
+
+    def _repaint_told(self) -> None:
+        """Repaint what is told of the cell under the cursor."""
+        for line in range(1, max(self.chrome[1], 2)):
+            self._repaint(self.size.height - line)
 
     def _repaint_all(self) -> None:
         self._lines.clear()
@@ -189,6 +252,10 @@ class ChipMap(MapLines):
         """Forget painted lines when colours change."""
         super().notify_style_update()
         self._lines.clear()
+        self._heat = None  # its colours are those of a theme
+        if self.is_mounted and self.cells is not None:
+            self._resize()
+            self.ask()
 
     def render_line(self, y: int) -> Strip:
         """Return one line as it is on the screen."""
@@ -201,6 +268,10 @@ class ChipMap(MapLines):
 
     def on_resize(self, event: Resize) -> None:
         """Show as much as fits."""
+        self._resize()
+        self.ask()
+
+    def _resize(self) -> None:
         rows, columns = self._room()
         self._lines.clear()
         if self.view is None:
@@ -209,9 +280,8 @@ class ChipMap(MapLines):
             self.view = self.view.resized(rows, columns)
             if not self._zoomed:
                 self._fit()
-        self.cells = self._look = None
+        self._forget()
         self.refresh()
-        self.ask()
 
     def action_move(self, rows: int, columns: int) -> None:
         """Move the cursor by cells."""
@@ -244,7 +314,7 @@ class ChipMap(MapLines):
                 self._fit()
 
     def _changed(self) -> None:
-        self._look = self.cells = None
+        self._forget()
         self._repaint_all()
         self.ask()
 
@@ -291,7 +361,7 @@ class ChipMap(MapLines):
         view = self.view
         if offset is None or view is None:
             return
-        row, column = offset.y - self.chrome[0], offset.x - GUTTER
+        row, column = (offset.y - self.chrome[0]) * self.each, offset.x - GUTTER
         if not (0 <= row < view.rows and 0 <= column < view.columns):
             return
         partition, byte = view.partition + row * view.row_step, view.byte + column * view.byte_step

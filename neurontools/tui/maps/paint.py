@@ -18,10 +18,11 @@ from neurontools.text.visible import visible_line
 from neurontools.tui.contrast import readable
 from neurontools.tui.maps.colours import styles_of
 
-__all__ = ["on", "paint_row", "palette_of", "text_strip"]
+__all__ = ["NAN_BADGE", "on", "paint_row", "palette_of", "text_strip"]
 
 Numbers = npt.NDArray[np.uint8]
 Parts = Sequence[tuple[str, Style]]
+NAN_BADGE = Style(color="#ffffff", bgcolor="#b0005f", bold=True)  # 7.3 to 1
 _REVERSE = Style(reverse=True)
 _MARKED = Style(underline=True, bold=True)
 

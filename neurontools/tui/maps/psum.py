@@ -25,6 +25,7 @@ class PsumMap(ChipMap):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._whole = True  # every bank at once
+        self.wanted = 4
 
     def _ruler(self, base: Style) -> tuple[tuple[str, Style], ...]:
         if self.view is None:
@@ -36,4 +37,4 @@ class PsumMap(ChipMap):
                 break
             if byte % _BANK < view.byte_step:
                 line = line[:column].ljust(column) + f"╵bank {byte // _BANK}"
-        return ((" " * GUTTER, base), (line, quiet(base)))
+        return ((" " * GUTTER, base), (self._pointed(line), quiet(base)))

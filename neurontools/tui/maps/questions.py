@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from neurontools.debugger import Session
     from neurontools.debugger.byte_facts import ByteFacts, Variable
     from neurontools.debugger.maps import MapCells
+    from neurontools.debugger.readers import Reader
     from neurontools.debugger.tile_view import TileView
     from neurontools.debugger.window import Window
 
-__all__ = ["Cells", "Extent", "ExtentAnswer", "Facts", "TensorTable", "Variables"]
+__all__ = ["Cells", "Extent", "ExtentAnswer", "Facts", "NotNumbers", "ReadBy", "TensorTable", "Variables"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,19 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class ReadBy:
+    """What reads some bytes of SBUF or PSUM next, or read them last."""
+
+    STANDING = True  # it looks at many words
+
+    region: Region
+
+    def answer(self, session: Session) -> Reader | None:
+        """Return it."""
+        return session.inspector.reader(self.region)
+
+
+@dataclass(frozen=True)
 class Variables:
     """What HBM holds, each variable's written-ness in `parts` parts."""
 
@@ -89,3 +103,17 @@ class TensorTable:
     def answer(self, session: Session) -> TileView:
         """Return it as it is now."""
         return session.inspector.view_tensor(self.text, self.dtype, self.window, self.heat)
+
+
+@dataclass(frozen=True)
+class NotNumbers:
+    """Names of tensors that hold a NaN in written bytes: tiles of a memory, or "HBM"."""
+
+    STANDING = True  # it looks at every element
+
+    space: str
+    core: int
+
+    def answer(self, session: Session) -> frozenset[str]:
+        """Return them."""
+        return session.inspector.not_numbers(self.space, self.core)

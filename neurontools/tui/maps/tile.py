@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import ClassVar
 
-import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.events import MouseScrollDown, MouseScrollUp, Resize
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.strip import Strip
 
 from formats.dtypes import Dtype
@@ -18,8 +16,9 @@ from neurontools.debugger.tile_view import BINS, TileView
 from neurontools.debugger.view_maps import bar_rows, figure_lines, hex_cells, number_cells
 from neurontools.text.looks import SHADE, magnitude_levels
 from neurontools.tui.contrast import quiet
-from neurontools.tui.maps.colours import ramp_of, styles_of
-from neurontools.tui.maps.paint import on, paint_row, palette_of, text_strip
+from neurontools.tui.maps.colours import scale_of, styles_of
+from neurontools.tui.maps.heat import Heat, by_value, heat_row, scale_bar
+from neurontools.tui.maps.paint import NAN_BADGE, on, paint_row, palette_of, text_strip
 from neurontools.tui.maps.questions import Facts, TensorTable
 from neurontools.tui.pane import Pane, Question, Selection, Snapshot
 
@@ -30,7 +29,6 @@ _DTYPES = (None, Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT8E4, D
            Dtype.INT8, Dtype.UINT8)  # fmt: skip
 _GUTTER = 6  # columns of row numbers
 _CELL = 10  # of one number
-_HOLE = 255  # key of a cell with a NaN in it
 _BOLD = Style(bold=True)
 
 
@@ -38,8 +36,10 @@ class TileInspector(Pane):
     """Shows the chosen tensor, and without one the tile that was written last."""
 
     TITLE: ClassVar[str] = "TENSOR"
+    WEIGHT: ClassVar[float] = 1.2
     TWIN: ClassVar[str] = "info values NAME"
-    HELP: ClassVar[str] = "shows the chosen tensor, or the one of the chosen bytes; without one, the tile written last"
+    HELP: ClassVar[str] = ("the chosen tensor, or the one of the chosen bytes; without one, the tile written last; "
+                           "z: the whole screen")  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1, 0)", "a row up", show=False),
         Binding("down", "move(1, 0)", "a row down", show=False),
@@ -103,6 +103,7 @@ class TileInspector(Pane):
         self.view, self.error = (view, "") if view is not None else (None, error)
         if view is not None and question != self._question():
             self.ask()  # the width of a cell is known only now
+        self.wanted = None if view is not None else 1
         self._paint()
 
     def choose(self, selection: Selection) -> None:
@@ -145,16 +146,19 @@ class TileInspector(Pane):
             return [text_strip(((self.error or "choose a tensor in a map", quiet(base)),), width, base)]
         shape = ", ".join(map(str, view.shape))
         follows = "" if self.text else "written last: "
-        head = (
+        head: tuple[tuple[str, Style], ...] = (
             (f"{follows}", quiet(base)),
             (f"{view.name}{view.selection}", base + _BOLD),
             (f" {view.space} {view.dtype}[{shape}]", base),
             (f" · {self.mode} · row {view.row} of {view.rows}, column {view.column} of {view.columns}", quiet(base)),
         )
+        if view.statistics.nan:  # what is wrong comes first: the end of the line may not be seen
+            head = ((f" {view.statistics.nan:,} NaN ", NAN_BADGE), (" ", base), *head)
         body = {"table": self._table, "hex": self._table, "figures": self._figures, "histogram": self._histogram,
                 "picture": self._picture}[self.mode](view, base)  # fmt: skip
         height = max(self.size.height - 2, 0)
-        last = text_strip(((" ".join(figure_lines(view.statistics, brief=True)), quiet(base)),), width, base)
+        figures = ((" ".join(figure_lines(view.statistics, brief=True)), quiet(base)),)
+        last = text_strip(self._scale(view, base) if self.mode == "picture" else figures, width, base)
         body = [*body[:height], *[Strip.blank(width, base)] * (height - len(body))]
         return [text_strip(head, width, base), *body, last]
 
@@ -198,25 +202,25 @@ class TileInspector(Pane):
                 paint_row(((f"{int(number * tall * step):>5} ", quiet(base)),), line, styles, base, width)
                 for number, line in enumerate(numbers)
             ]
-        ramp = ramp_of(palette_of(self.app))
-        with np.errstate(all="ignore"):
-            largest = np.nanmax(np.where(np.isfinite(view.heat), view.heat, 0)) or 1
-            level = np.nan_to_num(view.heat / largest * (len(ramp) - 1), nan=-1, posinf=len(ramp) - 1)
-        keys = np.where(view.holes, _HOLE, np.clip(level, -1, len(ramp) - 1)).astype(np.int16)
-        colours = {-1: None, _HOLE: "#ff00ff", **dict(enumerate(ramp))}
+        heat, light = self._heat(view), palette_of(self.app) == 1
+        at = int(view.row / step), int(view.column * view.heat.shape[1] / view.columns)
         strips = []
         for top in range(0, rows, 2):
-            upper = keys[top]
-            lower = keys[top + 1] if top + 1 < rows else np.full_like(upper, -1)
-            segments = [Segment(f"{int(top * step):>5} ", quiet(base))]
-            edges = np.flatnonzero((upper[1:] != upper[:-1]) | (lower[1:] != lower[:-1])) + 1
-            for start, end in pairwise((0, *edges.tolist(), upper.size)):
-                fore, back = colours[int(upper[start])], colours[int(lower[start])]
-                mark = " " if fore is None and back is None else "▄" if fore is None else "▀"
-                style = Style(color=back) if fore is None else Style(color=fore, bgcolor=back)
-                segments.append(Segment(mark * (end - start), base + style))
-            strips.append(Strip(segments).extend_cell_length(width, base).crop(0, width))
+            here = at[0] in (top, top + 1)
+            number = Segment(f"{int(top * step):>5} ", base + _BOLD if here else quiet(base))
+            segments = heat_row(heat, top, base, width - _GUTTER, light=light, cursor=at if here else (-1, -1))
+            strips.append(Strip([number, *segments]).extend_cell_length(width, base).crop(0, width))
         return strips
+
+    def _heat(self, view: TileView) -> Heat:
+        return by_value(view.heat, view.holes, scale_of("value", min(palette_of(self.app), 1)))
+
+    def _scale(self, view: TileView, base: Style) -> tuple[tuple[str, Style], ...]:
+        """Return the element under the cursor, and what the colours of magnitudes are."""
+        value = number_cells(view.part[:1, :1], view.written[:1, :1], 1)
+        place = f"[{view.row}, {view.column}] = {value[0].strip() if value else '--'}   "
+        bar = () if self.app.no_color else scale_bar(self._heat(view), base, palette_of(self.app) == 1)
+        return ((place, base + _BOLD), *bar, (" ".join(figure_lines(view.statistics, brief=True)), quiet(base)))
 
     # --- keys and mouse ----------------------------------------------------------------------------------------------
 
@@ -226,9 +230,12 @@ class TileInspector(Pane):
         self.ask()
 
     def action_move(self, rows: int, columns: int) -> None:
-        """Scroll by elements."""
+        """Scroll by elements; in a picture, move the cursor by what is one cell of it."""
         if self.view is None:
             return
+        if self.mode == "picture" and self.view.heat.size and not self.app.no_color:
+            rows *= max(self.view.rows // self.view.heat.shape[0], 1)
+            columns *= max(self.view.columns // self.view.heat.shape[1], 1)
         row = min(max(self.row + rows, 0), max(self.view.rows - 1, 0))
         column = min(max(self.column + columns, 0), max(self.view.columns - 1, 0))
         if (row, column) != (self.row, self.column):
@@ -259,6 +266,18 @@ class TileInspector(Pane):
         """Show the tile that is written last."""
         self._bytes = None
         self._turn_to("")
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on the element under the mouse."""
+        offset, view = event.get_content_offset(self), self.view
+        if offset is None or view is None or offset.x < _GUTTER or not 0 < offset.y < self.size.height - 1:
+            return
+        if self.mode == "picture" and view.heat.size:
+            rows, columns = view.heat.shape
+            row, column = (offset.y - 1) * 2 * view.rows // rows, (offset.x - _GUTTER) * view.columns // columns
+            if row < view.rows and column < view.columns:
+                self.row, self.column = row, column
+                self.ask()
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Scroll."""

@@ -10,7 +10,7 @@ from neurontools.debugger.byte_facts import Variable
 from neurontools.debugger.view_maps import shade
 from neurontools.text.table import bytes_text
 from neurontools.tui.lines import LinesPane, Parts
-from neurontools.tui.maps.questions import Variables
+from neurontools.tui.maps.questions import NotNumbers, Variables
 from neurontools.tui.pane import Command, Question, Selected, Selection, Snapshot
 
 __all__ = ["HbmVariables"]
@@ -23,6 +23,7 @@ class HbmVariables(LinesPane):
 
     TITLE: ClassVar[str] = "HBM"
     TWIN: ClassVar[str] = "info variables"
+    MOST: ClassVar[int] = 8
     HELP: ClassVar[str] = "enter: choose the variable; the bar shows which parts of it are written"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "last_write", "print what wrote the variable last", show=False)
@@ -32,10 +33,12 @@ class HbmVariables(LinesPane):
         super().__init__(id=id)
         self.variables: tuple[Variable, ...] = ()
         self._chosen = ""
+        self._core = 0
+        self._nans: frozenset[str] = frozenset()
 
     def questions(self) -> tuple[Question[object], ...]:
-        """Ask for all variables."""
-        return (Variables(_PARTS),)
+        """Ask for all variables, and which of them hold a NaN."""
+        return (Variables(_PARTS), NotNumbers("HBM", self._core))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show them; widths depend on the program only, so that nothing moves."""
@@ -43,8 +46,14 @@ class HbmVariables(LinesPane):
         if found is None:
             return
         self.variables = found
+        if snapshot.state.focus[0] != self._core:
+            self._core = snapshot.state.focus[0]
+            self.ask()
+        self._nans = snapshot.get(NotNumbers("HBM", self._core), self._nans)
         wide = max((len(item.name) for item in found), default=0)
         types = max((len(_type(item)) for item in found), default=0)
+        self.wanted = len(found)
+        self.border_title = "HBM" if found else "HBM nothing allocated"
         self.set_lines([self._parts(item, min(wide, 28), min(types, 24)) for item in found])
 
     def _parts(self, item: Variable, wide: int, types: int) -> Parts:
@@ -56,6 +65,7 @@ class HbmVariables(LinesPane):
             (f"{_type(item):<{types}} ", "value"),
             (shade(item.strip),
              "good" if item.written == item.nbytes else "warm"),
+            (" NaN", "bad") if item.name in self._nans else ("", ""),
             (f" {item.written * 100 // max(item.nbytes, 1):>3}% of {bytes_text(item.nbytes):<10}", ""),
             (f" {item.address:#x}", "dim"),
         )  # fmt: skip
