@@ -280,7 +280,7 @@ class _Kernel:
 
     def _turned(self, powers: View) -> list[View]:
         """Return the powers with keys on partitions, 128 of them a tile; several are copied out of PSUM at once."""
-        e = self.e
+        e = self.e  # powers are finite: nothing is to be saturated
         rows, length = powers.partitions, powers.dims[0][1]
         exact = e.limits.transpose_exact
         middle_type = powers.dtype if exact else Dtype.FLOAT32

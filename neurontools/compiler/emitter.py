@@ -58,6 +58,8 @@ class Emitter:
         self.core = 0
         self.limits = LIMITS[target.generation]
         self.origin = Origin("main", "?", 0)
+        self.saturate = False  # infinities become the largest numbers before they pass through the array
+        self.wide_sums = True  # folds of 16-bit floats keep fp32 until they are complete
         self.output_kinds: frozenset[object] = frozenset()
         self._names: dict[str, int] = {"SB": 1, "DGETable0": 1}
         self._constants: dict[tuple[object, ...], Array] = {}

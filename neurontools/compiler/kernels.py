@@ -9,10 +9,11 @@ from typing import NamedTuple
 from formats.dtypes import Dtype
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.compiler.arrays import Array, merged, row_major
+from neurontools.compiler.element_types import is_float
 from neurontools.compiler.elementwise import apply, as_stored
 from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.fusion import Group
-from neurontools.compiler.graph import Value
+from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.loading import load, part_of, store, without_folded
 from neurontools.compiler.tile_folds import fold_tile
 from neurontools.compiler.tile_math import constant_like
@@ -33,10 +34,10 @@ class Splat(NamedTuple):
     value: int | float
 
 
-def tile_elements(live: int, temporaries: int = _TEMPORARIES) -> int:
+def tile_elements(live: int, temporaries: int = _TEMPORARIES, longest: int = 2048) -> int:
     """Return how many elements of 4 bytes a partition of each tile may have where `live` tiles are live."""
     room = _BUDGET // (4 * (live + temporaries))
-    return max(64, min(2048, 1 << room.bit_length() - 1))
+    return max(64, min(longest, 1 << room.bit_length() - 1))
 
 
 Portions = Callable[[int, float], Iterable[tuple[int, int]]]
@@ -65,6 +66,7 @@ def run_kernel(
     outputs: Mapping[Value, Array],
     parts: Parts | None = None,
     portions: Portions = _undivided,
+    longest: int = 2048,
 ) -> bool:
     """Append a kernel over all elements of a group's index space; False where a row takes more room than there is.
 
@@ -73,8 +75,11 @@ def run_kernel(
     """
     space = _space_of(group, inputs, outputs)
     folds = len(space.shape) - space.rows
+    row = prod(space.shape[space.rows :])
     most = tile_elements(_live(group), _temporaries(group))
-    if folds and prod(space.shape[space.rows :]) > most:
+    if folds and most < row <= longest and not any(one.opcode in _HEAVY and not _is_light(one) for one in group.nodes):
+        most = tile_elements(_live(group), 4, longest)
+    if folds and row > most:
         return False
     arrays = sum(isinstance(one, Array) for one in inputs.values()) + len(outputs)
     nanoseconds = prod(space.shape) * (4 * arrays * NS_BYTE + len(group.nodes) * NS_ELEMENT)
@@ -145,6 +150,11 @@ def _space_of(group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapp
 
 _HEAVY = frozenset({"atan2", "cbrt", "cosine", "divide", "log-plus-one", "popcnt", "power", "reduce-precision",
                     "remainder", "sine", "count-leading-zeros"})  # fmt: skip
+
+
+def _is_light(node: Node) -> bool:
+    """Return whether a node is one instruction for floats."""
+    return node.opcode == "divide" and is_float(node.result.dtype)
 
 
 def _temporaries(group: Group) -> int:

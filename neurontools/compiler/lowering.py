@@ -17,15 +17,20 @@ from neurontools.compiler.arrays import Array, merged, row_major
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.elementwise import ELEMENTWISE, stored_constant
 from neurontools.compiler.emitter import Emitter
+from neurontools.compiler.epilogues import Finished, Step, with_epilogues
 from neurontools.compiler.errors import no_lowering
-from neurontools.compiler.fusion import Group, plan, squeezed
+from neurontools.compiler.fusion import REACH, Group, plan, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.kernels import Parts, Splat, run_kernel
 from neurontools.compiler.two_cores import halves
 
-__all__ = ["LOWERINGS", "Lowering", "lowers"]
+__all__ = ["FINISHED", "LOWERINGS", "Lowering", "finishes", "lowers"]
 
 LOWERINGS: dict[str, Callable[[Lowering, Node], None]] = {}
+
+
+Finish = Callable[["Lowering", Finished], None]
+FINISHED: dict[str, Finish] = {}
 
 
 def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Node], None]], Callable[[Lowering, Node], None]]:
@@ -39,6 +44,16 @@ def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Node], None]], Callab
     return register
 
 
+def finishes(opcode: str) -> Callable[[Finish], Finish]:
+    """Register a function as the lowering of an opcode with the kernel behind it."""
+
+    def register(function: Finish) -> Finish:
+        FINISHED[opcode] = function
+        return function
+
+    return register
+
+
 class Lowering:
     """Lower graphs into one trace; `values` has the array of every value so far."""
 
@@ -46,6 +61,8 @@ class Lowering:
         self.emitter = Emitter(target, cores)
         self.worth = worth  # ns of work below which one core does it alone
         self.saved = 0.0  # ns, about, that other cores take over
+        self.epilogues = True
+        self.reach = REACH["generic"]
         self.inside = 0  # bodies of loops and branches that are open
         self.values: dict[Value, Array] = {}
         self.splats: dict[Value, int | float] = {}
@@ -105,10 +122,15 @@ class Lowering:
         if dst.size:
             run_copy(self.emitter, dst, src)
 
+    def steps(self, graph: Graph) -> list[Step]:
+        """Return what a graph is lowered as, in order."""
+        steps = plan(graph, self.reach)
+        return list(with_epilogues(steps, graph, self.reach.behind) if self.epilogues else steps)
+
     def run(self, graph: Graph) -> list[Array]:
         """Lower all nodes of a body, whose parameters have arrays; return the arrays of its results."""
         self.inside += 1
-        for step in plan(graph):
+        for step in self.steps(graph):
             self.step(step)
         self.inside -= 1
         return [self.array(one) for one in graph.roots]
@@ -128,11 +150,14 @@ class Lowering:
             yield begin, end
         self.emitter.core = 0
 
-    def step(self, step: Group | Node) -> None:
+    def step(self, step: Step) -> None:
         """Lower a kernel or another node."""
         if isinstance(step, Node):
             self.emitter.origin = step.origin
             self._node(step)
+        elif isinstance(step, Finished):
+            self.emitter.origin = step.product.origin
+            FINISHED[step.product.opcode](self, step)
         else:
             self._kernel(step)
 
@@ -150,7 +175,7 @@ class Lowering:
             splat = self.splats.get(value)
             inputs[value] = self.array(value) if splat is None else Splat(element_type(value.dtype).storage, splat)
         outputs = {value: self.result(value.node) for value in group.outputs}
-        if run_kernel(self.emitter, group, inputs, outputs, self.parts, self.portions):
+        if run_kernel(self.emitter, group, inputs, outputs, self.parts, self.portions, self.reach.longest):
             return
         for node in group.nodes:
             self.emitter.origin = node.origin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +12,9 @@ from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
 from formats.neff.operations import GRAPH
 from neurontools.builder import build
+from neurontools.builder.built import BuiltNeff
 from neurontools.builder.report import Report
+from neurontools.builder.trace import Trace
 from neurontools.compiler import (  # noqa: F401  they register lowerings
     attention_kernel,
     collectives,
@@ -26,19 +27,17 @@ from neurontools.compiler import (  # noqa: F401  they register lowerings
 )
 from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
-from neurontools.compiler.element_types import element_type
+from neurontools.compiler.choosing import chosen
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
-from neurontools.compiler.fusion import plan
 from neurontools.compiler.graph import Graph
 from neurontools.compiler.held import operation_tables, operations_of
 from neurontools.compiler.importing import import_module
 from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.options import CompileOptions, check_options
-from neurontools.compiler.placing import direct_outputs
 from neurontools.compiler.precision import Cast, cast_products
-from neurontools.compiler.signature import Names, declare_inputs, names_of, write_outputs
+from neurontools.compiler.signature import Names, names_of
 from neurontools.compiler.verify import verify
 
 __all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
@@ -46,11 +45,6 @@ __all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
 # What a logical core's share of device memory holds, by generation; half a chip's where it is shared.
 _DEVICE_MEMORY = {"gen2": 16 << 30, "gen3": 24 << 30, "gen4": 36 << 30}
 _MOST_GRAPH = 64 << 20  # bytes of a module that the file carries; larger ones are mostly constants
-
-
-# Work of two cores, in ns: pieces below the first figure are not shared, then the second; what a barrier costs.
-_WORTH = (1_000.0, 10_000.0, 40_000.0)
-_BARRIER = 8_000.0
 
 
 class _State(NamedTuple):
@@ -155,43 +149,16 @@ def compile_graph(
         if step_name in dump_after:
             dumps[step_name] = graph.text()
     _check_memory(graph, options)
-    lowering = _lowered(graph, names, options)
-    tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
-    built = build(lowering.emitter.finish(), name,
-                  compression="none" if options.fast_loading else "gzip",
-                  members={**tables, **members})  # fmt: skip
+
+    def built(lowering: Lowering, traces: list[Trace]) -> BuiltNeff:
+        tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
+        return build(traces, name,
+                     compression="none" if options.fast_loading else "gzip",
+                     members={**tables, **members})  # fmt: skip
+
+    found = chosen(graph, names, options, built)
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
-    return Compiled(built.to_bytes(), names, kinds, built.report, tuple(state.casts), dumps, listing_of(graph))
-
-
-def _lowered(graph: Graph, names: Names, options: CompileOptions) -> Lowering:
-    """Lower a graph; of two cores, the second takes as much as pays for the barriers between them."""
-    if options.cores == 1:
-        return _lower(graph, names, options, 0.0)
-    best, most = None, 0.0
-    for worth in _WORTH:
-        lowering = _lower(graph, names, options, worth)
-        gained = lowering.saved - lowering.emitter.barriers * _BARRIER
-        if gained > most:
-            best, most = lowering, gained
-        if not lowering.saved or gained > lowering.saved / 2:
-            break
-    return best or _lower(graph, names, options, inf)
-
-
-def _lower(graph: Graph, names: Names, options: CompileOptions, worth: float) -> Lowering:
-    lowering = Lowering(options.chip, options.cores, worth)
-    lowering.emitter.reserve((*names.inputs, *names.outputs))
-    lowering.emitter.output_kinds = frozenset(
-        (element_type(one.dtype).storage, one.shape or (1,)) for one in graph.roots
-    )
-    declare_inputs(lowering, graph.parameters, names.inputs)
-    steps = list(plan(graph))
-    lowering.direct = direct_outputs(graph, steps, names.outputs, options.cores)
-    for step in steps:
-        lowering.step(step)
-    write_outputs(lowering, graph.roots, [lowering.array(one) for one in graph.roots], names.outputs)
-    return lowering
+    return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph))
 
 
 def _check_memory(graph: Graph, options: CompileOptions) -> None:

@@ -94,7 +94,7 @@ def reduce_arrays(
     if parts > 1 and fold_shape:
         _in_parts(self, body, sources, targets, len(fold_shape), initial, parts)
         return
-    instruction = instruction_of(body) if len(arrays) == 1 else None
+    instruction = instruction_of(body, self.emitter.wide_sums) if len(arrays) == 1 else None
     e = self.emitter
     for tile in tiles(sources[0].shape, most, len(fold_shape)):
         loaded = [load(e, part_of(one, one.strides, tile), tile) for one in sources]
@@ -141,7 +141,7 @@ def _in_parts(
     whole, rest = divmod(extent, size)
     count = whole + bool(rest)
     shape = (*sources[0].shape[:kept], count)
-    wide = instruction_of(body) is not None and len(sources) == 1
+    wide = instruction_of(body, self.emitter.wide_sums) is not None and len(sources) == 1
     middles = []
     for value in body.roots:
         dtype = element_type(value.dtype).storage
