@@ -74,7 +74,8 @@ def kind_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Kind | 
     core = engine.core
     if core.tables:
         return None
-    function = core.activation.get(int(word.fields["function"])) if "function" in word.FIELDS else None
+    field = word.FIELDS.get("function")
+    function = None if field is None else core.activation.get(int(field.read(word.raw)))
     device = core.device
     known = (type(word), key, engine.name, device.target.name, device.timing, core.extended, function)
     if known in _FOUND:
