@@ -281,7 +281,7 @@ class Sequencer:
             if len(self._templates) >= _ACTIONS:
                 self._templates.clear()
             self._templates[kind] = template
-        return template.bind(word.raw)
+        return template.bind(word)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""

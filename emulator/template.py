@@ -61,7 +61,7 @@ class Template:
         cls = type(word)
         self._serial, self._drain = cls.BRANCHES, cls.DRAINS
         self._waits, self._signals = second_slot(word)
-        self._cls, self._specs, self._recipe = cls, kind.specs, kind.recipe
+        self._specs, self._recipe = kind.specs, kind.recipe
         reads = [(spec.name, at) for at, spec in enumerate(kind.specs) if spec.reads]
         self._writes = [at for at, spec in enumerate(kind.specs) if spec.writes]
         self._reads = reads + [(kind.specs[at].name, at) for at in self._writes] if word.adds else reads
@@ -94,8 +94,9 @@ class Template:
         return _Slot(spec.at, base, stride, memory.array(space).shape[1], memory.partitions - partitions, shape.shift,
                      shape.reach, spec.dtype.itemsize, bank, space, partitions, shape.pattern)  # fmt: skip
 
-    def bind(self, raw: bytes) -> Action | None:
+    def bind(self, word: isa.Instruction) -> Action | None:
         """Return the action of a word of the kind; None for what has to be bound in full, to say what is wrong."""
+        raw = word.raw
         starts: list[int] = []
         places: list[RegionParts] = []
         banks: list[int] = []
@@ -112,7 +113,7 @@ class Template:
             places.append((space, core, first, partitions, low, reach, pattern))
             if base:
                 banks += range(low // bank, -(-high // bank))
-        action = Action(self._effect(raw, starts), self._interval, self._latency)
+        action = Action(self._effect(word, starts), self._interval, self._latency)
         known, other = self._memory.extents.get, self._memory.extent_of
         extents = [known(place) or other(place) for place in places]
         action.reads = tuple([(name, extents[at]) for name, at in self._reads])
@@ -130,7 +131,7 @@ class Template:
             action.claim = self._claims[asked]
         return action
 
-    def _effect(self, raw: bytes, starts: list[int]) -> Step:
+    def _effect(self, word: isa.Instruction, starts: list[int]) -> Step:
         """Return the effect of a word whose operands begin at some bytes of their memories."""
         arrays = self._arrays
         if self._recipe is not None:
@@ -143,7 +144,7 @@ class Template:
             strides = (array.shape[1], *spec.strides)
             view: npt.NDArray[Any] = np.ndarray(spec.counts, spec.dtype, array, start, strides)
             operands[spec.name] = Operand(spec.name, view, (), ())
-        return bind_unguarded(self._cls.from_raw(raw), WordPort(self._engine, operands))
+        return bind_unguarded(word, WordPort(self._engine, operands))
 
 
 def template_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Template | None:

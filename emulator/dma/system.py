@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.binding import bind, place_of
-from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer, Piece, Ranks, alone, call_of, put
+from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -58,6 +58,8 @@ class DmaSystem:
         **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         "_stretches": "a cache",
+        "packet_bytes": "an option",
+        "_carried": "what ranks move together, which a single device never does",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -75,6 +77,8 @@ class DmaSystem:
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
+        self.packet_bytes = PACKET_BYTES
+        self._carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
@@ -147,7 +151,7 @@ class DmaSystem:
         call = call_of(self._device, transfer)
         transfer.generated_ps = now_ps
 
-        def arrived(time_ps: int, pieces: Sequence[Piece], received: Sequence[int]) -> None:
+        def arrived(time_ps: int, pieces: Sequence[Arrival], received: Sequence[int]) -> None:
             transfer.move = partial(put, self._device, transfer, pieces, received)
             transfer.plan = TransferPlan(now_ps, time_ps, ())
             queue.due_ps = time_ps
@@ -159,6 +163,32 @@ class DmaSystem:
             arrived(now_ps, alone(call), ())
         else:
             self.ranks.begin(call, now_ps, arrived)
+
+    def carry(self, queue: DmaQueue, nbytes: int, packet: int, ps_per_byte: float, now_ps: int) -> int:
+        """Let the engines of a core move bytes of a collective, packet by packet; return when they are through.
+
+        They go through the ring of the collective's stream: other rings have their turns between its packets.
+        Work that other rings get later changes when those are through, not what is returned here (ours).
+        """
+        core, engines = queue.core, self._engines_of(queue.core)
+        for each in [one for one in self._carried if one[0] == core and one[2] < now_ps]:
+            engines.forget(each[1])
+            self._carried.remove(each)
+        number = min([one[1] for one in self._carried], default=0) - 1
+        share = -(-nbytes // DMA_ENGINES)
+        packets = max(1, -(-share // packet))
+        one = int(min(share, packet) * ps_per_byte)
+        last = max(1, int(share * ps_per_byte) - one * (packets - 1))
+        stretch = Stretch(0, DMA_ENGINES - 1, packets, one, last)
+        moved = engines.give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
+        self._settled = False
+        if moved:
+            self._reschedule(queue)
+        end = now_ps
+        for first, final, _, _, (at, step) in engines.pieces(number, DMA_ENGINES):
+            end = max(end, at + step * first, at + step * final)
+        self._carried.append((core, number, end))
+        return end
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
@@ -274,7 +304,7 @@ class DmaSystem:
             share = self._share(op)
             each = nbytes / shares[-1][1] if shares else 0
             # A packet is a descriptor; those from load time are cut.
-            cuts = max(-(-nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
+            cuts = max(-(-nbytes // (shares[-1][1] * self.packet_bytes)), 1) if transfer.prebuilt and shares else 1
             made: list[Stretch] = []
             for engine, (low, high) in enumerate(shares):
                 duration = costs.data_ps(high - low, int((high - low) * each), writes, share, reads)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from emulator.debug_stream import DebugStream
+from emulator.dma.binding import place_of
 from emulator.errors import InputError
-from emulator.machine.collectives.engine import Faults
+from emulator.faults import source_line
+from emulator.machine.collectives.engine import Faults, Transfer
 from emulator.machine.machine import Machine, Place
 from emulator.machine.ranks.communicators import Meeting
 from emulator.machine.ranks.explain import RankHang
-from emulator.machine.ranks.machine import RankedMachine
+from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "RankedResult", "Ranks", "execute_ranks", "new_ranks", "usual_instance"]
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "new_ranks", "usual_instance"]
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -34,20 +37,42 @@ class Ranks(NamedTuple):
 
 
 class Met(NamedTuple):
-    """A collective that was called: its group, what it did, when each rank called it and was through."""
+    """A collective that was called: its group, what it did, when each rank called it and was through.
+
+    `source` is the line of the first rank's call, "" where it is not known.
+    """
 
     name: str
     group: tuple[int, ...]
     core: int
     stream: int
     algorithm: str
+    source: str
     begun_ps: Mapping[int, int]
     ended_ps: Mapping[int, int]
 
 
+class Moved(NamedTuple):
+    """A transfer of a CC-core: rank that moves the bytes, stream, step of the algorithm, the ranks it writes to."""
+
+    rank: int
+    stream: int
+    name: str
+    phase: str
+    targets: tuple[int, ...]
+    begin_ps: int
+    end_ps: int
+    nbytes: int
+
+
 @dataclass(frozen=True)
 class RankedResult:
-    """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other."""
+    """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other.
+
+    `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
+    `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
+    a byte of compute and of a collective.
+    """
 
     instance: str
     nodes: int
@@ -56,6 +81,10 @@ class RankedResult:
     collectives: tuple[Met, ...]
     hang: RankHang | None
     seconds: float
+    trigger_ps: int = 0
+    moves: tuple[Moved, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    rates: tuple[float, float] = (1.0, 1.0)
 
     @property
     def ok(self) -> bool:
@@ -100,7 +129,7 @@ def execute_ranks(
     neffs: Neff | Sequence[Neff | None], inputs: Sequence[Mapping[str, Any]], where: Ranks,
     settings: Settings | None = None, *, checks: str | Sequence[str] = (), faults: Faults | None = None,
     guard: Callable[[RankedMachine], AbstractContextManager[object]] = nullcontext,
-    watch: Callable[[int], Sequence[Any]] = lambda rank: (),
+    watch: Callable[[int], Sequence[Any]] = lambda rank: (), packets: Packets = USUAL_PACKETS, record: bool = False,
 ) -> RankedResult:  # fmt: skip
     """Run one program on all ranks, or one on each, with the inputs of each rank; return what came out.
 
@@ -113,7 +142,7 @@ def execute_ranks(
     if len(each) != where.ranks or len(inputs) != where.ranks:
         raise InputError(f"{len(each)} programs and {len(inputs)} sets of inputs for {where.ranks} ranks")
     arrays = [{} if neff is None else check_inputs(neff, given) for neff, given in zip(each, inputs, strict=True)]
-    machine = new_ranks(each, where, settings, faults=faults)
+    machine = new_ranks(each, where, settings, faults=faults, packets=packets, record=record)
     watching: list[list[Any]] = []
     for device in machine.devices:
         mine = list(watch(device.rank))
@@ -154,13 +183,27 @@ def execute_ranks(
         if not mine:
             device.release()
     places = tuple(machine.machine.place(rank) for rank in range(where.ranks))
-    met = tuple(_met(one) for one in machine.communicators.meetings.values())
+    met = tuple(_met(machine, one) for one in machine.communicators.meetings.values())
     name = machine.machine.instance.name
-    return RankedResult(name, where.nodes, places, tuple(results), met, machine.hang, seconds)
+    moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
+    return RankedResult(
+        name, where.nodes, places, tuple(results), met, machine.hang, seconds, machine.trigger_ps, moves,
+        tuple(machine.carried), machine.rates,
+    )  # fmt: skip
 
 
-def _met(meeting: Meeting) -> Met:
+def _moved(machine: RankedMachine, one: Transfer) -> Moved:
+    job = machine.engine.jobs[one.job]
+    targets = tuple(piece.rank for piece in one.move.writes)
+    copies = max(len(one.move.reads), len(one.move.writes))
+    return Moved(one.rank, job.stream, job.name, one.move.phase, targets, one.begin_ps, one.end_ps,
+                 one.move.size * job.item * copies)  # fmt: skip
+
+
+def _met(machine: RankedMachine, meeting: Meeting) -> Met:
     algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
     key = meeting.key
-    return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, dict(meeting.begun),
+    first, transfer = next(iter(meeting.transfers.items()))
+    source = source_line(place_of(machine.devices[first], transfer).source)
+    return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
                dict(meeting.ended))  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
-from formats.neff.operations import GRAPH, OPERATIONS, write_operations
+from formats.neff.operations import GRAPH
 from neurontools.builder import build
 from neurontools.builder.report import Report
 from neurontools.compiler import (  # noqa: F401  they register lowerings
@@ -31,7 +31,7 @@ from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.fusion import plan
 from neurontools.compiler.graph import Graph
-from neurontools.compiler.held import operations_of
+from neurontools.compiler.held import operation_tables, operations_of
 from neurontools.compiler.importing import import_module
 from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
@@ -156,10 +156,10 @@ def compile_graph(
             dumps[step_name] = graph.text()
     _check_memory(graph, options)
     lowering = _lowered(graph, names, options)
-    rows = write_operations(operations_of(graph, lowering, state.casts))
+    tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
     built = build(lowering.emitter.finish(), name,
                   compression="none" if options.fast_loading else "gzip",
-                  members={f"sg00/{OPERATIONS}": rows, **members})  # fmt: skip
+                  members={**tables, **members})  # fmt: skip
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     return Compiled(built.to_bytes(), names, kinds, built.report, tuple(state.casts), dumps, listing_of(graph))
 

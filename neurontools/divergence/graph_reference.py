@@ -76,6 +76,7 @@ class Reference(Interpreter):
         self.gaps: list[Gap] = []
         self.compared: set[str] = set()
         self.untried: dict[str, str] = {}
+        self.cast_errors: dict[str, tuple[float, float]] = {}
         self._path: list[str] = []
         self._callers: list[Instruction] = []
         self._turn: list[int | None] = [0]
@@ -162,6 +163,8 @@ class Reference(Interpreter):
         self.compared.add(row.key)
         if held.dtype != "pred" and not wide:
             had = _typed(device, kind)
+        if row.cast:
+            self._note_cast(row, had, wanted)
         gap = difference(had, wanted.reshape(had.shape), allowed.rtol, allowed.atol)
         if gap is None:
             return mine if wide else _typed(device, kind)
@@ -169,6 +172,15 @@ class Reference(Interpreter):
         looped = bool(self.recorder.loop_of(row))
         self.gaps.append(Gap(row, instruction.opcode, number, turn, looped, allowed.text, gap, tuple(given)))
         return mine if wide else _typed(device, kind)
+
+    def _note_cast(self, row: Operation, had: Any, wanted: Any) -> None:
+        """Keep how far rounded operands led, absolutely and as a share of the largest element."""
+        one, other = np.asarray(had).astype(np.float64).reshape(-1), wanted.astype(np.float64).reshape(-1)
+        finite = np.isfinite(one) & np.isfinite(other)
+        far = float(np.max(np.abs(one - other), where=finite, initial=0.0))
+        largest = float(np.max(np.abs(other), where=finite, initial=0.0))
+        before = self.cast_errors.get(row.key, (0.0, 0.0))
+        self.cast_errors[row.key] = max(before, (far, far / largest if largest else 0.0))
 
     # --- tolerances --------------------------------------------------------------------------------------------------
 

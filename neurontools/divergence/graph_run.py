@@ -29,7 +29,7 @@ from neurontools.running.rows import SourceRow
 if TYPE_CHECKING:
     from neurontools.debugger import Session
 
-__all__ = ["compare_graph", "compare_operations"]
+__all__ = ["cast_errors", "compare_graph", "compare_operations"]
 
 
 def _graph_of(session: Session) -> tuple[Module, Operations]:
@@ -58,23 +58,36 @@ def compare_graph(session: Session, chosen: tuple[float, float] | None = None) -
     `chosen` are a relative and an absolute tolerance, instead of those that go with types and opcodes. Raises
     NotFoundError for a file without its graph, UnsupportedError for a graph that the interpreter cannot compute.
     """
+    operations, reference = _referred(session, chosen)
+    outcome = session.device.outcome
+    names = list(dict.fromkeys(gap.row.key for gap in reference.gaps))
+    untried = tuple(Untried(name, why) for name, why in reference.untried.items() if name not in reference.compared)
+    first = _gap_row(session, reference.gaps[0]) if names else None
+    return GraphRun(outcome == "finished" and not names, cast(Outcome, outcome), len(operations.rows),
+                    len(reference.compared), first, tuple(names[1:]), untried, None)  # fmt: skip
+
+
+def cast_errors(session: Session) -> dict[str, tuple[float, float]]:
+    """Run a compiled graph; return, of operations whose operands were cast, how far that led: absolutely, as a share.
+
+    The share is of the largest element of what the interpreter makes of operands that are not cast.
+    """
+    return _referred(session, None)[1].cast_errors
+
+
+def _referred(session: Session, chosen: tuple[float, float] | None) -> tuple[Operations, Reference]:
+    """Run a session, and the interpreter beside what it made."""
     module, operations = _graph_of(session)
     arguments = [_argument(session, operations, each.name, each.shape) for each in module.entry.parameters]
-    recorder = _recorded(session, operations)
-    outcome = session.device.outcome
-    reference = Reference(recorder, chosen)
-    if outcome == "finished":
+    reference = Reference(_recorded(session, operations), chosen)
+    if session.device.outcome == "finished":
         try:
             reference.run(module, arguments)
         except UnsupportedError as error:
             if not reference.gaps:
                 raise
             reference.untried.setdefault("what follows", str(error))
-    names = list(dict.fromkeys(gap.row.key for gap in reference.gaps))
-    untried = tuple(Untried(name, why) for name, why in reference.untried.items() if name not in reference.compared)
-    first = _gap_row(session, reference.gaps[0]) if names else None
-    return GraphRun(outcome == "finished" and not names, cast(Outcome, outcome), len(operations.rows),
-                    len(reference.compared), first, tuple(names[1:]), untried, None)  # fmt: skip
+    return operations, reference
 
 
 def compare_operations(one: Session, other: Session, rtol: float, atol: float) -> OperationDifference | None:

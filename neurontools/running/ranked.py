@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -26,10 +26,11 @@ from neurontools.running.ranked_view import ranked_lines
 from neurontools.running.rows import unwritten_notes
 
 if TYPE_CHECKING:
+    from emulator.machine.ranks.machine import Packets
     from emulator.runtime.ranks import RankedResult, Ranks
     from formats.neff import Neff
 
-__all__ = ["execute_file", "run_ranked"]
+__all__ = ["NOBODY", "Watching", "execute_file", "run_ranked"]
 
 _WORST = (ExitStatus.INTERRUPTED, ExitStatus.UNSUPPORTED, ExitStatus.FAULT, ExitStatus.OK)
 
@@ -42,8 +43,19 @@ def run_ranked(file: Path, configuration: RunConfiguration, where: Ranks, kept: 
         _run_programs(_files(file, where), configuration, where, kept, out)
 
 
+class Watching(NamedTuple):
+    """Who watches each rank beside the checks, the sizes of packets, and whether transfers of CC-cores are kept."""
+
+    watch: Callable[[int], Sequence[Any]] = lambda rank: ()
+    packets: Packets | None = None
+    record: bool = False
+
+
+NOBODY = Watching()
+
+
 def execute_file(
-    file: Path, configuration: RunConfiguration, where: Ranks, out: Report
+    file: Path, configuration: RunConfiguration, where: Ranks, out: Report, watching: Watching = NOBODY
 ) -> list[tuple[RankedResult, list[Execution]]]:
     """Run whatever a file holds on several ranks; return what came of each launch, or of the one run.
 
@@ -52,11 +64,11 @@ def execute_file(
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
 
     if _kind(file, configuration, where) is not Kind.SCRIPT:
-        return [_run_files(_files(file, where), configuration, where, out)[1:]]
+        return [_run_files(_files(file, where), configuration, where, out, watching)[1:]]
     done: list[tuple[RankedResult, list[Execution]]] = []
 
     def together(asked: list[Asked | None]) -> tuple[RankedResult, list[Execution]]:
-        done.append(_launch(asked, configuration, where))
+        done.append(_launch(asked, configuration, where, watching))
         return done[-1]
 
     try:
@@ -135,7 +147,7 @@ def _run_script(file: Path, configuration: RunConfiguration, where: Ranks, kept:
 
 
 def _run_files(
-    files: Sequence[Path], configuration: RunConfiguration, where: Ranks, out: Report
+    files: Sequence[Path], configuration: RunConfiguration, where: Ranks, out: Report, watching: Watching = NOBODY
 ) -> tuple[list[Program], RankedResult, list[Execution]]:
     """Run one file on all ranks, or one on each; return the programs, the result, and an execution for each rank."""
     alone = replace(configuration, inputs="zeros", inputs_from=None, given={})
@@ -143,29 +155,33 @@ def _run_files(
     neffs = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
     inputs, notes = inputs_of_ranks(neffs, configuration)
     out.warn(*notes)
-    return programs, *_execute(programs[0].name, list(neffs), inputs, configuration, where)
+    return programs, *_execute(programs[0].name, list(neffs), inputs, configuration, where, watching)
 
 
 def _launch(
-    asked: list[Asked | None], configuration: RunConfiguration, where: Ranks
+    asked: list[Asked | None], configuration: RunConfiguration, where: Ranks, watching: Watching = NOBODY
 ) -> tuple[RankedResult, list[Execution]]:
     """Run the launches that the scripts of all ranks have come to."""
     name = next(one.name for one in asked if one is not None)
     neffs = [None if one is None else open_neff(one.neff) for one in asked]
-    return _execute(name, neffs, [{} if one is None else one.inputs for one in asked], configuration, where)
+    inputs = [{} if one is None else one.inputs for one in asked]
+    return _execute(name, neffs, inputs, configuration, where, watching)
 
 
 def _execute(
     name: str, neffs: Sequence[Neff | None], inputs: Sequence[dict[str, Any]], configuration: RunConfiguration,
-    where: Ranks,
+    where: Ranks, watching: Watching,
 ) -> tuple[RankedResult, list[Execution]]:  # fmt: skip
     """Run one program on each rank; return the result, and an execution for each rank."""
+    from emulator.machine.ranks.machine import USUAL_PACKETS  # deferred: start-up
     from emulator.runtime.ranks import execute_ranks  # deferred: start-up
 
     dumpers = [dump_observers(name, configuration.dump_dir) for _ in range(where.ranks)]
     settings = replace(configuration, target=None, lnc=None).bounded().settings()
-    found = execute_ranks(neffs, inputs, where, settings, checks=configuration.checks, guard=interruptible,
-                          watch=lambda rank: dumpers[rank])  # fmt: skip
+    found = execute_ranks(
+        neffs, inputs, where, settings, checks=configuration.checks, guard=interruptible, record=watching.record,
+        watch=lambda rank: [*dumpers[rank], *watching.watch(rank)], packets=watching.packets or USUAL_PACKETS,
+    )  # fmt: skip
     made = []
     for result, mine in zip(found.results, dumpers, strict=True):
         directory = next((one.directory for one in mine), None)

@@ -32,6 +32,7 @@ class CollectiveRow(NamedTuple):
     core: Annotated[int, "physical core of each rank"]
     stream: int
     algorithm: Annotated[str, "empty where nobody could begin"]
+    source: Annotated[str, "file:line of the first rank's call, empty where it is not known"]
     begun_ps: Annotated[int, "when the first rank called it"]
     last_ps: Annotated[int, "when the last one that came did"]
     ended_ps: Annotated[int | None, "when the last rank was through, null where it does not end"]
@@ -90,8 +91,9 @@ def ranked_run(found: RankedResult, made: list[Execution]) -> RankedRun:
 
 def _collective(met: Met) -> CollectiveRow:
     whole = len(met.ended_ps) == len(met.group)
-    return CollectiveRow(met.name, met.group, met.core, met.stream, met.algorithm, min(met.begun_ps.values()),
-                         max(met.begun_ps.values()), max(met.ended_ps.values()) if whole else None)  # fmt: skip
+    begun = met.begun_ps.values()
+    return CollectiveRow(met.name, met.group, met.core, met.stream, met.algorithm, met.source, min(begun), max(begun),
+                         max(met.ended_ps.values()) if whole else None)  # fmt: skip
 
 
 def _waiting(hang: RankHang) -> RankHangRow:

@@ -28,6 +28,7 @@ __all__ = [
     "SourceAnswer",
     "Touched",
     "Transfers",
+    "Used",
     "Verdict",
     "Words",
 ]
@@ -71,6 +72,18 @@ def _blocker(session: Session, core: int, engine: str) -> Blocker | None:
         return blocker_of(session.device, core, engine)
     report = session.why(engine, core).report
     return blocker_of_wait(report.waits[0]) if report is not None and report.waits else None
+
+
+@dataclass(frozen=True)
+class Used:
+    """How busy engines and queues of the focus core were, in at most `parts` equal times since the beginning."""
+
+    parts: int
+
+    def answer(self, session: Session) -> dict[str, tuple[float, ...]]:
+        """Return it by the name of the engine or queue."""
+        core, found = session.focus()[0], session.inspector.timeline.utilisation(self.parts)
+        return {owner.name: shares for owner, shares in found.items() if owner.core == core}
 
 
 @dataclass(frozen=True)

@@ -83,11 +83,11 @@ def compared(engine: Any, made: Template, word: Any, fill: np.ndarray) -> bool:
         full = make_action(engine, word, False)
     except NeuronError as error:
         try:
-            assert made.bind(word.raw) is None
+            assert made.bind(word) is None
         except NeuronError as again:
             assert str(again) == str(error)
         return False
-    bound = made.bind(word.raw)
+    bound = made.bind(word)
     assert bound is not None
     for name in Action.__slots__:
         if name != "effect":
