@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand, Plan, plan_of
-from emulator.action import WordPort
+from emulator.action import WordPort, cost_of_word, second_slot
+from emulator.cost import Cost
 from emulator.dtypes import numpy_dtype
 from emulator.engines.recipe import ACCUMULATORS, Place, Recipe, address_of, recipe_of
 from emulator.engines.registry import executor_of, is_movable
@@ -47,10 +48,16 @@ class Spec(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The operands that words use, and their steps; without a recipe, an executor is called for each word."""
+    """The operands that words use, and their steps; without a recipe, an executor is called for each word.
+
+    `waits` and `signals` are those of a second slot.
+    """
 
     specs: tuple[Spec, ...]
     recipe: Recipe | None
+    cost: Cost
+    waits: tuple[isa.Awaited, ...]
+    signals: tuple[isa.Signal, ...]
 
 
 _SEEN: set[tuple[Any, ...]] = set()
@@ -67,8 +74,10 @@ def kind_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Kind | 
     core = engine.core
     if core.tables:
         return None
-    function = core.activation.get(int(word.fields["function"])) if "function" in word.FIELDS else None
-    known = (type(word), key, engine.name, core.device.target.name, core.extended, function)
+    field = word.FIELDS.get("function")
+    function = None if field is None else core.activation.get(int(field.read(word.raw)))
+    device = core.device
+    known = (type(word), key, engine.name, device.target.name, device.timing, core.extended, function)
     if known in _FOUND:
         return _FOUND[known]
     if known not in _SEEN:
@@ -93,7 +102,8 @@ def _make(engine: EngineContext, word: isa.Instruction) -> Kind | None:
     executor = executor_of(type(word))
     if executor is None:
         return None
-    return Kind(tuple(specs), _recipe(engine, word, specs) if is_movable(type(word)) else None)
+    recipe = _recipe(engine, word, specs) if is_movable(type(word)) else None
+    return Kind(tuple(specs), recipe, cost_of_word(engine, word), *second_slot(word))
 
 
 def _spec(word: isa.Instruction, plan: Plan) -> Spec | None:

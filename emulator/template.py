@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand
-from emulator.action import Action, WordPort, cost_of_word, second_slot
+from emulator.action import Action, WordPort
 from emulator.cost import Claim
 from emulator.engines.recipe import ACCUMULATORS, Cut
 from emulator.engines.registry import bind_unguarded
@@ -56,11 +56,11 @@ class Template:
     def __init__(self, engine: EngineContext, word: isa.Instruction, kind: Kind) -> None:
         self._engine = engine
         self._memory = memory = engine.core.memory
-        cost = cost_of_word(engine, word)
+        cost = kind.cost
         self._cost, self._interval, self._latency = cost, cost.interval_ps, max(cost.latency_ps, 1)
         cls = type(word)
         self._serial, self._drain = cls.BRANCHES, cls.DRAINS
-        self._waits, self._signals = second_slot(word)
+        self._waits, self._signals = kind.waits, kind.signals
         self._specs, self._recipe = kind.specs, kind.recipe
         reads = [(spec.name, at) for at, spec in enumerate(kind.specs) if spec.reads]
         self._writes = [at for at, spec in enumerate(kind.specs) if spec.writes]

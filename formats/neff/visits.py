@@ -13,6 +13,7 @@ site, and the variables. `words` has, per engine, pairs of a pc and the visit fr
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -135,7 +136,7 @@ def write_visits(
     words: Mapping[str, Sequence[int]],
 ) -> bytes:
     """Return the member."""
-    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
+    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
     plain_sites, visits = plain_rows(sites, rows)
     value = {"sites": plain_sites, "visits": visits, "words": {engine: list(runs) for engine, runs in words.items()}}
     return encode(value).encode()
@@ -152,7 +153,10 @@ def plain_rows(
 
 
 def _plain(value: Value) -> object:
-    return {"tensor": str(value)} if isinstance(value, TensorName) else value
+    if isinstance(value, TensorName):
+        return {"tensor": str(value)}
+    # JSON has no infinities.
+    return {"number": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_visits(subgraph: Subgraph) -> Visits | None:
@@ -256,4 +260,6 @@ def _value(value: object, path: str, field: str) -> Value:
         return tuple(value)
     if isinstance(value, dict) and list(value) == ["tensor"] and isinstance(value["tensor"], str):
         return TensorName(printable(value["tensor"]))
+    if isinstance(value, dict) and list(value) == ["number"] and value["number"] in ("inf", "-inf", "nan"):
+        return float(value["number"])
     raise FormatError("variable of a visit is neither number, text, shape nor tensor", path=path, field=field)

@@ -175,7 +175,8 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
     words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
-    for opcode in np.unique(words[:, 0]).tolist():
+    # Not np.unique: the first call imports np.ma, which takes longer than all of this.
+    for opcode in np.flatnonzero(np.bincount(words[:, 0], minlength=256)).tolist():
         cls = BY_OPCODE[opcode]
         if opcode == EXTENSION_OPCODE or cls is None:
             return True

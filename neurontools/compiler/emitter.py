@@ -16,6 +16,7 @@ from formats import isa as words
 from formats.dtypes import Dtype
 from formats.isa import AluOp, CollectiveKind, ReduceCommand, ReduceDims
 from formats.targets import Target
+from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import (
     Allocation,
     BarrierOp,
@@ -35,7 +36,6 @@ from neurontools.builder.trace import (
 from neurontools.compiler.arrays import Array, row_major
 from neurontools.compiler.graph import Origin
 from neurontools.compiler.two_cores import Crossings
-from neurontools.nki.limits import LIMITS
 
 __all__ = ["Emitter", "narrowed"]
 

@@ -51,6 +51,15 @@ def _groups(node: Node, grown: int) -> Groups:
     return groups
 
 
+def _named(node: Node) -> Groups:
+    """Return the groups, which must be there: without any all ranks take part, and no shape says how many."""
+    groups: Groups = node.attrs["groups"]
+    if not groups:
+        raise UnsupportedGraphError("EUOC002", f"{node.opcode} without replica groups: the graph does not say how many "
+                                    "ranks take part; {{0}} is one rank", node.origin)  # fmt: skip
+    return groups
+
+
 def _meet(b: Builder, kind: CollectiveKind, value: Value, shape: Sequence[int], groups: Groups, **attrs: Any) -> Value:
     return b.graph.add("rank-collective", (value,), value.dtype, shape, kind=kind, groups=groups, **attrs)
 
@@ -82,7 +91,7 @@ def _joined(b: Builder, value: Value, axis: int) -> Value:
 
 
 def _all_reduce(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
-    groups = _groups(node, 1)
+    groups = _named(node)
     reduce = _reduction(node) if len(groups[0]) > 1 else AluOp.ADD
     if len(groups[0]) == 1:
         return operands
@@ -155,7 +164,7 @@ def _permute(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
 
 def _broadcast(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     """Expand into a gather of which the first rank's part is kept."""
-    groups = _groups(node, 1)
+    groups = _named(node)
     if len(groups[0]) == 1:
         return operands
     gathered = [_meet(b, CollectiveKind.ALL_GATHER, one, (len(groups[0]), *one.shape), groups) for one in operands]

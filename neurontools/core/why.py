@@ -7,7 +7,6 @@ from typing import Annotated, Literal, NamedTuple
 
 from formats.core import Core
 from formats.core.records import FaultNote, FindingState, JournalEntry, SignalState, Source, StatusNote
-from formats.neff.visits import parse_visits
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -143,6 +142,8 @@ def _turn(core: Core, fault: FaultNote) -> str:
     text = known[fault.core] if 0 <= fault.core < len(known) else ""
     if not text:
         return ""
+    from formats.neff.visits import parse_visits  # deferred: start-up
+
     visits = parse_visits(text.encode(), f"{core.path}: program")
     turn = visits.iteration(visits.at(fault.engine, fault.pc))
     return ", ".join(f"{one.name}={one.value}" for one in turn)

@@ -72,8 +72,7 @@ class FrameworkMethods:
 
     def dump_config_with_boundargs(self, arguments: dict[str, Any]) -> TraceResult:
         """Trace the kernel for arguments by name; arrays only say their shapes and types."""
-        kernel = self._as_launched()
-        return TraceResult(graph_call(kernel, (), arguments, kernel.platform_target))
+        return TraceResult(graph_call(self._as_launched(), (), arguments))
 
     def dump_config(self, *arguments: Any) -> TraceResult:
         """Trace the kernel for arguments in the order of its signature."""

@@ -72,6 +72,7 @@ def graph_call(
 ) -> GraphCall:
     """Trace a kernel; of arrays only shape and type are looked at, each is an operand of its own.
 
+    `target` is that of the graph, where it is known; else `graph_target` says it.
     Into the folder `artifacts` goes a file of the kernel alone, and the configuration names it.
     """
 
@@ -80,7 +81,7 @@ def graph_call(
 
     args = tuple(map_structure(one, own) for one in args)
     keywords = {name: map_structure(one, own) for name, one in keywords.items()}
-    wanted = graph_target(target or getattr(kernel, "platform_target", None))
+    wanted = target or graph_target(getattr(kernel, "platform_target", None))
     programs = trace_kernel(kernel, args, keywords, target=wanted)
     name = getattr(kernel, "__name__", "kernel")
     trace = programs[0].trace

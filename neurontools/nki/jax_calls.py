@@ -28,10 +28,10 @@ _local = threading.local()
 
 
 @contextmanager
-def for_a_graph() -> Iterator[None]:
-    """Let kernels become custom calls in what this thread lowers meanwhile."""
-    before = getattr(_local, "graph", False)
-    _local.graph = True
+def for_a_graph(target: str | None = None) -> Iterator[None]:
+    """Let kernels become custom calls, for a target, in what this thread lowers meanwhile."""
+    before = getattr(_local, "graph", None)
+    _local.graph = (target,)
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ def call(kernel: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     bound = inspect.signature(kernel.func).bind(*args, **keywords)
     for name, value in bound.arguments.items():
         bound.arguments[name] = map_structure(value, take)
-    made = graph_call(kernel, args, keywords, getattr(kernel, "platform_target", None))
+    made = graph_call(kernel, args, keywords, *(getattr(_local, "graph", None) or (None,)))
     results = _primitive().bind(*operands, called=_Called(kernel, bound.args, bound.kwargs, made))
     return map_structure(made.returned, lambda place, path: results[place])
 
@@ -134,9 +134,13 @@ def _primitive() -> Any:
         return jax.pure_callback(lambda *given: _launched(called, *given), shapes(called), *operands)
 
     def lowered(context: Any, *operands: Any, called: _Called) -> Any:
-        if getattr(_local, "graph", False):
-            rule = jax.ffi.ffi_lowering(TARGET, backend_config=called.made.config, api_version=2,
-                                        operand_output_aliases=called.made.aliases)  # fmt: skip
+        graph = getattr(_local, "graph", None)
+        if graph is not None:
+            # The graph decides on the target; what JAX kept of a function may have been traced for another.
+            arrays = [np.broadcast_to(np.zeros((), one.dtype), one.shape) for one in context.avals_in]
+            made = graph_call(called.kernel, _filled(called.args, arrays), _filled(called.keywords, arrays), *graph)
+            rule = jax.ffi.ffi_lowering(TARGET, backend_config=made.config, api_version=2,
+                                        operand_output_aliases=made.aliases)  # fmt: skip
             return rule(context, *operands)
         return mlir.lower_fun(partial(launched, called), multiple_results=True)(context, *operands)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.dtypes import Dtype
 from formats.targets import Target, resolve_target
+from neurontools.builder.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
 from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
 from neurontools.nki.errors import NkiValidationError
-from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
 from neurontools.nki.syntax import assigned_name
 
 if TYPE_CHECKING:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.faults import source_line
 from formats.engines import short_engine
 from formats.errors import NeuronError
 
 if TYPE_CHECKING:
+    from emulator.checks import Finding
     from emulator.diagnosis.graph import Producer
     from formats.regions import Region
     from neurontools.debugger import Session
@@ -192,8 +194,8 @@ class Findings:
             found.append(("fault", tuple(fault_lines(device.fault))))
         if session.outcome == "hang" and device.hang is not None:
             found.append(("hang", tuple(device.hang.text().splitlines())))
-        for item in session.findings():
-            found.append(("finding", tuple(str(item.text).splitlines())))
+        for item in (*session.findings(), *session.nan_findings()):
+            found.append(("finding", tuple(item.text().splitlines())))
         found += [(notice.kind, (notice.text,)) for notice in session.warnings()]
         return tuple(found)
 
@@ -217,8 +219,18 @@ class Verdict:
             waits = device.hang.waits
             why = f" · {short_engine(waits[0].engine).upper()} pc {waits[0].pc} · {waits[0].verdict}" if waits else ""
             return f"{dead}hang{why or ' · ' + device.hang.text().splitlines()[0]}"
-        found = session.findings()
-        return f"{found[0].tool} · {str(found[0].text).splitlines()[0]}" if found else ""
+        found = (*session.findings(), *session.nan_findings())
+        return _of_finding(found[0]) if found else ""
+
+
+def _of_finding(found: Finding) -> str:
+    """Return a finding on a line: the check, the place, what is wrong."""
+    site = found.site
+    line = source_line(site.source) if site is not None else ""
+    where = f" · {short_engine(site.engine).upper()} pc {site.pc}" if site is not None and site.pc is not None else ""
+    if line:
+        where += f" · {PurePath(line).name}"
+    return f"{found.tool}{where} · {found.message}"
 
 
 @dataclass(frozen=True)

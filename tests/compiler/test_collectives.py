@@ -217,6 +217,7 @@ def test_a_program_of_several_ranks_says_so_where_it_runs_alone() -> None:
     ("EVRF064", "cuts 5 elements for 4 ranks", "all-to-all", {"groups": ALL, "dimension": 0}, floats(5, 4)),
     ("EUOC002", "all-reduce by multiply is not supported; allowed are add", "all-reduce",
      {"groups": ALL, "fold": "multiply"}, floats(4, 4)),
+    ("EUOC002", "all-reduce without replica groups", "all-reduce", {"fold": "add"}, floats(4, 4)),
     ("EVRF061", "all-reduce of s32", "all-reduce", {"groups": ALL, "fold": "add"}, integers(4, 4)),
 ])  # fmt: skip
 def test_what_is_refused(code: str, says: str, opcode: str, attrs: dict[str, Any], array: Array) -> None:

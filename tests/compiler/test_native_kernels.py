@@ -6,6 +6,7 @@ import base64
 import importlib
 import inspect
 import json
+import math
 import re
 import zlib
 from pathlib import Path
@@ -472,3 +473,29 @@ def test_an_instance_says_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for text, wanted in (("trn1.32xlarge\n", "trn1"), ("c5.large\n", "trn2"), ("trn3.gen\n", "trn3")):
         product.write_text(text)
         assert graph_target(None).name == wanted
+
+
+def test_files_with_infinite_numbers_verify() -> None:
+    """Neither the number that a result is nor a variable of a kernel is written as JSON does not have it."""
+
+    @nki.jit(platform_target="trn2")
+    def filled(x, least=-math.inf):  # type: ignore[no-untyped-def]
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.maximum(nl.load(x), least))  # FILLED
+        return out
+
+    call = graph_call(filled, (X,), {})
+
+    def make(b: Builder, x: Any) -> Any:
+        lowest = b.broadcast(b.constant(-math.inf, "f32"), x.shape, ())
+        return [b.op("maximum", called(b, call, x)[0], lowest), b.reduce(x, (1,), "maximum", -math.inf), lowest]
+
+    made = compiled(make, X)
+    neff = neurontools.open_neff(made.neff)
+    assert [one for one in neff.verify() if one.severity == "error"] == []
+    for got, wanted in zip(run(made, X), (X, X.max(1), np.full_like(X, -np.inf)), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    session = Session(neff, {"input0": X}, timing=False)
+    session.break_at(f"{HERE}:{at('FILLED')}")
+    session.continue_()
+    assert ("least", -math.inf) in [(row.name, row.value) for row in session.info_locals()]

@@ -53,6 +53,13 @@ def test_a_kernel_in_a_jitted_function_that_another_calls() -> None:
     np.testing.assert_allclose(both()[0](lambda a, b: inner(a, b) + 1)(A, B), A * B * (A + B) + 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["trn1", "trn3"])
+def test_the_graph_decides_on_the_target(target: str) -> None:
+    """The kernel says trn2, and JAX has traced it for that already."""
+    jitted = both()[0](jax.jit(tutorial), target=target)
+    np.testing.assert_allclose(jitted(A, B), A * B * (A + B), rtol=1e-6)
+
+
 def test_gradients_by_a_rule_of_the_caller() -> None:
     @jax.custom_vjp
     def added(a: Any, b: Any) -> Any:
@@ -102,3 +109,11 @@ def test_kernels_of_the_first_generation() -> None:
 
     for jit in both():
         np.testing.assert_array_equal(jit(lambda x: doubled[2](x) + 1)(A), 2 * A + 1)
+
+
+def test_compile_traces_kernels_for_its_target() -> None:
+    import neurontools
+
+    neff = neurontools.compile(tutorial, A, B, target="trn1")
+    result = neurontools.run(neff, {"input0": A, "input1": B})
+    np.testing.assert_allclose(result.outputs["output0"], A * B * (A + B), rtol=1e-6)

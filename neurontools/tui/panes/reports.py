@@ -55,7 +55,7 @@ class FindingsPane(LinesPane):
         for kind, texts in self._found:
             role = "bad" if kind in ("fault", "hang", "finding") else "warm"
             # What closes the circle, and what helps, comes before the details of who waits.
-            later = [not text.lstrip().startswith(("cycle:", "hint:")) for text in texts[1:]]
+            later = [not text.lstrip().startswith(("cycle:", "hint")) for text in texts[1:]]
             texts = (
                 *texts[:1],
                 *(text for _, text in sorted(zip(later, texts[1:], strict=True), key=lambda pair: pair[0])),
