@@ -18,12 +18,13 @@ from emulator.memory import Extent
 from emulator.port import ActivationCall, Array
 from formats import isa
 from formats.errors import UnsupportedError
-from formats.regions import Region
+from formats.isa.signals import SECOND_SLOT
+from formats.regions import Region, RegionParts
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, EngineContext, ResolvingEngine
 
-__all__ = ["Action", "WordPort", "make_action", "regions_of_word"]
+__all__ = ["Action", "WordPort", "cost_of_word", "make_action", "regions_of_word", "second_slot"]
 
 
 class Action:
@@ -42,12 +43,12 @@ class Action:
         "effect",
         "interval",
         "latency",
-        "read_regions",
+        "read_places",
         "reads",
         "serial",
         "signals",
         "waits",
-        "write_regions",
+        "write_places",
         "writes",
     )
 
@@ -55,12 +56,25 @@ class Action:
         self.effect, self.interval, self.latency = effect, interval, latency
         self.reads: tuple[tuple[str, Extent], ...] = ()
         self.writes: tuple[Extent, ...] = ()
-        self.read_regions: tuple[Region, ...] = ()
-        self.write_regions: tuple[Region, ...] = ()
+        # Regions, or what they are made of.
+        self.read_places: tuple[RegionParts, ...] = ()
+        self.write_places: tuple[RegionParts, ...] = ()
         self.waits: tuple[isa.Awaited, ...] = ()
         self.signals: tuple[isa.Signal, ...] = ()
         self.serial = self.drain = self.barrier = False
         self.claim: Claim | None = None
+
+    @property
+    def read_regions(self) -> tuple[Region, ...]:
+        """Return the bytes read."""
+        self.read_places = found = tuple([Region(*place) for place in self.read_places])
+        return found
+
+    @property
+    def write_regions(self) -> tuple[Region, ...]:
+        """Return the bytes written."""
+        self.write_places = found = tuple([Region(*place) for place in self.write_places])
+        return found
 
 
 class WordPort:
@@ -157,16 +171,18 @@ def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer
         effect = bind_unguarded(word, WordPort(sequencer, operands))
     elif cls.DECIDES:
         _operands(sequencer, word, reads, writes)  # the engine itself reads the indices
-    cost = _cost(sequencer, word)
+    cost = cost_of_word(sequencer, word)
     action = Action(effect, cost.interval_ps, max(cost.latency_ps, 1))
     action.reads = tuple((operand.name, extent) for operand in reads for extent in operand.extents)
     action.writes = tuple(extent for operand in writes for extent in operand.extents)
-    action.read_regions = tuple(region for operand in reads for region in operand.regions)
-    action.write_regions = tuple(region for operand in writes for region in operand.regions)
+    regions = tuple(region for operand in (*reads, *writes) for region in operand.regions)
+    action.read_places = tuple(region for operand in reads for region in operand.regions)
+    action.write_places = tuple(region for operand in writes for region in operand.regions)
+    # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
+    action.waits, action.signals = second_slot(word)
     action.serial, action.drain, action.barrier = cls.BRANCHES, cls.DRAINS, cls.MEETS
     if device.timing:
         bank = device.arch.psum_bank.whole
-        regions = (*action.read_regions, *action.write_regions)
         banks = {
             at
             for region in regions
@@ -200,7 +216,15 @@ def _operands(
     return found
 
 
-def _cost(sequencer: EngineContext, word: isa.Instruction) -> Cost:
+def second_slot(word: isa.Instruction) -> tuple[tuple[isa.Awaited, ...], tuple[isa.Signal, ...]]:
+    """Return what a word waits for and signals besides what its header says."""
+    return (
+        tuple([each for each in word.waits if each.by == SECOND_SLOT]),
+        tuple([each for each in word.signals if each.by == SECOND_SLOT]),
+    )
+
+
+def cost_of_word(sequencer: EngineContext, word: isa.Instruction) -> Cost:
     """Return what a word costs; words that differ in addresses only, and not in memory, cost the same."""
     key = word.without_addresses()
     found = sequencer.costs.get(key)

@@ -19,6 +19,7 @@ from formats.errors import FormatError, UnsupportedError
 
 __all__ = [
     "Array",
+    "Chain",
     "Step",
     "bind_load",
     "bind_store",
@@ -26,6 +27,7 @@ __all__ = [
     "element_type",
     "from_float32",
     "is_plain_float32",
+    "nothing",
     "numpy_dtype",
     "round_tf32",
     "to_float32",
@@ -75,31 +77,30 @@ def _require_number(dtype: Dtype) -> None:
         raise UnsupportedError(f"arithmetic on {dtype.spelling} elements is not modelled: engines use fp32 and int32")
 
 
-def chain(*steps: Step | None) -> Step:
-    """Return one callable that runs the given steps in order; None stands for nothing."""
-    present = tuple(step for step in steps if step is not None)
-    if not present:
-        return _nothing
-    if len(present) == 1:
-        return present[0]
-    if len(present) == 2:
-        first, second = present
+class Chain:
+    """Steps in order, as one."""
 
-        def both() -> None:
-            first()
-            second()
+    __slots__ = ("steps",)
 
-        return both
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self.steps = steps
 
-    def run() -> None:
-        for step in present:
+    def __call__(self) -> None:
+        """Run the steps."""
+        for step in self.steps:
             step()
 
-    return run
+
+def chain(*steps: Step | None) -> Step:
+    """Return one callable that runs the given steps in order; None stands for nothing."""
+    present = tuple([step for step in steps if step is not None])
+    if not present:
+        return nothing
+    return present[0] if len(present) == 1 else Chain(present)
 
 
-def _nothing() -> None:
-    return None
+def nothing() -> None:
+    """Do nothing."""
 
 
 def bind_load(view: Array, code: int) -> tuple[Array, Step | None]:
@@ -120,20 +121,22 @@ def _half_loader(view: Array, target: Array) -> Step:
     """Return a widening of fp16 by shifts and one exact multiplication, a third of the time of NumPy's own."""
     bits, words, signed = view.view(np.uint16), target.view(np.uint32), target.view(np.int32)
     doubled = scratch(view.shape, np.uint16)
-    rebias = np.float32(2.0**112)
+    return partial(_widen_half, view, target, bits, words, signed, doubled)
 
-    def widen() -> None:
-        np.left_shift(bits, 1, doubled)
-        if doubled.size and doubled.max() >= 0xF800:  # infinities and NaNs have no place in the shifted scale
-            np.copyto(target, view)
-            return
-        np.copyto(words, bits)
-        np.left_shift(words, 16, words)
-        np.right_shift(signed, 3, signed)
-        np.bitwise_and(words, 0x8FFFFFFF, words)
-        np.multiply(target, rebias, target)
 
-    return widen
+_REBIAS = np.float32(2.0**112)
+
+
+def _widen_half(view: Array, target: Array, bits: Array, words: Array, signed: Array, doubled: Array) -> None:
+    np.left_shift(bits, 1, doubled)
+    if doubled.size and doubled.max() >= 0xF800:  # infinities and NaNs have no place in the shifted scale
+        np.copyto(target, view)
+        return
+    np.copyto(words, bits)
+    np.left_shift(words, 16, words)
+    np.right_shift(signed, 3, signed)
+    np.bitwise_and(words, 0x8FFFFFFF, words)
+    np.multiply(target, _REBIAS, target)
 
 
 def round_tf32(values: Array, out: Array) -> None:

@@ -120,11 +120,13 @@ class FaultError(EmulatorError):
 
 
 def source_line(source: object | None) -> str:
-    """Return "file:line" of a source location, "" where it has none."""
+    """Return "file:line" of a source location, with its operation of a graph if it has one; "" where it has none."""
     file, line = getattr(source, "file", None), getattr(source, "line", None)
+    operation = getattr(source, "operation", None)
+    behind = f" %{operation}" if operation else ""
     if not file:
-        return ""
-    return f"{file}:{line}" if line is not None else str(file)
+        return behind.strip()
+    return (f"{file}:{line}" if line is not None else str(file)) + behind
 
 
 def fault_error(

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from emulator.addresses import AddressMap, address_map
 from emulator.context import DeviceContext
+from emulator.diagnosis.causes import COLLECTIVE_QUEUES
 from emulator.dma.blocks import block_parts
+from emulator.dma.collectives import COLLECTIVE, translate_collective
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.indirect import translate_indirect
 from emulator.dma.rings import share_out
@@ -21,6 +23,7 @@ from emulator.placement import Placement, place
 from emulator.semaphores import COUNT as SEMAPHORES
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import (
+    Collective,
     DmaDirect2d,
     DmaIndirect,
     Instruction,
@@ -142,6 +145,8 @@ class _CoreLoader:
             return self._send(word, pc, slot, engine, where)
         if isinstance(word, DmaIndirect):
             return self._indirect(word, pc, slot, engine, where)
+        if isinstance(word, Collective):
+            return self._collective(word, pc, slot, engine, where)
         loaded, copies, casts = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         queue = self._dynamic_queue(engine, loaded.semaphore, where)
         op = "cast" if casts else "copy"
@@ -179,6 +184,21 @@ class _CoreLoader:
 
         raises = ((self.core, word.semaphore, word.semaphore_increment),)
         return LoadedWord(word, pc, slot, transfer, queue.name, raises)
+
+    def _collective(self, word: Collective, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
+        make = translate_collective(word, self.direct, where)
+        name = f"{COLLECTIVE_QUEUES}{word.stream}"
+        if name not in self.queues:
+            self.queues[name] = self.device.dma.add_queue(self.core, name, engine, 1, (), COLLECTIVE)
+
+        def transfer() -> Transfer:
+            made = make()
+            made.queue, made.engine, made.pc = name, engine, pc
+            made.semaphore, made.increment, made.instruction = word.semaphore, word.semaphore_increment, word
+            return made
+
+        raises = ((self.core, word.semaphore, word.semaphore_increment),)
+        return LoadedWord(word, pc, slot, transfer, name, raises)
 
     def _dynamic_queue(self, engine: str, semaphore: int, where: str) -> DmaQueue:
         owned = [queue for queue in self.queues.values() if queue.engine == engine and not queue.prebuilt]
@@ -294,4 +314,4 @@ class _CoreLoader:
         return write.headed_like(word)
 
 
-_TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, DmaIndirect, SendReceive))
+_TRANSLATED = frozenset((PseudoDmaTrigger, PseudoDmaDirect2d, DmaDirect2d, DmaIndirect, SendReceive, Collective))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from emulator.buffers import blank, give, take
 from emulator.errors import LoadError
 from emulator.faults import fault_error
-from formats.regions import Region
+from formats.regions import Region, RegionParts
 
 __all__ = [
     "FRESH",
@@ -116,10 +116,9 @@ class Extent:
         """Return how many bytes were never written."""
         if self.full:
             return 0
-        if self.plane.all():
-            self.full = True
-            return 0
-        return int(self.plane.size - np.count_nonzero(self.plane))
+        missing = int(self.plane.size - np.count_nonzero(self.plane))
+        self.full = not missing
+        return missing
 
 
 class ChipMemory:
@@ -127,7 +126,7 @@ class ChipMemory:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "partitions", "psum_bank"), "a figure of the chip"),
-        **dict.fromkeys(("_extents", "_dropped"), "a cache, which `restore` makes forget"),
+        **dict.fromkeys(("extents", "_dropped"), "a cache, which `restore` makes forget"),
         "sides": "a cache of extents, which `restore` makes forget",
         "set_apart": "the program",
     }
@@ -138,7 +137,7 @@ class ChipMemory:
         self.psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self.sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
         self.psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
-        self._extents: dict[Region, Extent] = {}
+        self.extents: dict[RegionParts, Extent] = {}  # by region; ask `extent_of` for others
         self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
         self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
         # Of transfers, by address, dimensions and run: offset and strides in SBUF, and the plane if it is one region.
@@ -170,15 +169,20 @@ class ChipMemory:
 
     def extent(self, region: Region) -> Extent:
         """Return the written plane under a region, which must be in bounds."""
-        found = self._extents.get(region)
+        return self.extents.get(region) or self.extent_of(region)
+
+    def extent_of(self, parts: RegionParts) -> Extent:
+        """Return the written plane under a region that may not have been asked for before."""
+        found = self.extents.get(parts)
         if found is None:
+            region = Region(*parts)
             plane = self.written(region.space)
             offset, shape, strides = region.walk(plane.shape[1])
             view: Plane = np.ndarray(shape, np.bool_, plane, offset, strides)
-            if len(self._extents) >= _EXTENT_LIMIT:
-                self._dropped.update(self._extents.values())
-                self._extents.clear()
-            found = self._extents[region] = Extent(view)
+            if len(self.extents) >= _EXTENT_LIMIT:
+                self._dropped.update(self.extents.values())
+                self.extents.clear()
+            found = self.extents[region] = Extent(view)
         return found
 
     def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
@@ -191,7 +195,7 @@ class ChipMemory:
 
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
-        for extent in (*self._extents.values(), *self._dropped):
+        for extent in (*self.extents.values(), *self._dropped):
             extent.full = not extent.plane.size
 
     def snapshot(self) -> ChipState:
@@ -222,12 +226,12 @@ class ChipMemory:
 
     def known_written(self, region: Region) -> bool:
         """Return whether a region is known to be written whole, without looking at the plane."""
-        found = self._extents.get(region)
+        found = self.extents.get(region)
         return found is not None and found.full
 
     def release(self) -> None:
         """Give the memories back; nothing may look at them, or at views of them, after that."""
-        self._extents.clear()
+        self.extents.clear()
         self.sides.clear()
         for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
             give(part)

@@ -7,8 +7,6 @@ what every other word needs: memory stays small however long the program is, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -44,12 +42,21 @@ class Arena:
         nbytes = prod(shape) * np.dtype(dtype).itemsize
         number = self._next
         self._next = number + 1
-        if number == len(self._buffers):
-            self._buffers.append(_buffer(max(nbytes, _SMALLEST), number))
-        elif self._buffers[number].size < nbytes:
-            self._buffers[number] = _buffer(max(nbytes, 2 * self._buffers[number].size), number)
-        array: npt.NDArray[Any] = self._buffers[number][:nbytes].view(dtype).reshape(shape)
+        array: npt.NDArray[Any] = self.buffer(number, nbytes)[:nbytes].view(dtype).reshape(shape)
         return array
+
+    def buffer(self, number: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return a buffer of at least so many bytes, by its number."""
+        while number >= len(self._buffers):
+            self._buffers.append(_buffer(max(nbytes, _SMALLEST), len(self._buffers)))
+        if self._buffers[number].size < nbytes:
+            self._buffers[number] = _buffer(max(nbytes, 2 * self._buffers[number].size), number)
+        return self._buffers[number]
+
+    @property
+    def buffers(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Return all buffers that are there."""
+        return tuple(self._buffers)
 
 
 def _buffer(nbytes: int, number: int) -> npt.NDArray[np.uint8]:
@@ -71,16 +78,21 @@ def arena_of(owner: Any) -> Arena:
     return found
 
 
-@contextmanager
-def taking_from(arena: Arena) -> Iterator[None]:
+class taking_from:  # noqa: N801  used as a function: `with taking_from(arena)`
     """Let `scratch` take from an arena, from its first buffer on."""
-    before = getattr(_local, "arena", None)
-    arena.restart()
-    _local.arena = arena
-    try:
-        yield
-    finally:
-        _local.arena = before
+
+    __slots__ = ("_arena", "_before")
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+
+    def __enter__(self) -> None:
+        self._before = getattr(_local, "arena", None)
+        self._arena.restart()
+        _local.arena = self._arena
+
+    def __exit__(self, *error: object) -> None:
+        _local.arena = self._before
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:

@@ -14,13 +14,15 @@ from emulator.action import Action, make_action
 from emulator.cost import Cost
 from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
+from emulator.kind import is_worth_asking
 from emulator.livelock import Reach, Turn, turned
 from emulator.semaphores import Events, Semaphores, holds
+from emulator.template import Template, template_of
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
 from formats.isa.instruction import WORD, header_sync
-from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class Sequencer:
     NOT_STATE: ClassVar = {
         "core": "wiring", "device": "wiring", "name": "wiring",
         "words": "the program", "count": "the program", "slots": "derived from the words",
-        "costs": "a cache", "_actions": "a cache", "reaches": "a cache",
+        "costs": "a cache", "_actions": "a cache", "_templates": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes",
     }  # fmt: skip
 
@@ -123,6 +125,7 @@ class Sequencer:
         self.busy_ps = 0
         self.costs: dict[bytes, Cost] = {}
         self._actions: dict[bytes, Action] = {}
+        self._templates: dict[bytes, Template] = {}
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -175,32 +178,45 @@ class Sequencer:
     # --- issue -------------------------------------------------------------------------------------------------------
 
     def issue(self, now: int) -> None:
-        """Start the next word if its waits hold, else wait; called when the engine is free or has been woken."""
+        """Start the next word if its waits hold, else wait; called when the engine is free or has been woken.
+
+        Where nothing else happens before the engine is free again, go on with the word behind it.
+        """
+        device, heap = self.device, self.device.heap
+        while self._issue(now):
+            now = self.free_ps
+            if now > device.horizon_ps or now >= heap[0][0]:
+                heappush(heap, (now, device.order(), self.issue))
+                return
+            device.now_ps = now
+
+    def _issue(self, now: int) -> bool:
+        """Start the next word if its waits hold, else wait; return whether to come again when the engine is free."""
         position = self.position
         loaded = self.words[position]
-        raw = loaded.word.raw
+        word = loaded.word
         device = self.device
         consumed: tuple[SemaphoreChange, ...] = ()
         try:
-            mode, index, _, _, need = header_sync(raw)
+            mode, index, _, _, need = header_sync(word.raw)
             if mode and not self._ready(mode, index, need, now):
-                return
-            action = self._actions.get(loaded.word.body)
-            if action is None:
-                action = self._bind(loaded)
-            for each in action.waits:
-                if not self._ready(each.mode, each.index, each.value, now):
-                    return
-            if action.drain and self.in_flight:
-                self._draining, self.state = True, RUNNING
-                return
-            if action.barrier and not self._meet(loaded.word, now):
-                return
-            if mode == _EVENT or action.waits or action.barrier:
-                consumed = self._consume(loaded.word, now)
+                return False
+            action = self._bound(loaded)
+            if action.waits or action.drain or action.barrier:
+                for each in action.waits:
+                    if not self._ready(each.mode, each.index, each.value, now):
+                        return False
+                if action.drain and self.in_flight:
+                    self._draining, self.state = True, RUNNING
+                    return False
+                if action.barrier and not self._meet(word, now):
+                    return False
+                consumed = self._consume(word, now)
+            elif mode == _EVENT:
+                consumed = self._consume(word, now)
         except (FaultError, FormatError, UnsupportedError) as error:
             device.fail(error, self.place(loaded))
-            return
+            return False
         interval, latency, claim = action.interval, action.latency, action.claim
         if device.reprice is not None:
             interval, latency = device.reprice(self, loaded, interval, latency)
@@ -221,32 +237,51 @@ class Sequencer:
         self.free_ps = now + interval
         self.busy_ps += interval
         heappush(device.heap, (done, device.order(), self.complete))
-        if position < self.count and not action.serial:
-            heappush(device.heap, (now + interval, device.order(), self.issue))
-        if device.hooks.issue:
-            for hook in device.hooks.issue:
-                hook(self, loaded, now)
+        for hook in device.hooks.issue:
+            hook(self, loaded, now)
+        return position < self.count and not action.serial
 
     def _multiplies_next(self, position: int) -> bool:
         """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
         return position < self.count and isinstance(self.words[position].word, isa.MatMul)
 
-    def _bind(self, loaded: LoadedWord) -> Action:
+    def _bound(self, loaded: LoadedWord) -> Action:
+        """Return the action of a word, which may be that of another that does the same."""
         word = loaded.word
-        # Of words that start a transfer the engine itself reads the indices at most; the others differ in nothing here.
-        shared = word.without_addresses() if loaded.transfer is not None and not type(word).DECIDES else b""
-        if shared:
-            found = self._actions.get(shared)
-            if found is not None:
-                return found
-        action = make_action(self, word, loaded.transfer is not None)
-        # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
-        action.waits = tuple(each for each in word.waits if each.by == SECOND_SLOT)
-        action.signals = tuple(each for each in word.signals if each.by == SECOND_SLOT)
+        key = word.body
+        action = self._actions.get(key)
+        if action is not None:
+            return action
+        cls = type(word)
+        transfers = loaded.transfer is not None
+        if transfers:
+            # The engine itself reads the indices at most; the others differ in nothing here.
+            if not cls.DECIDES:
+                key = word.without_addresses()
+                found = self._actions.get(key)
+                if found is not None:
+                    return found
+        elif is_worth_asking(cls):
+            action = self._from_template(word)
+        if action is None:
+            action = make_action(self, word, transfers)
         if len(self._actions) >= _ACTIONS:
             self._actions.clear()
-        self._actions[shared or word.body] = action
+        self._actions[key] = action
         return action
+
+    def _from_template(self, word: isa.Instruction) -> Action | None:
+        """Return the action of a word, bound as another of its kind was; None where it has to be bound in full."""
+        kind = word.without_addresses()
+        template = self._templates.get(kind)
+        if template is None:
+            template = template_of(self, word, kind)
+            if template is None:
+                return None
+            if len(self._templates) >= _ACTIONS:
+                self._templates.clear()
+            self._templates[kind] = template
+        return template.bind(word)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
@@ -325,7 +360,6 @@ class Sequencer:
         """Carry out the oldest word in flight: effect, written bytes, DMA trigger, updates."""
         loaded, action, issued, consumed = self.in_flight.popleft()
         device = self.device
-        raw = loaded.word.raw
         device.steps += 1
         self._completing = loaded
         event = None
@@ -344,7 +378,7 @@ class Sequencer:
                     extent.mark()
             if loaded.transfer is not None:
                 device.dma.trigger(loaded.transfer(), now)
-            _, _, mode, index, _ = header_sync(raw)
+            _, _, mode, index, _ = header_sync(loaded.word.raw)
             if mode == _INC:
                 self.core.semaphores.add(index, 1, now)
             elif mode:
@@ -451,6 +485,13 @@ class Sequencer:
         """Return to a state that `snapshot` gave."""
         self.restore_flow(state.flow)
         self.restore_values(state.values)
+
+    def release(self) -> None:
+        """Give the program back; the engine is of no use after that."""
+        self.words = ()
+        self.in_flight.clear()
+        for kept in (self._actions, self._templates, self.reaches):
+            kept.clear()
 
     def flow(self) -> Flow:
         """Return where the engine stands: what may change with any completion on the device."""

@@ -11,11 +11,13 @@ from itertools import product
 from math import gcd
 from typing import NamedTuple
 
-__all__ = ["Pattern", "Region", "Shape", "Steps", "shape_of", "share_bytes"]
+__all__ = ["Pattern", "Region", "RegionParts", "Shape", "Steps", "shape_of", "share_bytes"]
 
 # (bytes, count) of dimensions; a pattern is steps and the length of the runs between them.
 Steps = tuple[tuple[int, int], ...]
 Pattern = tuple[Steps, int]
+# A region as a plain tuple, equal to it and with the same hash.
+RegionParts = tuple[str, int, int, int, int, int, Pattern | None]
 _REMEMBERED = 1 << 14
 _PATIENCE = 1 << 22  # sums looked at before two patterns are taken to meet
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from formats.errors import FormatError
 
-__all__ = ["clean_beside", "mark_of", "umask", "write_beside", "write_whole"]
+__all__ = ["clean_beside", "mark_of", "naming", "umask", "write_beside", "write_whole"]
 
 # What a name beside a place ends with says who writes there: the machine, the process.  See `clean_beside`.
 _HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
@@ -96,11 +97,23 @@ def write_whole(path: str | os.PathLike[str], *, durable: bool = False) -> Itera
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        raise naming(error, place.parent, os.fspath(path)) from None
     finally:
         # After the rename nothing of that name is left; after an error or Ctrl-C the half-written file goes.
         if beside is not None:
             beside.unlink(missing_ok=True)
+
+
+def naming(error: OSError, folder: Path, path: str) -> OSError:
+    """Return an error of writing below a folder as one that names `path`, with a reason also where it has none.
+
+    NumPy tells of a short write with a sentence and no number; where nothing is free on the disk that is why.
+    """
+    number = error.errno
+    if number is None:
+        with suppress(OSError):
+            number = errno.EIO if os.statvfs(folder).f_bavail else errno.ENOSPC
+    return OSError(number, error.strerror or (os.strerror(number) if number else str(error)), path)
 
 
 def _like(beside: Path, place: Path) -> None:

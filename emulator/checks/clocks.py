@@ -77,7 +77,7 @@ class Raise(NamedTuple):
 class _History:
     """Values a semaphore took since it last went down, and what reaching each of them tells."""
 
-    __slots__ = ("clocks", "raisers", "values", "waits")
+    __slots__ = ("clocks", "last", "raisers", "values", "waits", "writer")
 
     def __init__(self, clock: Clock) -> None:
         self.values = [0]
@@ -85,6 +85,9 @@ class _History:
         self.raisers: set[int] = set()
         # By waiting actor: its latest wait, the value, and whether it has to be met exactly.
         self.waits: dict[int, tuple[Unit, int, bool]] = {}
+        # The latest change by each actor since a word set the semaphore to a number, and that word.
+        self.last: dict[int, Unit] = {}
+        self.writer: Unit | None = None
 
 
 class Clocks:
@@ -92,7 +95,8 @@ class Clocks:
 
     Listeners have `on_unit(unit, event)`; `raised` holds functions told of every change of a semaphore or event,
     `unordered` functions told of raises that another schedule could have put before a wait that did without them: the
-    waiting unit, what it awaited, the value, whether exactly that, and the raise. `ignored` waits teach nothing: the
+    waiting unit, what it awaited, the value, whether exactly that, and the raise; `mixed` of a unit that sets a
+    semaphore to a number and a change of it that has no order with that. `ignored` waits teach nothing: the
     analysis is that of a program without them.
     """
 
@@ -100,6 +104,7 @@ class Clocks:
         self.ignored = frozenset(ignored)
         self.listeners: list[Any] = []
         self.raised: list[Callable[[Raise], object]] = []
+        self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
         self.signals: list[deque[tuple[int, Key, int]]] = []
@@ -248,7 +253,7 @@ class Clocks:
         place = event.core, event.engine, event.pc
         found = self._queue_of.get(place)
         if found is None:
-            found = self._queue_of[place] = self.index[event.core, loaded.transfer().queue]
+            found = self._queue_of[place] = self.index[event.core, loaded.queue]
         return found
 
     def _transfer(self, event: Event) -> Unit:
@@ -293,6 +298,8 @@ class Clocks:
             history.values[0] = change.old
         actor = unit.actor
         clock = _join(history.clocks[-1], release)
+        if self.mixed:
+            self._mixes(history, change)
         if new <= change.old:
             history.values, history.clocks, history.raisers = [new], [clock], set()
             history.waits.clear()
@@ -312,6 +319,21 @@ class Clocks:
         history.values.append(new)
         history.clocks.append(clock)
 
+    def _mixes(self, history: _History, change: Raise) -> None:
+        """Compare a change with what it has no order with: a number that is set, and what other actors added to it."""
+        unit = change.unit
+        if self._writes(unit, change.key):
+            others = [one for one in history.last.values() if not unit.knows(one.actor, one.number)]
+            history.last, history.writer = {}, unit
+            pairs = [(unit, one) for one in others]
+        else:
+            writer = history.writer
+            pairs = [(writer, unit)] if writer is not None and not unit.knows(writer.actor, writer.number) else []
+            history.last[unit.actor] = unit
+        for writing, other in pairs:
+            for tell in self.mixed:
+                tell(writing, other, change.key)
+
     def _writes(self, unit: Unit, key: Key) -> bool:
         """Return whether a word sets a semaphore to a number; transfers only raise them."""
         word = unit.word
@@ -330,9 +352,7 @@ class Clocks:
     def unfinished(self) -> Iterator[Unit]:
         """Yield what was under way when a fault ended the run: words that had issued, transfers on their queues."""
         for actor in range(self.engines):
-            for unit in self._flights[actor]:
-                if unit.loaded is not None and unit.loaded.transfer is None:
-                    yield unit
+            yield from self._flights[actor]
         for queue in self.device.queues:
             actor = self.index[queue.core, queue.name]
             for transfer in queue.pending:

@@ -5,8 +5,10 @@ Findings are told to a function of `Memcheck`: kind, place, message, hint, regio
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
+from emulator.checks.place import Names
 from emulator.device import Device
 from emulator.events import Event
 from formats import isa
@@ -18,6 +20,7 @@ from formats.regions import Region
 __all__ = ["Groups", "Tables"]
 
 _NONE = -1
+_READS = 256  # of PSUM, the latest
 
 
 class Tell(Protocol):
@@ -83,8 +86,9 @@ class _Group:
 class Groups:
     """The groups of PSUM: begun by a product that overwrites, over with the one that is marked as the last."""
 
-    def __init__(self, device: Device, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, device: Device, tell: Tell, names: Names) -> None:
+        self._tell, self._names = tell, names
+        self._reads: deque[tuple[Region, Event]] = deque(maxlen=_READS)
         # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11); the builder sets it at
         # the last product of a tile's life, which may be read before. So it is asked for where words are hand-written.
         graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
@@ -125,6 +129,13 @@ class Groups:
                 old.read = old.ended = True  # told already, or another half of the bank
             mine = [_Group(region, event)]
             groups += mine
+        elif self._marked:
+            for old in mine:
+                if old.ended and old.read and region.covers(old.region):
+                    self._tell("psum-group", event,
+                               f"a product is added to the group of pc {old.begun.pc}, which was ended and read",
+                               "begin a group of its own (acc_flags bit 0), or end that one with its last product",
+                               region.common(old.region), old.begun)  # fmt: skip
         for one in mine:
             one.ended = (
                 bool(word.acc_flags & LAST_OF_GROUP)
@@ -139,11 +150,21 @@ class Groups:
             self._tell("psum-group", event, f"a group begins on bytes of the one that {begun} began and nothing ended",
                        "add to the group (acc_flags bit 0 clear), or end it first (bit 1)",
                        region.common(old.region), old.begun)  # fmt: skip
-        elif not old.read and region.covers(old.region):
+        elif not old.read and region.covers(old.region) and not self._beside(old):
             self._tell("psum-unread", event, f"a group overwrites the one that {begun} began, and nothing read that",
                        "copy the result out of PSUM first, or use another bank", old.region, old.begun)  # fmt: skip
 
+    def _beside(self, old: _Group) -> bool:
+        """Return whether the tile of a group was read elsewhere: not all of it is needed."""
+        begun = old.begun
+        tile = self._names.name(old.region, begun.engine, begun.pc)
+        return bool(tile) and any(
+            each.core == begun.core and self._names.name(region, each.engine, each.pc) == tile
+            for region, each in self._reads
+        )
+
     def _read(self, event: Event, region: Region, groups: list[_Group]) -> None:
+        self._reads.append((region, event))
         for one in groups:
             if one.region.overlaps(region):
                 one.read = True

@@ -17,6 +17,8 @@ from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
 __all__ = ["Flow", "outputs_of"]
 
 _QUADRANT = 32
+_GROUP = 16  # partitions of one GpSimd core
+_WHOLE_PARTITIONS = (Dataflow.PARTITION, Dataflow.GROUP, Dataflow.LOOKUP)
 
 Inputs = Mapping[str, "Marks | None"]
 
@@ -108,8 +110,9 @@ def _one(
     if flow is Dataflow.CHOICE:
         return _chosen(word, marks, before, shape, core, engine)
     found: Marks | None = None
-    for value in marks.values():
-        spread = _spread(word, value, shape)
+    for name, value in marks.items():
+        shared = flow is Dataflow.GROUP or (flow is Dataflow.LOOKUP and name == "indices")
+        spread = _spread(word, _grouped(value) if shared else value, shape)
         found = spread if found is None else np.maximum(found, spread)
     if found is not None and word.FILL:
         value = np.asarray(getattr(word, word.FILL)).astype(operand.view.dtype)
@@ -127,12 +130,19 @@ def _spread(word: Any, marks: Marks, shape: tuple[int, int]) -> Marks:
         return np.full(shape, marks.max(), np.int16)
     if flow is Dataflow.EARLIER and marks.shape == shape:
         return np.maximum.accumulate(marks, 1)
-    if marks.shape == shape and flow is not Dataflow.PARTITION:
+    if marks.shape == shape and flow not in _WHOLE_PARTITIONS:
         return marks
-    if marks.shape[1] > size and marks.shape[1] % size == 0 and flow is not Dataflow.PARTITION:
+    if marks.shape[1] > size and marks.shape[1] % size == 0 and flow not in _WHOLE_PARTITIONS:
         folded: Marks = marks.reshape(partitions, size, -1).max(2)
         return folded
     return np.broadcast_to(marks.max(1)[:, None], shape)
+
+
+def _grouped(marks: Marks) -> Marks:
+    """Return marks with each partition marked as the whole of its group is."""
+    rows = marks.max(1)
+    starts = np.arange(0, rows.size, _GROUP)
+    return np.repeat(np.maximum.reduceat(rows, starts), _GROUP)[: rows.size, None]
 
 
 def _shuffled(word: Any, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:

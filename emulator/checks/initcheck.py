@@ -11,9 +11,11 @@ from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
+from emulator.checks.registers import Registers
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
+from emulator.dma.transfer import Part
 from emulator.events import Event
 from formats import isa
 from formats.regions import Region
@@ -47,7 +49,9 @@ class Initcheck:
         self._origins: list[_Origin] = []
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._inputs: dict[str, Marks | None] | None = None
+        self._registers = Registers()
         self._outputs: dict[str, Operand] = {}
+        self._sources: list[Marks | None] = []  # what each part of a transfer is about to move
         self._stores: dict[int, Event] = {}  # the last transfer into each output
 
     def attach(self, device: Device) -> None:
@@ -64,10 +68,16 @@ class Initcheck:
     def on_effect(self, event: Event) -> None:
         """Look at the inputs of a word before it runs: afterwards they may be overwritten."""
         self._inputs = None
+        if event.kind == "dma":
+            self._sources = [self._source_marks(event, part) for part in event.instruction.parts]
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
-        if self._calm(core, word, event):
+        calm = self._calm(core, word, event)
+        if word.REGISTERS:
+            self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""),
+                                 "" if calm else self._missing(event))  # fmt: skip
+        if calm:
             return
         inputs: dict[str, Marks | None] = {}
         self._outputs = outputs = {}
@@ -88,6 +98,17 @@ class Initcheck:
                 if len(self._origins) > known and (marks is None or not (marks == number).any()):
                     self._forget()
         self._inputs = inputs
+
+    def _missing(self, event: Event) -> str:
+        """Say how much of what a word reads nothing wrote, or comes from such bytes; "" for nothing."""
+        core, word = self.device.cores[event.core], event.instruction
+        for plan in plan_of(type(word)):
+            operand = core.resolver.resolve(word, plan, event.engine) if plan.reads else None
+            marks = None if operand is None else self._planes.read(core, operand, _MOST)
+            if operand is not None and marks is not None and marks.any():
+                name = self._names.name(operand.regions[0], event.engine, event.pc)
+                return f"bytes of {name or 'memory'}"
+        return ""
 
     def _calm(self, core: Core, word: Any, event: Event) -> bool:
         """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
@@ -146,25 +167,34 @@ class Initcheck:
 
     # --- transfers ---------------------------------------------------------------------------------------------------
 
-    def _transfer(self, event: Event) -> None:
-        transfer = event.instruction
-        planes = self._planes
+    def _source_marks(self, event: Event, part: Part) -> Marks | None:
+        """Return the marks of what a part is about to move; one that accumulates reads its target, too."""
         width = self.device.arch.sbuf_bytes.whole
-        for part in transfer.parts:
-            total: Marks | None = None
+        total: Marks | None = None
+        target = part.copies[0][1]
+        for index, (source, _) in enumerate(part.copies):
+            if self._planes.is_defined(source):
+                continue
+            known = len(self._origins)
+            number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
+            marks = self._planes.read_side(source, number)
+            if len(self._origins) > known:
+                self._cut(side_regions(source, width))
+            if len(self._origins) > known and (marks is None or not (marks == number).any()):
+                self._forget()
+            if marks is not None:
+                marks = _converted(marks, source.dtype.size, target.dtype.size)
+                total = marks if total is None else np.maximum(total, marks)
+        if total is not None and part.op == "transpose" and part.shape:
+            inner, first, second, outer = part.shape
+            blocks = total.reshape(-1, inner, second, first, outer, part.element)
+            total = np.ascontiguousarray(blocks.transpose(0, 4, 2, 3, 1, 5)).reshape(-1)
+        return total
+
+    def _transfer(self, event: Event) -> None:
+        for part, total in zip(event.instruction.parts, self._sources, strict=True):
             target = part.copies[0][1]
-            for index, (source, _) in enumerate(part.copies):
-                known = len(self._origins)
-                number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
-                marks = planes.read_side(source, number)
-                if len(self._origins) > known:
-                    self._cut(side_regions(source, width))
-                if len(self._origins) > known and (marks is None or not (marks == number).any()):
-                    self._forget()
-                if marks is not None:
-                    marks = _converted(marks, source.dtype.size, target.dtype.size)
-                    total = marks if total is None else np.maximum(total, marks)
-            planes.write_side(target, total)
+            self._planes.write_side(target, total)
             if target.space == "HBM":
                 found = self.device.hbm.find(target.span[0])
                 tensor = "" if found is None else self._results.get(found.address, "")
@@ -188,6 +218,7 @@ class Initcheck:
             elif notes < _NOTES:
                 notes += 1
                 self.findings.append(self._note(origin))
+        self.findings += self._registers.findings
         self.findings.sort(key=lambda finding: not finding.serious)
         if self.device.outcome == "finished":
             self._unwritten()

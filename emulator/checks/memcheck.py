@@ -49,7 +49,7 @@ class Memcheck:
         """Check the program as loaded: operands, the rules of each word, both sides of every transfer."""
         self.device = device
         self._names = Names(device)
-        self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell)
+        self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell, self._names)
         for core in device.cores:
             for name, engine in core.engines.items():
                 known: dict[bytes, tuple[Fault, ...]] = {}
@@ -61,11 +61,18 @@ class Memcheck:
                     for fault in faults:
                         self._add(fault, core.index, name, loaded.pc, loaded.word)
                     # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
-                    if loaded.transfer is not None and not faults and not isinstance(loaded.word, isa.DmaIndirect):
+                    if (
+                        loaded.transfer is not None
+                        and not faults
+                        and not isinstance(loaded.word, isa.DmaIndirect | isa.Collective)
+                    ):
                         self._transfer(core, name, loaded)
 
         for core in device.cores:
             self._shared_bytes(core)
+        cores = () if device.model is None else device.model.cores
+        placed = (one for core in cores for one in core.placement.by_name.values())
+        self._constants = {one.address for one in placed if one.kind == "file"}
 
     def _shared_bytes(self, core: Core) -> None:
         """Report reads through a tile of bytes that another tile at its address has overwritten."""
@@ -131,6 +138,8 @@ class Memcheck:
             if event.engine == "Activation":
                 self._tables.on_event(event)
             self._groups.on_event(event)
+        elif event.kind == "dma" and self._constants:
+            self._stored(event)
         elif event.kind == "fault":
             fault = event.instruction
             if fault.kind != "unsupported" and (fault.core, fault.engine, fault.pc) not in self._places:
@@ -144,6 +153,17 @@ class Memcheck:
                     "waits count from zero up",
                     "raise it before it is lowered, or lower it by less",
                 )
+
+    def _stored(self, event: Event) -> None:
+        """Report a transfer into a constant: the runtime fills it when it loads the file, and never again."""
+        for side in event.instruction.writes:
+            found = self.device.hbm.find(side.span[0]) if side.space == "HBM" else None
+            if found is not None and found.address in self._constants:
+                low, high = side.span
+                self._tell("constant", event,
+                           f"a transfer stores into the constant {found.name}: the next execution begins with that",
+                           "store into a variable of its own, or make the constant an input",
+                           Region("HBM", event.core, 0, 1, low, high - low))  # fmt: skip
 
     def finish(self) -> None:
         """Report what is left open in PSUM when a program has come to its end."""

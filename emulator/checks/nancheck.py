@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from formats.dtypes import Dtype
 __all__ = ["Nancheck"]
 
 _MOST = 30000  # places told apart
+_UNWRITTEN = _MOST + 1
+_NAN = "NaN"
 _WAY = 8  # sites of a way that a finding names
 
 Mask = npt.NDArray[np.bool_]
@@ -52,6 +56,7 @@ class Nancheck:
         self._by_place: dict[_Place, _Made] = {}
         self._parents: dict[int, None] = {}
         self._fresh = False
+        self._constants: _Made | None = None  # what the file brings, as far as it is not finite
         self._outputs: list[Operand] = []
         self._weights: dict[tuple[int, bool], dict[int, None]] = {}
 
@@ -70,6 +75,8 @@ class Nancheck:
             bad = _bad(allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype))
             if bad is not None and bad.any():
                 made = self._new(None, tensor.name)
+                if np.isnan(allocation.data[: bad.size * dtype.itemsize].view(dtype).astype(np.float32)).any():
+                    made.what = _NAN
                 self._planes.mark(allocation, np.repeat(bad, dtype.itemsize), made.number)
 
     def _new(self, event: Event | None, name: str = "") -> _Made:
@@ -99,13 +106,17 @@ class Nancheck:
         bad = _bad(operand.view)
         if bad is None or not bad.any():
             return
-        marks = self._planes.read(core, operand, 0)
+        marks = self._planes.read(core, operand, _UNWRITTEN)
         numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
         for number in np.unique(numbers[bad.reshape(-1)]).tolist():
-            if number:
+            if number == _UNWRITTEN:
+                self._fresh = True
+            elif number:
                 self._parents[number] = None
             else:
-                self._fresh = True
+                if self._constants is None:
+                    self._constants = self._new(None)
+                self._parents[self._constants.number] = None
 
     def on_event(self, event: Event) -> None:
         """Look at the results of a word, or of a transfer."""
@@ -140,8 +151,10 @@ class Nancheck:
             made = self._by_place[place] = self._new(event)
             made.fresh = self._fresh
             made.parents.update(self._parents)
-            if values is not None and np.isnan(values.astype(np.float32)).any():
-                made.what = "NaN"
+        if made.what != _NAN and (
+            self._has_nan(self._parents) if values is None else bool(np.isnan(values.astype(np.float32)).any())
+        ):
+            made.what = _NAN
         return made.number
 
     def _moved(self, event: Event, part: Part) -> None:
@@ -199,7 +212,10 @@ class Nancheck:
                     self.findings.append(self._finding(kind, tensor.name, count, ways[number]))
 
     def _way(self, last: int) -> list[_Made]:
-        """Return the words from the origin to the one that stored; a shortest way back."""
+        """Return the words from the origin to the one that stored; a shortest way back.
+
+        NaN of infinities that were meant, as in a mask, begins where they become one; `before` is what meant them.
+        """
         before: dict[int, int] = {last: 0}
         queue = [last]
         for number in queue:
@@ -215,21 +231,38 @@ class Nancheck:
             way.append(before[way[-1]])
         return [self._made[one - 1] for one in way]
 
+    @staticmethod
+    def _from_nan(way: list[_Made]) -> tuple[list[_Made], list[_Made]]:
+        """Return the part of a way before NaN comes up and that from there on, where its infinities were meant."""
+        first = next((number for number, one in enumerate(way) if one.what == _NAN), 0)
+        return (way[:first], way[first:]) if _is_meant(way[0]) else ([], way)
+
+    def _has_nan(self, numbers: Iterable[int]) -> bool:
+        """Return whether a word of some numbers left NaN; an input that is not finite may hold some."""
+        found = (self._made[one - 1] for one in numbers)
+        return any(one.event is None or one.what == _NAN for one in found)
+
     def _finding(self, kind: str, output: str, count: int, way: list[_Made]) -> Finding:
+        infinite, way = self._from_nan(way) if kind == "nan" else ([], way)
         origin = way[0]
         what = "NaN" if kind == "nan" else "infinite"
         passed = tuple(self._site(one, "passes it on") for one in way[1:][-_WAY:] if one.event is not None)
         tail = f"{count} elements of output {output} are {what}"
         if origin.event is None:
             site = Site(0, "host", "host", -1, "", access="gives")
-            message, hint = f"input {origin.name} is not finite, and {tail}", "check what is given as input"
+            given, where = (f"input {origin.name}", "as input") if origin.name else ("a constant", "in the file")
+            message, hint = f"{given} is not finite, and {tail}", f"check what is given {where}"
         else:
             site = self._site(origin, "makes")
-            began = "reads what nothing wrote" if origin.fresh else f"makes {origin.what} of finite operands"
+            operands = "infinite" if infinite else "finite"
+            began = "reads what nothing wrote" if origin.fresh else f"makes {origin.what} of {operands} operands"
+            passed = (*(self._site(one, "makes infinite values") for one in infinite if one.event), *passed)
             message = f"{site.engine} pc {site.pc} {began}, and {tail}"
             hint = (
                 "write the tile before this word (check --tool initcheck says which bytes)"
                 if origin.fresh
+                else "keep its operands finite, as with -1e30 in the place of -inf in a mask"
+                if infinite
                 else "look at its operands there: a division by zero, an exponent or a sum too large, a logarithm of 0"
             )
         severity = KINDS[f"nancheck:{kind}"].severity
@@ -243,6 +276,20 @@ class Nancheck:
         owner = getattr(word, "engine", event.engine)
         return site_of(self.device, event.core, event.engine, event.pc, word, owner=owner, access=access,
                        operand="dst", time_ps=event.time_ps)  # fmt: skip
+
+
+def _is_meant(made: _Made) -> bool:
+    """Return whether infinities are a word's purpose: it has nothing to compute them of, or they stand in it."""
+    if made.what == _NAN or made.fresh:
+        return False
+    if made.event is None:
+        return True
+    word = made.event.instruction
+    if not isinstance(word, isa.Instruction):
+        return False
+    read = any(plan.reads and plan.field.enabled(word.raw) for plan in plan_of(type(word)))
+    values = (field.read(word.raw) for field in word.FIELDS.values())
+    return not read or any(isinstance(value, float) and math.isinf(value) for value in values)
 
 
 def _bad(values: npt.NDArray[Any]) -> Mask | None:

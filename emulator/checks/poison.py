@@ -15,6 +15,7 @@ import numpy.typing as npt
 from emulator.access import Operand
 from emulator.core import Core
 from emulator.device import Device
+from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
 from emulator.memory import Allocation
@@ -59,7 +60,11 @@ class Planes:
             derived = _beside(core, space, plane, view).max(-1)
             if derived.any():
                 marks = derived if marks is None else np.maximum(marks, derived)
-        return None if marks is None else marks.reshape(view.shape[0], -1)
+        if marks is None:
+            return None
+        marks = marks.reshape(view.shape[0], -1)
+        lanes = _lanes(core, operand)
+        return marks if lanes is None else np.where(lanes[:, None], marks, np.int16(0))
 
     def write(self, core: Core, operand: Operand, marks: Marks | None) -> None:
         """Give an operand marks, None for "all defined"."""
@@ -67,15 +72,29 @@ class Planes:
             return
         space = operand.regions[0].space
         plane = self._chip.get((core.index, space))
+        lanes: Any = _lanes(core, operand)
+        if lanes is None:
+            lanes = ...
         if marks is None or not marks.any():
             if plane is not None:
-                _beside(core, space, plane, operand.view)[...] = 0
+                _beside(core, space, plane, operand.view)[lanes] = 0
             return
         if plane is None:
             plane = self._chip[core.index, space] = np.zeros(core.memory.array(space).shape, _MARK)
-        _beside(core, space, plane, operand.view)[...] = marks.reshape(operand.view.shape)[..., None]
+        _beside(core, space, plane, operand.view)[lanes] = marks.reshape(operand.view.shape)[..., None][lanes]
 
     # --- sides of transfers: one mark per byte, flat -----------------------------------------------------------------
+
+    def is_defined(self, side: Side) -> bool:
+        """Return whether every byte of a side is known to be defined, which takes no look at the bytes."""
+        if side.space == "SBUF":
+            core = self._device.cores[side.core]
+            if (side.core, "SBUF") in self._chip:
+                return False
+            regions = side_regions(side, self._device.arch.sbuf_bytes.whole)
+            return all(core.memory.known_written(region) for region in regions)
+        allocation = self._allocation(side)
+        return allocation.whole and allocation.address not in self._hbm
 
     def read_side(self, side: Side, number: int) -> Marks | None:
         """Return the marks of a side in the order of its walk."""
@@ -168,6 +187,20 @@ def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
         int(columns[-1]) + 1 - low,
     )
     return box, int(np.count_nonzero(missing))
+
+
+def _lanes(core: Core, operand: Operand) -> npt.NDArray[np.bool_] | None:
+    """Return which partitions of an operand its word touches, None for all of them."""
+    partitions, regions = operand.view.shape[0], operand.regions
+    if sum(region.partitions for region in regions) == partitions:
+        return None
+    memory = core.memory.array(regions[0].space)
+    first = (operand.view.ctypes.data - memory.ctypes.data) // memory.shape[1]
+    lanes = np.zeros(partitions, np.bool_)
+    for region in regions:
+        start = region.first - first
+        lanes[start : start + region.partitions] = True
+    return lanes
 
 
 def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -6,18 +6,17 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import islice
 
-import numpy as np
-
+from emulator.checks.alike import Alike
 from emulator.checks.clocks import Clock, Clocks, Key, Unit
 from emulator.checks.finding import Finding, Site, SuggestedWait
-from emulator.checks.inside import bytes_of, clash_of
+from emulator.checks.inside import clash_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
 from emulator.checks.shadow import Record, Shadow
 from emulator.device import Device
 from emulator.dma.regions import regions_of, side_regions
 from emulator.dma.ring_order import keeps_order
-from emulator.dma.transfer import Part, Side, Transfer
+from emulator.dma.transfer import Part, Transfer
 from emulator.events import Event
 from formats.regions import Region
 
@@ -27,6 +26,7 @@ _SHIFT = 10  # bytes of a bucket on chip: half a PSUM bank
 _HBM_SHIFT = 14
 _HBM_BUCKETS = 64  # a variable has about as many buckets, so that a transfer of all of it stays cheap
 _LIMIT = 200  # distinct pairs reported
+_REGIONS = 256  # meetings of a pair whose bytes are kept
 
 _KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True): "read-write"}
 
@@ -50,31 +50,16 @@ class Racecheck:
         self._transfers: dict[tuple[int, int], tuple[Part, ...]] = {}  # the last one looked at, by place
         self._chip: dict[tuple[str, int], Shadow] = {}
         self._hbm: dict[int, Shadow] = {}
-        self._overwritten: list[tuple[Side, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]] = []
+        self._alike = Alike(lambda unit: clocks.names[unit.actor][0])
         clocks.listeners.append(self)
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and has not moved."""
         self.device = device
         self._names = Names(device)
+        self._alike.attach(device)
         if len(device.cores) > 1:
-            self.on_effect = self._keep_bytes  # a device asks who has one when it starts to run
-
-    def _keep_bytes(self, event: Event) -> None:
-        """Keep what a store to device memory is about to overwrite: another core may have stored the same."""
-        self._overwritten = []
-        if isinstance(event.instruction, Transfer):
-            self._overwritten = [
-                (side, bytes_of(self.device, side).copy()) for side in event.instruction.writes if side.space == "HBM"
-            ]
-
-    def _changes(self, region: Region) -> bool:
-        """Return whether the store at hand changed bytes of a region; kept for devices of two cores alone."""
-        return not self._overwritten or any(
-            not np.array_equal(before, bytes_of(self.device, side))
-            for side, before in self._overwritten
-            if side.span[0] < region.end and side.span[1] > region.byte
-        )
+            self.on_effect = self._alike.on_effect  # a device asks who has one when it starts to run
 
     def on_event(self, event: Event) -> None:
         """Nothing to do: the clocks hand over every event with its unit."""
@@ -117,6 +102,7 @@ class Racecheck:
             self._shadow(region).access(unit, region, False, self._race, self.clocks.floor)
         for region in writes:
             self._shadow(region).access(unit, region, True, self._race, self.clocks.floor)
+            self._alike.stored(unit, region)
 
     def _shadow(self, region: Region) -> Shadow:
         self.accesses += 1
@@ -140,20 +126,27 @@ class Racecheck:
         """Return whether the rings of their queue order two transfers."""
         return keeps_order(old.unit.word, old.write, new.unit.word, new.write, new.region.common(old.region))
 
-    def _race(self, old: Record, new: Record) -> None:
+    def _race(self, old: Record, new: Record) -> bool:
+        """Report a race; return whether it changes nothing, so that others of the same access may matter."""
         self.races += 1
         pair = (self._place(old.unit), self._place(new.unit), old.write, new.write)
         known = self._by_pair.get(pair)
         # Two cores that do the same work store the same bytes: odd, and no reason to fail.
         apart = self.clocks.names[old.actor][0] != self.clocks.names[new.actor][0]
-        same = old.write and new.write and apart and new.region.space == "HBM" and not self._changes(new.region)
+        apart = apart and new.region.space == "HBM"
+        same = old.write and new.write and apart and not self._alike.changes(new.region)
+        if same:
+            self._alike.same(old, new)
         if known is not None:
             known[0].count += 1
+            self._read_by_transfer(known[0], old, new)
+            if apart and not same:
+                self._alike.differ(known[0], old, new)
             if not same and known[0].kind == "same-bytes":
                 known[0].kind, known[0].severity = "write-write", "error"
-            return
+            return same
         if len(self._by_pair) >= _LIMIT:
-            return
+            return same
         region = new.region.common(old.region)
         here, there = self._site(new, old), self._site(old, new)
         kind = "same-bytes" if same else _KINDS[old.write, new.write]
@@ -171,9 +164,20 @@ class Racecheck:
         severity = KINDS[f"racecheck:{kind}"].severity
         finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
         finding.open = not old.write
+        self._read_by_transfer(finding, old, new)
+        if apart and not same:
+            self._alike.differ(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
+        return same
+
+    @staticmethod
+    def _read_by_transfer(finding: Finding, old: Record, new: Record) -> None:
+        """Note what a transfer read in a meeting; nothing at all where that would become too much."""
+        read = new if old.write and not new.write else old if new.write and not old.write else None
+        if read is not None and isinstance(read.unit.word, Transfer) and len(finding.regions) == finding.count - 1:
+            finding.regions = (*finding.regions, new.region.common(old.region)) if finding.count < _REGIONS else ()
 
     def _place(self, unit: Unit) -> tuple[int, int]:
         word = unit.word
@@ -199,6 +203,7 @@ class Racecheck:
         if device.fault is not None:
             width = device.arch.sbuf_bytes.whole
             for unit in self.clocks.unfinished():
+                unit.time_ps = device.now_ps if unit.time_ps < 0 else unit.time_ps
                 if hasattr(unit.word, "parts"):
                     self._access(unit, regions_of(unit.word.reads, width), regions_of(unit.word.writes, width))
                 else:
@@ -207,6 +212,9 @@ class Racecheck:
         if device.model is not None and device.outcome == "finished":
             self._outputs(self.clocks.everything())
         for finding, before, after in self._by_pair.values():
+            if self._alike.harmless(finding):
+                finding.kind, finding.severity = "same-bytes", KINDS["racecheck:same-bytes"].severity
+                finding.message += "; both cores do the same, and the bytes are the same in either order"
             if not finding.hint:
                 finding.hint = self._hint(before, finding.site)
                 # A read that came before a write may have been meant to come behind it.

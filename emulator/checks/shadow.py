@@ -2,8 +2,8 @@
 
 A record leaves when a later access makes it pointless: a write that covers it, or a read by the same actor that covers
 it (on a queue only where it surely came later: DMA engines do not wait for one another). Either is ordered behind it,
-or is a race with it that was reported, so whoever comes later and is ordered behind the new one is ordered behind the
-old one too. What remains stays bounded, and the work per access with it.
+or is a race with it that was reported as one, so whoever comes later and is ordered behind the new one is ordered
+behind the old one too. What remains stays bounded, and the work per access with it.
 """
 
 from __future__ import annotations
@@ -65,10 +65,13 @@ class Shadow:
         unit: Unit,
         region: Region,
         write: bool,
-        race: Callable[[Record, Record], object],
+        race: Callable[[Record, Record], bool],
         floor: Callable[[], Clock],
     ) -> None:
-        """Note an access and call `race(earlier, this)` for each earlier one that is not ordered before it."""
+        """Note an access and call `race(earlier, this)` for each earlier one that is not ordered before it.
+
+        It returns whether the earlier one has to stay on record although this one covers it.
+        """
         self._stamp = stamp = self._stamp + 1
         mine = Record(unit, region, write, stamp)
         p0, p1, low, high, pattern = mine.p0, mine.p1, mine.low, mine.high, mine.pattern
@@ -98,8 +101,9 @@ class Shadow:
                         or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)
                     )
                     and not (same and self._in_ring(old, mine))
+                    and race(old, mine)
                 ):
-                    race(old, mine)
+                    continue
                 if (
                     (write or (same and not old.write and (not ring or clock[actor] >= old.number)))
                     and p0 <= old.p0

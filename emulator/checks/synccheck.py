@@ -43,6 +43,7 @@ class Synccheck:
         self._needs: dict[Key, int] = {}
         clocks.raised.append(self._raised)
         clocks.unordered.append(self._unordered)
+        clocks.mixed.append(self._mixed)
 
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
@@ -156,6 +157,19 @@ class Synccheck:
                 key=key,
                 hint="give each producer its own semaphore, or wait for all they raise together",
             )
+
+    def _mixed(self, writing: Unit, other: Unit, key: Key) -> None:
+        site, raises = self._site(writing, "sets"), self._site(other, "changes")
+        self._add(
+            "unordered-set",
+            "error",
+            f"{site.engine} pc {site.pc} sets S[{key[2]}] to a number, and nothing orders that and what "
+            f"{raises.engine} pc {raises.pc} adds to it: either may come first",
+            site,
+            raises,
+            key=key,
+            hint=f"let {site.owner} wait until that is over, or {raises.owner} until the semaphore is set",
+        )
 
     # --- the end -----------------------------------------------------------------------------------------------------
 

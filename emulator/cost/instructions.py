@@ -311,7 +311,7 @@ def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     return Cost(cost.interval_ps + pause, cost.latency_ps + pause)
 
 
-@costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore)
+@costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore, isa.Collective)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
     if engine == "Pool":

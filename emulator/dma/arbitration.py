@@ -218,30 +218,112 @@ class Plan:
 
     def work_out(self, transfer: int = -1) -> None:
         """Plan until a transfer has ended, or everything."""
-        heads, spans = self._heads, self.spans
+        heads, spans, all_runs, starts = self._heads, self.spans, self._runs, self._starts
+        first, last, points = self.first, self.last, self._points
         while heads and transfer not in spans:
-            ring = next(iter(heads)) if len(heads) == 1 else self._take_turns()
+            count = len(heads)
+            if count == 1:
+                (ring,) = heads
+            else:
+                ring = self._take_two_turns() if count == 2 else self._take_turns()
             number, packets, before = heads[ring]
-            runs, first = self._runs[ring], self._starts[ring]
-            run = runs[number - first]
+            runs, start = all_runs[ring], starts[ring]
+            done, _, ready, _, packet, took, fill, further = runs[number - start]
             # All rings but this one stand: it is alone, or has its last packet left.
             at, step = self._time
-            ready, further = run.ready_ps, run.step_ps
             if not (at >= ready if step == further else self._is_over(at, step, ready, further)):
-                at, step = ready + run.fill_ps, further
-            took = run.packet_ps * (packets - 1) + run.last_ps
+                at, step = ready + fill, further
+            if packets > 1:
+                took += packet * (packets - 1)
             self._time = time = at + took, step
             self._served_ps = served = self._served_ps + took
             self._last_ring = ring
-            spans[run.transfer] = (Piece(self.first, self.last, (ready, further), before, time),)
+            spans[done] = (Piece(first, last, (ready, further), before, time),)
             number += 1
-            if number - first < len(runs):
-                following = runs[number - first]
-                heads[ring] = number, following.packets, self._counts(time, following)
+            if number - start < len(runs):
+                following = runs[number - start]
+                heads[ring] = number, following[3], self._counts(time, following)
             else:
                 del heads[ring]
                 self._ended[ring] = time
-            self._points.append(_Point(time, ring, served, dict(heads), run.transfer))
+            points.append(_Point(time, ring, served, heads.copy(), done))
+
+    def _take_two_turns(self) -> int:
+        """Do as `_take_turns` for two rings, which there are nearly always."""
+        heads, runs, starts = self._heads, self._runs, self._starts
+        (one, (number, left, _)), (other, (its_number, its_left, _)) = heads.items()
+        mine, its = runs[one][number - starts[one]], runs[other][its_number - starts[other]]
+        _, _, my_ready, _, my_packet, _, my_fill, my_step = mine
+        _, _, its_ready, _, its_packet, _, its_fill, its_step = its
+        at, step = self._time
+        last_ring, served_ps = self._last_ring, self._served_ps
+        is_over = self._is_over
+        while True:
+            i_am = at >= my_ready if step == my_step else is_over(at, step, my_ready, my_step)
+            it_is = at >= its_ready if step == its_step else is_over(at, step, its_ready, its_step)
+            if i_am and it_is:
+                rounds, length = min(left, its_left) - 1, my_packet + its_packet
+                if rounds > 0:
+                    left -= rounds
+                    its_left -= rounds
+                    at += rounds * length
+                    served_ps += rounds * length
+                if (one - last_ring - 1) % _RINGS < (other - last_ring - 1) % _RINGS:
+                    if left == 1:
+                        ring = one
+                        break
+                    left -= 1
+                    took, last_ring = my_packet, one
+                else:
+                    if its_left == 1:
+                        ring = other
+                        break
+                    its_left -= 1
+                    took, last_ring = its_packet, other
+            elif i_am:
+                count = left
+                if my_packet:
+                    count = self._parts(left, its_ready - at + my_packet - 1, its_step - step, my_packet)
+                if count == left:
+                    ring = one
+                    break
+                left -= count
+                took, last_ring = count * my_packet, one
+            elif it_is:
+                count = its_left
+                if its_packet:
+                    count = self._parts(its_left, my_ready - at + its_packet - 1, my_step - step, its_packet)
+                if count == its_left:
+                    ring = other
+                    break
+                its_left -= count
+                took, last_ring = count * its_packet, other
+            else:
+                # Neither: the one that is ready first begins, and where both are, the one whose turn it is.
+                later = its if not is_over(its_ready, its_step, my_ready, my_step) else mine
+                i_am, it_is = self._is_same(mine, later), self._is_same(its, later)
+                if i_am and it_is:
+                    i_am = (one - last_ring - 1) % _RINGS < (other - last_ring - 1) % _RINGS
+                if i_am:
+                    if left == 1:  # it gets ready, and fills the pipe, with this packet
+                        ring = one
+                        break
+                    left -= 1
+                    took, last_ring = my_packet, one
+                    at, step = later.ready_ps + my_fill, later.step_ps
+                else:
+                    if its_left == 1:
+                        ring = other
+                        break
+                    its_left -= 1
+                    took, last_ring = its_packet, other
+                    at, step = later.ready_ps + its_fill, later.step_ps
+            at += took
+            served_ps += took
+        heads[one] = number, left, heads[one][2]
+        heads[other] = its_number, its_left, heads[other][2]
+        self._time, self._last_ring, self._served_ps = (at, step), last_ring, served_ps
+        return ring
 
     def _take_turns(self) -> int:
         """Serve several rings until one of them has its turn with its last packet; return that ring."""
@@ -308,15 +390,15 @@ class Plan:
 
     def part(self, first: int, last: int) -> Plan:
         """Return the plan of some of the engines."""
-        made = Plan(first, last)
-        made.busy_ps, made._behind = self.busy_ps, self._behind
-        made._runs = {ring: list(runs) for ring, runs in self._runs.items()}
-        made._starts, made._ended = dict(self._starts), dict(self._ended)
-        made._heads, made.spans = dict(self._heads), dict(self.spans)
+        made = Plan.__new__(Plan)
+        made.first, made.last, made.busy_ps, made._behind = first, last, self.busy_ps, self._behind
+        made._runs = {ring: runs.copy() for ring, runs in self._runs.items()}
+        made._starts, made._ended = self._starts.copy(), self._ended.copy()
+        made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
         made._given_ps, made._served_ps = self._given_ps, self._served_ps
         made._latest, made._bound_ps = self._latest, self._bound_ps
-        made._points = self._points.copy()
+        made._points, made._state = self._points.copy(), None
         return made
 
     def join(self, other: Plan, now_ps: int) -> bool:
@@ -324,12 +406,12 @@ class Plan:
 
         How long they were busy is the caller's to keep.
         """
-        if self._behind or other._behind:
+        if self._last_ring != other._last_ring or self._heads != other._heads or self._behind or other._behind:
             return False
         self._pass_by(now_ps)
         other._pass_by(now_ps)
         mine, theirs = self._points, other._points
-        if len(mine) != len(theirs) or self._heads != other._heads or self._last_ring != other._last_ring:
+        if len(mine) != len(theirs):
             return False
         for one, another in zip(mine, theirs, strict=True):
             if one is not another and (

@@ -21,12 +21,13 @@ from emulator.dma.transfer import Limit, Part, Side, Transfer
 from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
 from emulator.faults import FaultError, Place, fault_error
 from emulator.memory import Extent
+from formats.isa.operand import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
 
-__all__ = ["bind", "place_of"]
+__all__ = ["Bound", "bind", "place_of"]
 
 Move = Callable[[], None]
 _SIDES = 1 << 14  # sides in SBUF that a core remembers
@@ -38,9 +39,9 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     Raises FaultError of kind "oob" where a side leaves its variable or its memory, UnsupportedError for an operation
     that is not modelled.
     """
+    if len(transfer.parts) == 1:
+        return _bind_part(device, transfer, transfer.parts[0])
     moves = [_bind_part(device, transfer, part) for part in transfer.parts]
-    if len(moves) == 1:
-        return moves[0]
 
     def move() -> None:
         for each in moves:
@@ -49,8 +50,8 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     return move
 
 
-class _Bound:
-    """One side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
+class Bound:
+    """Hold one side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
 
     __slots__ = ("extent", "geometry", "memory", "plane", "side")
 
@@ -77,6 +78,12 @@ class _Bound:
             return
         low, high = side.span
         limit = side.limit
+        if limit is not None and low >= limit.address and high <= limit.address + limit.nbytes:
+            found = device.hbm.allocations.get(limit.address)
+            if found is not None and found.nbytes >= limit.nbytes:
+                self.memory, self.plane = found.data, None if found.whole else found.written
+                self.geometry = side.address - found.address, tuple([step for step, _ in side.dims])
+                return
         if limit is None:
             # An absolute address: the allocation it points into is all it may touch.
             found = device.hbm.find(side.address)
@@ -95,12 +102,18 @@ class _Bound:
         """Return where the side lies in SBUF, and the written plane under it where that is one region."""
         side = self.side
         partitions, width = self.memory.shape
+        if len(side.dims) == 1 and side.dims[0][0] == SBUF_PARTITION_STRIDE:  # a row of partitions, the usual shape
+            first, byte = divmod(side.address, SBUF_PARTITION_STRIDE)
+            count = side.dims[0][1]
+            if 0 <= first <= partitions - count and byte + side.run <= width:
+                place = ("SBUF", core.index, first, count, byte, side.run, None)
+                return (first * width + byte, (width,)), core.memory.extent_of(place)
 
         def refuse(low: int, high: int, allowed: str) -> NoReturn:
             raise _out_of_bounds(transfer, side, operand, low, high, f"SBUF of core {side.core} has {allowed}")
 
         geometry = sbuf_geometry(side, width, partitions, refuse)
-        # One run in each of a row of partitions, the usual shape: the core remembers which of them are written.
+        # One run in each of a row of partitions: the core remembers which of them are written.
         offset, steps = geometry
         if steps and steps != (width,):
             return geometry, None
@@ -109,6 +122,7 @@ class _Bound:
         return geometry, core.memory.extent(region)
 
     def view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return the elements of the side."""
         return strided(self.memory, self.geometry, self.side, dtype)
 
     def written(self) -> Extent | None:
@@ -122,27 +136,26 @@ class _Bound:
 
 def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     check_operation(part.op, len(part.copies) if part.op in COMBINING else 1, part.shape)
-    sources = [_Bound(device, transfer, source, "src") for source, _ in part.copies]
-    target = _Bound(device, transfer, part.copies[0][1], "dst")
+    sources = [Bound(device, transfer, source, "src") for source, _ in part.copies]
+    target = Bound(device, transfer, part.copies[0][1], "dst")
     work = _work(part, sources, target)
     reads = [(source, extent) for source in sources if (extent := source.written()) is not None]
     written = target.written()
 
     def move() -> None:
-        if device.checking:
-            for source, extent in reads:
-                if not extent.full and (missing := extent.missing()):
-                    device.warn_unwritten(
-                        place_of(device, transfer), f"src {_range(source.side)}", missing, extent.plane.size
-                    )
+        for source, extent in reads:
+            if not extent.full and device.checking and (missing := extent.missing()):
+                device.warn_unwritten(
+                    place_of(device, transfer), f"src {_range(source.side)}", missing, extent.plane.size
+                )
         work()
-        if written is not None:
+        if written is not None and not written.full:
             written.mark()
 
     return move
 
 
-def _work(part: Part, sources: list[_Bound], target: _Bound) -> Move:
+def _work(part: Part, sources: list[Bound], target: Bound) -> Move:
     first, side = sources[0].side, target.side
     if part.op in COMBINING:
         return combine_move(

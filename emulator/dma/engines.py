@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 from emulator.addresses import DMA_RINGS
 from emulator.dma.arbitration import Plan
@@ -11,8 +10,6 @@ from emulator.dma.rings import Ring
 from emulator.dma.work import Apart, Piece, PlanState, Run, within
 
 __all__ = ["DmaEngines", "DmaEnginesState", "Stretch"]
-
-R = TypeVar("R")
 
 
 class Stretch(NamedTuple):
@@ -59,24 +56,37 @@ class DmaEngines:
         if len(self.plans) > 1:
             self._join(now_ps)
         moved = False
+        plans = self.plans
         for first, last, packets, packet_ps, last_ps in stretches:
             run = Run(transfer, ring, ready_ps, packets, packet_ps, last_ps, fill_ps, step_ps)
-            index = self._cut(first, last)
-            while index < len(self.plans) and self.plans[index].first <= last:
-                moved |= self._with(index, lambda plan, run=run: plan.give(run, now_ps))  # type: ignore[misc]
-                index += 1
+            index = 0 if plans[0].first == first and plans[-1].last == last else self._cut(first, last)
+            while index < len(plans) and plans[index].first <= last:
+                try:
+                    moved |= plans[index].give(run, now_ps)
+                except Apart as apart:
+                    self._part(index, apart.engine)
+                else:
+                    index += 1
         return moved
 
     def pieces(self, transfer: int, engines: int) -> tuple[Piece, ...]:
         """Return when the first so many engines serve a transfer."""
         found: list[Piece] = []
-        index = 0
-        while index < len(self.plans) and self.plans[index].first < engines:
-            pieces = self.plans[index].spans.get(transfer)
+        index, plans = 0, self.plans
+        while index < len(plans) and (plan := plans[index]).first < engines:
+            pieces = plan.spans.get(transfer)
             if pieces is None:
-                pieces = self._with(index, lambda plan: plan.pieces(transfer))
-            plan = self.plans[index]
-            found += within(pieces, plan.first, plan.last)
+                # Where the engines go different ways, the other part stands behind this one, and its turn is next.
+                try:
+                    plan.work_out(transfer)
+                except Apart as apart:
+                    self._part(index, apart.engine)
+                    continue
+                pieces = plan.spans[transfer]
+            if len(pieces) == 1 and pieces[0].first >= plan.first and pieces[0].last <= plan.last:
+                found.append(pieces[0])
+            else:
+                found += within(pieces, plan.first, plan.last)
             index += 1
         return tuple(found)
 
@@ -86,17 +96,6 @@ class DmaEngines:
             plan.forget(transfer)
 
     # --- plans together and apart ------------------------------------------------------------------------------------
-
-    def _with(self, index: int, work: Callable[[Plan], R]) -> R:
-        """Return what work with a plan gives; where its engines go different ways, that with the first part of it.
-
-        The other part stands behind it, and is the next one's turn.
-        """
-        while True:
-            try:
-                return work(self.plans[index])
-            except Apart as apart:
-                self._part(index, apart.engine)
 
     def _part(self, index: int, engine: int) -> None:
         """Cut a plan in front of an engine."""

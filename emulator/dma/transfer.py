@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import prod
 from typing import ClassVar, NamedTuple
 
 from emulator.dma.work import Piece
@@ -15,6 +17,7 @@ __all__ = [
     "UNPLANNED",
     "Copies",
     "DmaDescriptor",
+    "Facts",
     "Limit",
     "Part",
     "Shares",
@@ -27,6 +30,7 @@ __all__ = [
 DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
 
 
+Dims = tuple[tuple[int, int], ...]
 # Which descriptors of a transfer each engine takes, as (first, last).
 Shares = tuple[tuple[int, int], ...]
 
@@ -111,6 +115,51 @@ class Part(NamedTuple):
         return tuple(dict.fromkeys(destination for _, destination in self.copies))
 
 
+class Facts(NamedTuple):
+    """What planning asks of a transfer: bytes written, data descriptors of at most 64 KiB, bytes of device memory."""
+
+    nbytes: int
+    pieces: int
+    hbm_bytes: int
+    writes_hbm: bool
+    op: str
+
+    @property
+    def reads_hbm(self) -> bool:
+        """Return whether device memory is read."""
+        return self.hbm_bytes > (self.nbytes if self.writes_hbm else 0)
+
+
+def _facts_of(parts: tuple[Part, ...]) -> Facts:
+    if len(parts) == 1 and len(parts[0].copies) == 1:
+        ((source, target),) = parts[0].copies
+        return _of_one_copy(parts[0].op, source.space, source.dims, source.run, target.space, target.dims, target.run)
+    nbytes = pieces = hbm_bytes = 0
+    writes_hbm = False
+    for part in parts:
+        for source, target in part.copies:
+            pieces += source.rows * _pieces(source.run)
+            writes_hbm |= target.space == "HBM"
+            if source.space == "HBM":
+                hbm_bytes += source.nbytes
+        for target in part.destinations:
+            nbytes += target.nbytes
+            if target.space == "HBM":
+                hbm_bytes += target.nbytes
+    names = {part.op for part in parts}
+    op = names.pop() if len(names) == 1 else "mixed" if names else "nothing"
+    return Facts(nbytes, pieces, hbm_bytes, writes_hbm, op)
+
+
+@lru_cache(1 << 12)
+def _of_one_copy(
+    op: str, source: str, source_dims: Dims, source_run: int, target: str, target_dims: Dims, target_run: int
+) -> Facts:
+    rows, nbytes = prod([count for _, count in source_dims]), target_run * prod([count for _, count in target_dims])
+    hbm_bytes = (rows * source_run if source == "HBM" else 0) + (nbytes if target == "HBM" else 0)
+    return Facts(nbytes, rows * _pieces(source_run), hbm_bytes, target == "HBM", op)
+
+
 def check_sizes(source: Side, target: Side, where: str) -> None:
     """Raise LoadError where two sides do not hold the same number of whole elements."""
     if not source.nbytes or not target.nbytes:
@@ -160,6 +209,7 @@ class Transfer:
         "completed_ps",
         "core",
         "engine",
+        "facts",
         "generated_ps",
         "increment",
         "instruction",
@@ -182,8 +232,8 @@ class Transfer:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(
-            ("core", "engine", "increment", "instruction", "nbytes", "parts", "pc", "prebuilt", "queue", "remote",
-             "semaphore"),
+            ("core", "engine", "facts", "increment", "instruction", "nbytes", "parts", "pc", "prebuilt", "queue",
+             "remote", "semaphore"),
             "what the program asks for",
         ),
         **dict.fromkeys(
@@ -214,7 +264,8 @@ class Transfer:
         self.parts = parts
         self.semaphore, self.increment, self.remote = semaphore, increment, remote
         self.prebuilt, self.instruction = prebuilt, instruction
-        self.nbytes = sum([side.nbytes for part in parts for side in part.destinations])
+        self.facts = facts = _facts_of(parts)
+        self.nbytes = facts.nbytes
         self.move: Callable[[], None] | None = None
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
@@ -258,10 +309,7 @@ class Transfer:
     @property
     def op(self) -> str:
         """Return the operation; "mixed" where descriptors differ."""
-        if len(self.parts) == 1:
-            return self.parts[0].op
-        names = {part.op for part in self.parts}
-        return names.pop() if len(names) == 1 else "mixed" if names else "nothing"
+        return self.facts.op
 
     @property
     def name(self) -> str:
@@ -291,34 +339,22 @@ class Transfer:
     @property
     def writes_hbm(self) -> bool:
         """Return whether bytes go to device memory."""
-        for part in self.parts:
-            for _, side in part.copies:
-                if side.space == "HBM":
-                    return True
-        return False
+        return self.facts.writes_hbm
 
     @property
     def reads_hbm(self) -> bool:
         """Return whether device memory is read."""
-        return self.hbm_bytes > (self.nbytes if self.writes_hbm else 0)
+        return self.facts.reads_hbm
 
     @property
     def hbm_bytes(self) -> int:
         """Return the bytes moved to and from device memory."""
-        total = 0
-        for part in self.parts:
-            for source, _ in part.copies:
-                if source.space == "HBM":
-                    total += source.nbytes
-            for side in part.destinations:
-                if side.space == "HBM":
-                    total += side.nbytes
-        return total
+        return self.facts.hbm_bytes
 
     @property
     def pieces(self) -> int:
         """Return the number of data descriptors, none longer than 64 KiB."""
-        return sum([s.rows * (1 if s.run <= DESCRIPTOR_LIMIT else _pieces(s.run)) for s, _ in self.copies])
+        return self.facts.pieces
 
     def descriptors(self, first: int, last: int) -> Iterator[DmaDescriptor]:
         """Yield data descriptors `first` to `last` - 1 in ring order."""

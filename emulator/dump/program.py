@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.core.records import ProgramNote, Source, SourceLine, Stream
-from formats.errors import NotFoundError
+from formats.errors import FormatError, NotFoundError
 from formats.isa import ENGINES, Instruction
 from formats.isa.instruction import WORD
+from formats.neff.visits import cut_visits, read_visits
 from formats.source_files import read_source
 
 if TYPE_CHECKING:
@@ -82,7 +83,21 @@ def program_note(device: Device, full: bool, folders: Iterable[Path]) -> tuple[P
                 streams.append(stream)
                 places.update((each.file, each.line) for each in stream.locations if each.file and each.line)
     activation = tuple({str(number): name for number, name in core.activation.items()} for core in device.cores)
-    return ProgramNote(tuple(streams), activation, tuple(_lines(places, tuple(folders)))), stored
+    visits = tuple(_visits(core, [each for each in streams if each.core == core.index]) for core in device.cores)
+    lines = tuple(_lines(places, tuple(folders)))
+    return ProgramNote(tuple(streams), activation, lines, visits if any(visits) else ()), stored
+
+
+def _visits(core: Core, streams: Iterable[Stream]) -> str:
+    """Return the calls and turns that the stored words of a core come from, "" where its file has none."""
+    try:
+        known = None if core.loaded is None else read_visits(core.loaded.subgraph)
+    except FormatError:
+        return ""  # turns are a comfort: a broken map costs them, nothing else
+    if known is None:
+        return ""
+    words = {each.engine: [range(pc, pc + count) for _, pc, _, _, count in each.runs] for each in streams}
+    return cut_visits(known, words).decode()
 
 
 def _chosen(device: Device, engine: Sequencer, full: bool) -> Sequence[range]:

@@ -77,7 +77,7 @@ class _Operands:
         self.steps.append(partial(function, values, self.out, immediate))
 
 
-@executes(isa.Activate)
+@executes(isa.Activate, movable=True)
 def activate(word: isa.Activate, port: Port) -> Step:
     """Return dst = func(src * scale + bias); the function named copy takes neither scale nor bias."""
     if word.accumulator_command != AccumulatorCommand.IDLE:
@@ -105,7 +105,7 @@ def _copy(word: _Activation, port: Port, function: Activation) -> Step:
     return chain(*it.steps, it.store)
 
 
-@executes(isa.ActivationExtended)
+@executes(isa.ActivationExtended, movable=True)
 def activation_extended(word: isa.ActivationExtended, port: Port) -> Step:
     """Return dst = func(src * scale + bias), folding the results into the accumulators when asked.
 
@@ -140,7 +140,7 @@ def _accumulate(word: isa.ActivationExtended, accumulators: Array, results: Arra
     return chain(fold, partial(alu.float32(op), lanes, total[:, 0], lanes))
 
 
-@executes(isa.ActivationReadAccumulator)
+@executes(isa.ActivationReadAccumulator, movable=True)
 def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Port) -> Step:
     """Return dst = the accumulator of each partition."""
     dst = squeezed(port.write("dst"))
@@ -148,7 +148,7 @@ def activation_read_accumulator(word: isa.ActivationReadAccumulator, port: Port)
     return bind_store(port.accumulators[: dst.shape[0]].reshape(dst.shape, copy=False), dst, word.dst_dtype)
 
 
-@executes(isa.Activate2)
+@executes(isa.Activate2, movable=True)
 def activate2(word: isa.Activate2, port: Port) -> Step:
     """Return dst = func((src op0 a) op1 b), folding the results into the accumulators when asked."""
     function = port.activation(int(word.function))

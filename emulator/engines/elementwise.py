@@ -76,7 +76,7 @@ class _Wide:
         return partial(np.copyto, raw_view(dst), self.out, casting="unsafe")
 
 
-@executes(isa.TensorTensor)
+@executes(isa.TensorTensor, movable=True)
 def tensor_tensor(word: isa.TensorTensor, port: Port) -> Step:
     """Return dst = src0 op src1."""
     op = alu.alu_op(word.op)
@@ -105,7 +105,7 @@ def tensor_tensor(word: isa.TensorTensor, port: Port) -> Step:
     return chain(load_a, load_b, partial(alu.float32(op), a, b, out), store)
 
 
-@executes(isa.TensorScalar)
+@executes(isa.TensorScalar, movable=True)
 def tensor_scalar(word: isa.TensorScalar, port: Port) -> Step:
     """Return dst = (src op0 immediate0) op1 immediate1."""
     ops = [
@@ -214,7 +214,7 @@ def _wrap(values: Array, dtype: Any) -> Step:
     return chain(partial(np.copyto, narrow, values, casting="unsafe"), partial(np.copyto, values, narrow))
 
 
-@executes(isa.ScalarTensorTensor)
+@executes(isa.ScalarTensorTensor, movable=True)
 def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Port) -> Step:
     """Return dst = (src op0 immediate0) op1 src1."""
     op0, op1 = alu.alu_op(word.op0), alu.alu_op(word.op1)
@@ -234,7 +234,7 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, port: Port) -> Step:
     )
 
 
-@executes(isa.Reciprocal)
+@executes(isa.Reciprocal, movable=True)
 def reciprocal(word: isa.Reciprocal, port: Port) -> Step:
     """Return dst = 1 / src."""
     dst = squeezed(port.write("dst"))

@@ -32,7 +32,7 @@ _QUADRANT = 32  # partitions that the Vector engine can permute among themselves
 _UNTOUCHED = 255  # mask value of a shuffle that leaves the output partition alone
 
 
-@executes(isa.Copy, quiet=True)
+@executes(isa.Copy, quiet=True, movable=True)
 def copy(word: isa.Copy, port: Port) -> Step:
     """Return dst = src, bit for bit."""
     dst = squeezed(port.write("dst"))
@@ -46,7 +46,7 @@ def copy(word: isa.Copy, port: Port) -> Step:
     return chain(load, partial(np.copyto, raw_view(dst), bits))
 
 
-@executes(isa.Cast)
+@executes(isa.Cast, movable=True)
 def cast(word: isa.Cast, port: Port) -> Step:
     """Return dst = src through fp32; equal element types move raw bits."""
     dst = squeezed(port.write("dst"))
@@ -58,7 +58,7 @@ def cast(word: isa.Cast, port: Port) -> Step:
     return chain(load, bind_store(values, dst, word.dst_dtype))
 
 
-@executes(isa.Memset)
+@executes(isa.Memset, movable=True)
 def memset(word: isa.Memset, port: Port) -> Step:
     """Return dst = value in every element."""
     dst = port.write("dst")
@@ -68,7 +68,7 @@ def memset(word: isa.Memset, port: Port) -> Step:
     return partial(raw_view(dst).fill, scalar_bits(value, word.dtype))
 
 
-@executes(isa.VectorTranspose)
+@executes(isa.VectorTranspose, movable=True)
 def vector_transpose(word: isa.VectorTranspose, port: Port) -> Step:
     """Return dst[j, i] = src[i, j], at most 32 by 32."""
     dst = squeezed(port.write("dst"))
@@ -95,7 +95,7 @@ def vector_transpose(word: isa.VectorTranspose, port: Port) -> Step:
     )
 
 
-@executes(isa.Select)
+@executes(isa.Select, movable=True)
 def select(word: isa.Select, port: Port) -> Step:
     """Return dst = src where the predicate is not zero, else on_false."""
     dst = squeezed(port.write("dst"))
@@ -137,7 +137,7 @@ def _number(word: isa.Select) -> Any:
     return immediate_integer(word, "on_false", signed=True) if word.on_false_is_integer else word.on_false
 
 
-@executes(isa.StreamShuffle)
+@executes(isa.StreamShuffle, movable=True)
 def stream_shuffle(word: isa.StreamShuffle, port: Port) -> Step:
     """Return dst[32q + i] = src[32q + mask[i]] for every quadrant q; mask value 255 leaves dst as it is."""
     dst, src = squeezed(port.write("dst")), port.read("src")

@@ -85,7 +85,7 @@ def _logical(function: alu.Binary, values: Array, out: Array) -> None:
         function(out, values[..., number], out)
 
 
-@executes(isa.TensorReduce)
+@executes(isa.TensorReduce, movable=True)
 def tensor_reduce(word: isa.TensorReduce, port: Port) -> Step:
     """Return dst = the fold of the innermost dimensions of src, negated when asked."""
     op = alu.alu_op(word.op)

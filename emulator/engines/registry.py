@@ -13,7 +13,7 @@ from emulator.scratch import arena_of, taking_from
 from formats import isa
 from formats.errors import UnsupportedError
 
-__all__ = ["ELSEWHERE", "bind", "bind_unguarded", "executes", "executor_of"]
+__all__ = ["ELSEWHERE", "bind", "bind_unguarded", "executes", "executor_of", "is_movable"]
 
 Executor = Callable[[Any, Port], Step]
 E = TypeVar("E", bound=Callable[..., Step])
@@ -24,13 +24,16 @@ _EXECUTORS: dict[type[isa.Instruction], Executor] = {}
 ELSEWHERE: dict[type[isa.Instruction], str] = {cls: cls.CARRIED_OUT for cls in isa.CLASSES if cls.CARRIED_OUT}
 # Classes whose executors cannot overflow, divide by zero or make a NaN.
 _QUIET: set[type[isa.Instruction]] = set()
+# Classes of whose words an executor asks nothing about where operands lie: views of memory are all it works on.
+_MOVABLE: set[type[isa.Instruction]] = set()
 
 
-def executes(*classes: type[isa.Instruction], quiet: bool = False) -> Callable[[E], E]:
+def executes(*classes: type[isa.Instruction], quiet: bool = False, movable: bool = False) -> Callable[[E], E]:
     """Register the decorated function as the executor of classes.
 
     It is called once per word with (word, port) and returns the step that has the word's effect. A `quiet` one does no
-    arithmetic of which NumPy could warn.
+    arithmetic of which NumPy could warn.  A `movable` one reads no address, nor the machine besides operands,
+    accumulators and the names of functions: its steps do for words that differ in addresses only.
     """
 
     def register(function: E) -> E:
@@ -40,6 +43,8 @@ def executes(*classes: type[isa.Instruction], quiet: bool = False) -> Callable[[
             _EXECUTORS[cls] = function
             if quiet:
                 _QUIET.add(cls)
+            if movable:
+                _MOVABLE.add(cls)
         return function
 
     return register
@@ -48,6 +53,11 @@ def executes(*classes: type[isa.Instruction], quiet: bool = False) -> Callable[[
 def executor_of(cls: type[isa.Instruction]) -> Executor | None:
     """Return the executor of a class, None where it is executed elsewhere."""
     return _EXECUTORS.get(cls)
+
+
+def is_movable(cls: type[isa.Instruction]) -> bool:
+    """Return whether words of a class that differ in addresses only can share the steps of one of them."""
+    return cls in _MOVABLE
 
 
 def bind_unguarded(word: isa.Instruction, port: Port) -> Step:

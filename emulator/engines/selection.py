@@ -99,7 +99,7 @@ def _store_registers(word: Accumulating, port: Port, lanes: Array, negate: bool 
     return chain(read, store)
 
 
-@executes(isa.CopyPredicated)
+@executes(isa.CopyPredicated, movable=True)
 def copy_predicated(word: isa.CopyPredicated, port: Port) -> Step:
     """Return dst = src, or the value, where the predicate holds; other elements stay."""
     dst = squeezed(port.write("dst"))
@@ -116,7 +116,7 @@ def copy_predicated(word: isa.CopyPredicated, port: Port) -> Step:
     return chain(load_test, load, decide, partial(np.copyto, raw_view(dst), bits, where=mask))
 
 
-@executes(isa.SelectReduce)
+@executes(isa.SelectReduce, movable=True)
 def select_reduce(word: isa.SelectReduce, port: Port) -> Step:
     """Return dst = src where the predicate holds, else the operand."""
     dst = port.write("dst")
@@ -143,7 +143,7 @@ def select_reduce(word: isa.SelectReduce, port: Port) -> Step:
 _BOUNDS = frozenset((AluOp.EQUAL, AluOp.LESS, AluOp.LESS_EQUAL, AluOp.GREATER, AluOp.GREATER_EQUAL))
 
 
-@executes(isa.RangeSelect)
+@executes(isa.RangeSelect, movable=True)
 def range_select(word: isa.RangeSelect, port: Port) -> Step:
     """Return dst = src where (place op0 bound0) and (place op1 bound1), else the fill; compared in fp32."""
     ops = alu.alu_op(word.op0), alu.alu_op(word.op1)
@@ -180,7 +180,7 @@ def _with_operand(word: Accumulating, port: Port, op: AluOp) -> tuple[Array, Ste
     return results, chain(load, refresh, partial(alu.float32(op), values, operand, results)), store
 
 
-@executes(isa.TensorScalarReduce)
+@executes(isa.TensorScalarReduce, movable=True)
 def tensor_scalar_reduce(word: isa.TensorScalarReduce, port: Port) -> Step:
     """Return dst = src op0 operand, folded into the registers."""
     results, compute, store = _with_operand(word, port, alu.alu_op(word.op0))
@@ -190,7 +190,7 @@ def tensor_scalar_reduce(word: isa.TensorScalarReduce, port: Port) -> Step:
 _RUNNING = {AluOp.ADD: np.add, AluOp.MULTIPLY: np.multiply, AluOp.MAX: np.maximum, AluOp.MIN: np.minimum}
 
 
-@executes(isa.TensorScalarCumulative)
+@executes(isa.TensorScalarCumulative, movable=True)
 def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Port) -> Step:
     """Return dst[i] = register = (src[i] op0 operand) op register."""
     op = alu.alu_op(word.reduce_op)
@@ -214,7 +214,7 @@ def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Port) -> St
     return chain(compute, start_registers(word, port, lanes), run, _store_registers(word, port, lanes), store)
 
 
-@executes(isa.Exponential)
+@executes(isa.Exponential, movable=True)
 def exponential(word: isa.Exponential, port: Port) -> Step:
     """Return dst = exp(src - operand), summed into the registers."""
     results, compute, store = _with_operand(word, port, AluOp.SUBTRACT)

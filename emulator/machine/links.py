@@ -17,6 +17,7 @@ _HOP_NS = 1_500.0
 _ROUTE_NS = 200.0
 _LOCAL_NS = 1_300.0
 _ISSUE_NS = 50.0
+_TRIGGER_NS = 1_000.0
 _EFA_NS = 15_000.0
 
 
@@ -31,6 +32,7 @@ def figures_of(instance: Instance, lnc: int) -> dict[str, Fact]:
         "chip_latency": documented(_HOP_NS, "ns per hop", "machine.md 3"),
         "local_latency": documented(_LOCAL_NS, "ns, semaphore to start", "hardware.md 4.3"),
         "issue": ours(_ISSUE_NS, "ns of a CC-core per transfer", "machine.md 3"),
+        "trigger": ours(_TRIGGER_NS, "ns from the word of an engine to the start of its CC-cores", "machine.md 3"),
         # Each rank moves what its own DMA engines move; two directions share them.
         "rank_rate": inferred(dma / chip.cores.whole * lnc, "bytes/s per rank", "machine.md 3"),
         "chip_rate": inferred(dma, "bytes/s per chip", "machine.md 3"),

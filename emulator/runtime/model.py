@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from emulator.cost.flops import Counted
 from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
@@ -64,6 +65,7 @@ class Execution(NamedTuple):
     time_ps: int
     prints: tuple[Printed, ...]
     device: Device
+    flops: int = 0
 
 
 def check_neff(data: bytes, options: Options) -> Neff:
@@ -114,6 +116,7 @@ class Model:
         self._fail_on_nan = options.fail_on_nan
         self.unloaded = False
         self.executions = 0
+        self._counted = Counted()
         self._lock = threading.Lock()
         try:
             self.tensors = (
@@ -121,13 +124,14 @@ class Model:
                 *(ModelTensor.of(info, True) for info in neff.outputs if not is_printed(info.name)),
             )
             # The first execution runs on the device that loading is tried on.
-            self._ready: Device | None = self._load()
+            self._ready: Device | None = self.make_device()
         except StatusError:
             raise
         except NeuronError as error:
             raise invalid(str(error)) from None
 
-    def _load(self) -> Device:
+    def make_device(self) -> Device:
+        """Return a device with the file on it."""
         device = new_device(self.neff, self._settings)
         device.load(self.neff)
         return device
@@ -154,7 +158,7 @@ class Model:
             raise StatusError(NrtStatus.NRT_INVALID_HANDLE, f"model {self.name} is unloaded")
         given = {each.name: self._tensor(each, inputs) for each in self.tensors if not each.output}
         wanted = {each.name: self._tensor(each, outputs) for each in self.tensors if each.output}
-        device = self._take() or self._load()
+        device = self._take() or self.make_device()
         variables = device.tensors
         for name, tensor in given.items():
             data = tensor.data
@@ -171,6 +175,9 @@ class Model:
             device.observers.append(watcher)
             if hasattr(watcher, "attach"):
                 watcher.attach(device)
+        counter = self._counted.observer(device)
+        if counter is not None:
+            device.observers.append(counter)
         running(device)
         device.run()
         self.executions += 1
@@ -179,7 +186,7 @@ class Model:
         if not status:
             for tensor in wanted.values():
                 tensor.complete()
-        return Execution(status, message, device.now_ps, prints, device)
+        return Execution(status, message, device.now_ps, prints, device, self._counted.of(device, counter))
 
     def _tensor(self, each: ModelTensor, tensors: TensorSet) -> Tensor:
         found = tensors.tensors.get(each.name)

@@ -33,12 +33,14 @@ from emulator.runtime.ledger_state import FOLDER_VARIABLE, Publisher
 from emulator.runtime.log import Log, Sink, cores_text, system_fields
 from emulator.runtime.memory import Allocation, Category, Memory, OutOfMemoryError, Owner
 from emulator.runtime.model import Execution, Model, check_neff
+from emulator.runtime.profiles import Buffers
 from emulator.runtime.queues import ErrorTracker, Unit, UnitKind
 from emulator.runtime.reservation import LOCKS_VARIABLE, Reservation
+from emulator.runtime.sendrecv import Exchange
 from emulator.runtime.streams import DebugStreams
 from emulator.runtime.tensor import Placement, Storage, Tensor, TensorSet, zeros
-from emulator.runtime.trace import SysTrace, TraceConfig
 from emulator.runtime.variables import Options
+from emulator.runtime.watching import Watching
 from formats.core.environment import public_variables
 from formats.debug_events import DebugEvent
 from formats.errors import NeuronError
@@ -116,12 +118,15 @@ class Runtime:
         self._ready: deque[Model] = deque()
         self.streams = DebugStreams(self.options.stream_events)
         self.meetings = Meetings()
-        self.trace: SysTrace | None = None
+        self.exchange = Exchange(self.environ)
+        buffers = Buffers(self.memory, self.environ, self.instance.target.generation, self._reserve)
+        instance = self.instance.name, self.instance_id
+        self.watching = Watching(buffers, self.environ, self.log, instance, version)
         self.closed = False
         self._numbers = count(_FIRST_MODEL)
-        self._tracking = count(1)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
+        self.watching.begin(self.options.trace_events)
         folder = self.environ.get(FOLDER_VARIABLE)
         self._publisher = Publisher(self, Path(folder)) if folder else None
         if self._publisher is not None and isinstance(self.memory, Ledger):
@@ -208,10 +213,10 @@ class Runtime:
         if planned is not None:
             raise self.fail(core, StatusError(planned.injection.status, planned.injection.message))
 
-    def _count(self, core: int, *counters: str) -> None:
+    def _count(self, core: int, *counters: str, by: int = 1) -> None:
         with self._lock:
             for counter in counters:
-                self.counters[core, counter] += 1
+                self.counters[core, counter] += by
 
     def fail(self, core: LogicalCore | None, error: StatusError) -> StatusError:
         """Count an error of a call, and return it."""
@@ -278,8 +283,7 @@ class Runtime:
         core = self.core(model.core)
         with core.lock:
             model.unload()
-            if core.profiled is model:
-                core.profiled = None
+            self.watching.unloaded(model)
             if core.last is model:
                 core.last = None
             with self._lock:
@@ -374,11 +378,12 @@ class Runtime:
         # Events are made only for whoever looks at them.
         dumping = self._collector is not None
         tail = EventTail()
-        watchers = (*((tail,) if dumping else ()), *((injector,) if injector is not None else ()))
+        capture = self.watching.capture(core, model)
+        watchers = [each for each in (tail if dumping else None, capture, injector) if each is not None]
         try:
             if core.last is not model and core.last is not None:
                 self._event(core, "nrt_model_switch", model.name)
-            ran = model.execute(inputs, outputs, watchers)
+            ran = model.execute(inputs, outputs, tuple(watchers))
         except StatusError as error:
             self._report(core, model, error.status, error.message, None, call)
             error.reported = True
@@ -392,8 +397,11 @@ class Runtime:
             self._publisher.changed()
         begin, end = core.clock(ran.time_ps)
         try:
-            self._traced(core, tracking, begin, end)
+            self.watching.executed(core.index, tracking, begin, end)
+            if capture is not None:
+                self.watching.ran(core, model, capture, begin, bool(ran.status))
             self._count(core.number, "other_info/inference_count")
+            self._count(core.number, "other_info/flop_count", by=ran.flops)
             for each in ran.prints:
                 self._print(core, each)
             if ran.status:
@@ -510,41 +518,8 @@ class Runtime:
                     return unit
         raise invalid(f"sequence number {sequence:#x} was not given out")
 
-    # --- traces ------------------------------------------------------------------------------------------------------
-
-    def start_trace(self, config: TraceConfig) -> None:
-        """Trace from here on; NRT_INVALID where a trace is under way."""
-        self._need_open()
-        if self.trace is not None:
-            raise invalid("a system trace is under way")
-        self.trace = SysTrace(config)
-
-    def stop_trace(self) -> None:
-        """End the trace; NRT_INVALID where there is none."""
-        self._need_open()
-        if self.trace is None:
-            raise invalid("no system trace is under way")
-        self.trace = None
-
-    def note(self, core: int, kind: str, **data: Any) -> None:
-        """Add what a client did to the trace."""
-        if self.trace is not None:
-            self.trace.add(core, kind, "instant", next(self._tracking), monotonic_ns(), **data)
-
     def _event(self, core: LogicalCore, kind: str, name: str, phase: str = "instant", tracking: int = 0) -> int:
-        trace = self.trace
-        if trace is None:
-            return 0
-        tracking = tracking or next(self._tracking)
-        trace.add(core.index, kind, phase, tracking, monotonic_ns(), name=name)
-        return tracking
-
-    def _traced(self, core: LogicalCore, tracking: int, begin_ps: int, end_ps: int) -> None:
-        if self.trace is not None:
-            begin = begin_ps // 1000
-            # A pair of one execution; below a nanosecond it still takes one.
-            for phase, time in (("start", begin), ("stop", max(begin + 1, end_ps // 1000))):
-                self.trace.add(core.index, "nc_exec_running", phase, tracking, monotonic_ns(), nc_timestamp_ns=time)
+        return self.watching.note(core.index, kind, phase, tracking, name=name)
 
     # --- end ---------------------------------------------------------------------------------------------------------
 
@@ -553,9 +528,11 @@ class Runtime:
         self._need_open()
         # Whoever waits for a rank that never comes must not keep its queue.
         self.meetings.close()
+        self.exchange.close_all()
         for core in self.cores:
             for unit in core.units():
                 unit.close()
+        self.watching.close()
         for model in list(self.models.values()):
             self.unload(model)
         for tensor in list(self.tensors):
@@ -564,7 +541,6 @@ class Runtime:
             if core.started:
                 self.memory.stop_core(core.number)
         self.streams.close_all()
-        self.trace = None
         self._reservation.release()
         if self._publisher is not None:
             self._publisher.close()

@@ -419,6 +419,11 @@ class ProgramNote(NamedTuple):
     streams: Annotated[tuple[Stream, ...], "One per core and engine with words."] = ()
     activation: Annotated[tuple[dict[str, str], ...], "Per core, activation functions by number."] = ()
     lines: Annotated[tuple[SourceLine, ...], "Source lines of the stored words, and those around them."] = ()
+    visits: Annotated[
+        tuple[str, ...],
+        "Per core, the calls of the kernel and the turns of its loops that the stored words come from, as in the "
+        "member visits.json of a NEFF; empty where the file has none.",
+    ] = ()
 
 
 @note(_BASE + 13, "environment")

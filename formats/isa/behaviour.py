@@ -18,6 +18,8 @@ class Dataflow(Enum):
     ELEMENTS     = "those at the same place; of a longer input an equal part, of any other the whole partition"
     EARLIER      = "those at the same place and before it in the partition"
     PARTITION    = "all of the same partition"
+    GROUP        = "all of the same group of 16 partitions"
+    LOOKUP       = "all of the same partition, and the indices of its group of 16"
     ALL          = "all of every partition"
     CHOICE       = "the one that the predicate chooses"
     PERMUTATION  = "those at the same place of the partition that the mask names"

@@ -59,6 +59,8 @@ class Declared:
     CALM: ClassVar[bool] = False
     # Whether data that it reads decide what the program does from there on.
     DECIDES: ClassVar[bool] = False
+    # Whether it loads or compares registers of its engine: `loaded` and `compared` say which.
+    REGISTERS: ClassVar[bool] = False
     # Whether an operation with more dimensions than a word has may become several words.
     CUTS: ClassVar[bool] = True
 
@@ -71,6 +73,16 @@ class Declared:
     def adds(self) -> bool:
         """Return whether the word adds to what its output holds."""
         return False
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """Return the registers of its engine that the word loads."""
+        return ()
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Return the registers of its engine whose numbers decide what the word does."""
+        return ()
 
     def uses(self, operand: str) -> bool:
         """Return whether the word uses an operand of its class."""

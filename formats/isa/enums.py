@@ -9,6 +9,7 @@ __all__ = [
     "ActivationFunction",
     "AluOp",
     "BranchCompare",
+    "CollectiveKind",
     "Fp32Pass",
     "OrderingMode",
     "RangeClearMode",
@@ -29,6 +30,22 @@ class WaitMode(IntEnum):
     SEM_GT = 4
     SEM_GE = 5
     EVENT_SET = 7
+
+
+@unique
+class CollectiveKind(IntEnum):
+    """What ranks do together, or a number that only the rank knows. The operations are documented, the codes ours."""
+
+    ALL_GATHER = 1
+    ALL_REDUCE = 2
+    REDUCE_SCATTER = 3
+    ALL_TO_ALL = 4
+    PERMUTE = 5
+    PERMUTE_NEXT = 6
+    ALL_GATHER_V = 7
+    ALL_TO_ALL_V = 8
+    RANK = 9
+    RANK_IN_TURN = 10
 
 
 @unique

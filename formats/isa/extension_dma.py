@@ -55,7 +55,7 @@ class WidePattern(Field[DmaPattern]):
             raise self.refuse(f"{_DIMS} steps and {_DIMS} counts of 32 bits", value) from None
 
 
-class _WidePatternItem(Item):
+class WidePatternItem(Item):
     """`key=[steps][counts]`."""
 
     def __init__(self, field: str) -> None:
@@ -141,8 +141,8 @@ class DmaIndirect(ExtensionWord):
         Key("channels"),
         Key("src_element_size", "src_elem_size"),
         Key("dst_element_size", "dst_elem_size"),
-        _WidePatternItem("src_pattern"),
-        _WidePatternItem("dst_pattern"),
+        WidePatternItem("src_pattern"),
+        WidePatternItem("dst_pattern"),
         DmaAddressItem("src", hex_table=False),
         DmaAddressItem("dst", hex_table=False),
         Key("src_dtype"),

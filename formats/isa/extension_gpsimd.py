@@ -124,7 +124,7 @@ class LocalGather(_Gather):
     __slots__ = ()
     NAME = "LOCAL_GATHER"
     CODE, SIZE = 35, 192
-    DATAFLOW = Dataflow.ALL
+    DATAFLOW = Dataflow.LOOKUP
     run = Integer(20, 1, "neighbouring elements per index", default=1)
     valid = Integer(24, 4, "indices in use per group")
     SYNTAX = (PatternItem("src"), PatternItem("indices"), PatternItem("dst"), Key("channels"), Key("run"), Key("valid"))
@@ -140,7 +140,7 @@ class NonzeroWithCount(TileWord):
     ENGINES = ("Pool",)
     GENERATIONS = ("gen3", "gen4")
     CUTS = False
-    DATAFLOW = Dataflow.ALL
+    DATAFLOW = Dataflow.PARTITION
     COST = Passes()
     # Of the 16 partitions of a GpSimd core it works in the first only (hardware.md 5.4).
     LANES: ClassVar[tuple[int, ...]] = (0, *(KEPT,) * 15)
@@ -174,7 +174,7 @@ class TopK(TileWord):
     CODE, SIZE = 38, 192
     ENGINES = ("Pool",)
     CUTS = False
-    DATAFLOW = Dataflow.ALL
+    DATAFLOW = Dataflow.GROUP
     indices_dtype = Enumeration(19, Dtype, "element type of the places")
     count = Integer(24, 4, "elements in use per group", unit="elements")
     indices = Tile(120, "places", role="write", dtype="indices_dtype")

@@ -35,7 +35,7 @@ class RegisterLoad(ExtensionWord):
     CODE, SIZE = 17, 128
     ENGINES = ENGINES
     COST = Duration("device_read")
-    DECIDES = True
+    DECIDES = REGISTERS = True
     register = Integer(16, 1, "register loaded")
     channels = Integer(17, 1, "partitions", unit="partitions", default=1)
     dtype = Enumeration(18, Dtype, "element type: 32-bit integers", default=Dtype.INT32)
@@ -45,3 +45,8 @@ class RegisterLoad(ExtensionWord):
         has_elements("src", 1, "src has one element."),
         Rule("One partition is read.", "ours", "ours", _one_partition),
     )
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """Return the register that it loads."""
+        return (self.register,)

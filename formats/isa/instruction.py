@@ -11,7 +11,7 @@ from formats.isa.declare import check_declaration
 from formats.isa.declared import Declared
 from formats.isa.enums import ActivationFunction, AluOp, BranchCompare, UpdateMode, WaitMode
 from formats.isa.field import Enumeration, Field, Integer, Json
-from formats.isa.operand import Access, AccessPattern, DmaAccess, Pattern, Pointer
+from formats.isa.operand import Access, AccessPattern, DmaAccess, DmaAddressField, Pattern, Pointer
 from formats.isa.plain import describe_class, fields_to_json, update_to_json, wait_to_json
 from formats.isa.rule import Rule
 from formats.isa.signals import HEADER_SLOT, Awaited, Part, Signal, SyncReader, unpacker
@@ -26,7 +26,8 @@ ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 EXTENSION_OPCODE = 0xEE
 _OURS_FROM: dict[type[IntEnum], int] = {AluOp: 0x80, BranchCompare: 0x80, ActivationFunction: 0xC0, Dtype: 0x80}
 _SYNC = ("wait_mode", "wait_index", "wait_value", "update_mode", "update_index")
-_NO_HEADER, _NO_ADDRESS = bytes(11), bytes(3)
+# The highest byte of an address, but for its last bit, is 0 in SBUF and more in PSUM.
+_HEADER, _WHERE = b"\xff" * 11, b"\xff\xff\xff\x01"
 
 
 class _Plan(NamedTuple):
@@ -57,6 +58,8 @@ class Instruction(Declared):
     OURS_MASK: ClassVar[int] = 0
     OURS_CODES: ClassVar[tuple[tuple[int, int], ...]] = ()
     _PLAN: ClassVar[_Plan | None] = None
+    _KEPT: ClassVar[int] = 0
+    _POINTERS: ClassVar[tuple[tuple[Pointer, int], ...]] = ()
 
     opcode = Integer(0, 1, "opcode", provenance="observed", cite="isa.md 1")
     length = Integer(1, 1, "length of a word in dwords", unit="dwords", default=0x10, cite="isa.md 1")
@@ -75,7 +78,7 @@ class Instruction(Declared):
             fields.update((n, f) for n, f in vars(base).items() if isinstance(f, Field))
         cls.FIELDS = fields
         cls.OPERANDS = {n: f for n, f in fields.items() if isinstance(f, Pattern | Pointer)}
-        cls._PLAN = None
+        cls._PLAN, cls._KEPT, cls._POINTERS = None, 0, ()
         if "SYNC" in vars(cls):
             cls.SYNC_READER = SyncReader(fields, cls.SYNC)
         if not cls.NAME:
@@ -165,13 +168,32 @@ class Instruction(Declared):
 
     def without_addresses(self) -> bytes:
         """Return the bytes that its cost depends on: no header, and of operands' addresses only which memory it is."""
-        found = bytearray(self.raw)
-        found[1:12] = _NO_HEADER
-        for field in self.OPERANDS.values():
-            top = field.offset + 3
-            found[top - 3 : top] = _NO_ADDRESS
-            found[top] >>= 1  # the highest byte, halved, is 0 in SBUF and more in PSUM
-        return bytes(found)
+        raw = self.raw
+        size = len(raw)
+        kept = self._KEPT or self._kept()
+        for pointer, bits in self._POINTERS:
+            if not pointer.enabled(raw):
+                kept |= bits  # an immediate stands there
+        return (int.from_bytes(raw, "little") & kept).to_bytes(size, "little")
+
+    @classmethod
+    def _kept(cls) -> int:
+        """Return the bits of words that differ in more than header and addresses; kept for the next one."""
+        left_out = bytearray(cls.SIZE)
+        left_out[1:12] = _HEADER
+        where = int.from_bytes(_WHERE, "little")
+        for operand in cls.OPERANDS.values():
+            left_out[operand.offset : operand.offset + 4] = _WHERE
+        cls._POINTERS = tuple(
+            (operand, where << 8 * operand.offset)
+            for operand in cls.OPERANDS.values()
+            if isinstance(operand, Pointer) and operand.flag is not None
+        )
+        for field in cls.FIELDS.values():
+            if isinstance(field, DmaAddressField):
+                left_out[field.offset : field.offset + field.size] = b"\xff" * field.size
+        cls._KEPT = ~int.from_bytes(left_out, "little")
+        return cls._KEPT
 
     @property
     def name(self) -> str:

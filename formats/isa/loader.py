@@ -215,7 +215,7 @@ class CompareBranch(Instruction):
     ENGINES = ENGINES
     CITE = "isa.md 10.2 (a9)"
     COST = Duration("branch")
-    BRANCHES = DECIDES = True
+    BRANCHES = DECIDES = REGISTERS = True
     compare = Enumeration(12, BranchCompare, "comparison")
     dtype = Enumeration(13, Dtype, "element type compared", default=Dtype.INT32)
     branch_kind = Integer(14, 1, "3 relative, 1 through registers", default=3, provenance="inferred")
@@ -227,6 +227,11 @@ class CompareBranch(Instruction):
     target = Integer(48, 4, "offset of the target from this word", unit="bytes", signed=True)
     SYNTAX = (_BranchItem(),)
     RULES = (Rule("The target is a word.", "observed", "isa.md 10.2 (a9)", _branch_target),)
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Return the register that it compares, none where it branches always."""
+        return () if self.compare == BranchCompare.ALWAYS else (self.register,)
 
 
 class _RegisterLoadItem(Item):
@@ -294,8 +299,14 @@ class TensorLoad(Instruction):
     step0 = Integer(24, 4, "inner step in elements", unit="elements", signed=True, provenance="inferred")
     step1 = Integer(28, 4, "outer step in elements", unit="elements", signed=True, provenance="inferred")
     registers = Bytes(32, 32, "registers loaded, one byte each")
+    REGISTERS = True
     SYNTAX = (_RegisterLoadItem(),)
     RULES = (Rule("1 to 32 registers are loaded.", "inferred", "isa.md 10.2 (aa)", _register_count),)
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """Return the registers that it loads, as many as it has elements."""
+        return tuple(self.registers[: self.count0 * self.count1])
 
 
 class TensorStore(Instruction):

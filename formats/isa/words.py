@@ -7,6 +7,7 @@ from formats.isa.activation import *
 from formats.isa.control import *
 from formats.isa.dma import *
 from formats.isa.extension import *
+from formats.isa.extension_collective import *
 from formats.isa.extension_dma import *
 from formats.isa.extension_gen4 import *
 from formats.isa.extension_gpsimd import *

@@ -27,7 +27,8 @@ _MAX_PARENTS = 32
 class SourceLocation(NamedTuple):
     """Where a word comes from: `name` is the compiler's instruction name, `tensor` the tensor text of the level above.
 
-    `file` and `line` are None where the file names the instruction but no line (some kernels carry none).
+    `file` and `line` are None where the file names the instruction but no line (some kernels carry none). `operation`
+    is that of the graph, where the file has one (see `formats.neff.operations`).
     """
 
     file: str | None
@@ -35,6 +36,7 @@ class SourceLocation(NamedTuple):
     name: str
     tensor: str | None = None
     kernel: str | None = None
+    operation: str | None = None
 
 
 class DebugInstruction(NamedTuple):

@@ -22,6 +22,7 @@ from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Diale
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo, parse_tensor_map
 from formats.neff.npy import Npy, parse_npy
+from formats.neff.operations import OPERATIONS, Operations, parse_operations
 from formats.neff.transfers import DmaBlock, EngineFile, parse_engine_file
 
 if TYPE_CHECKING:
@@ -276,7 +277,17 @@ class Subgraph:
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known."""
         asm = self.debug(engine)
-        return None if asm is None else locate(asm, pc, self.debug_parent)
+        found = None if asm is None else locate(asm, pc, self.debug_parent)
+        if found is None or self.operations is None:
+            return found
+        return found._replace(operation=self.operations.of_word(found.name) or None)
+
+    @cached_property
+    def operations(self) -> Operations | None:
+        """Return the operations of the graph that the subgraph was compiled from, None where the file has none."""
+        if not self.has(OPERATIONS):
+            return None
+        return parse_operations(self.read(OPERATIONS), self.member(OPERATIONS))
 
     def chain_of(self, engine: str, pc: int) -> tuple[DebugStep, ...]:
         """Return what the word in 64-byte slot `pc` comes from, from its own entry up to the framework's operation."""

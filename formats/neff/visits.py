@@ -13,15 +13,17 @@ site, and the variables. `words` has, per engine, pairs of a pc and the visit fr
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.neff import Subgraph
 from formats.neff.fields import Fields, load, printable
 
-__all__ = ["Loop", "Scalar", "Site", "TensorName", "Value", "Variable", "Visits", "read_visits", "write_visits"]
+__all__ = ["Loop", "Scalar", "Site", "TensorName", "Value", "Variable", "Visits", "cut_visits", "parse_visits",
+           "plain_rows", "read_rows", "read_visits", "write_visits"]  # fmt: skip
 
 _MEMBER = "visits.json"
 
@@ -84,6 +86,10 @@ class Visits:
         place = bisect_right(firsts, pc) - 1
         return visits[place] if place >= 0 else -1
 
+    def row(self, visit: int) -> _Row:
+        """Return what is kept of a visit."""
+        return self._rows[visit]
+
     def site(self, visit: int) -> Site:
         """Return where a visit was."""
         return self.sites[self._rows[visit].site]
@@ -130,31 +136,69 @@ def write_visits(
     words: Mapping[str, Sequence[int]],
 ) -> bytes:
     """Return the member."""
-    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
-    value = {
-        "sites": [
-            {**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites
-        ],
-        "visits": [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
-        "words": {engine: list(runs) for engine, runs in words.items()},
-    }
+    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+    plain_sites, visits = plain_rows(sites, rows)
+    value = {"sites": plain_sites, "visits": visits, "words": {engine: list(runs) for engine, runs in words.items()}}
     return encode(value).encode()
 
 
+def plain_rows(
+    sites: Sequence[Site], rows: Sequence[tuple[int, int, int, int, Mapping[str, Value]]]
+) -> tuple[list[object], list[object]]:
+    """Return sites and visits as values that JSON holds."""
+    return (
+        [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites],
+        [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
+    )
+
+
 def _plain(value: Value) -> object:
-    return {"tensor": str(value)} if isinstance(value, TensorName) else value
+    if isinstance(value, TensorName):
+        return {"tensor": str(value)}
+    # JSON has no infinities.
+    return {"number": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_visits(subgraph: Subgraph) -> Visits | None:
     """Return the visits of a subgraph, None where the file has none; FormatError where they are malformed."""
     if not subgraph.has(_MEMBER):
         return None
-    path = subgraph.member(_MEMBER)
-    fields = load(subgraph.read(_MEMBER), path)
-    sites = [_site(each) for each in fields.objects("sites")]
-    rows: list[_Row] = []
-    for number, item in enumerate(fields.array("visits")):
-        rows.append(_row(item, number, len(sites), rows, path))
+    return parse_visits(subgraph.read(_MEMBER), subgraph.member(_MEMBER))
+
+
+def cut_visits(visits: Visits, words: Mapping[str, Iterable[range]]) -> bytes:
+    """Return a member of what is known of some words alone, by engine and runs of pcs; b"" where that is nothing."""
+    runs: dict[str, list[tuple[int, int]]] = {}
+    wanted: set[int] = set()
+    for engine, ranges in words.items():
+        mine = runs.setdefault(engine, [])
+        for each in sorted(ranges, key=lambda one: one.start):
+            for pc in each:
+                visit = visits.at(engine, pc)
+                if mine and mine[-1][0] == pc:
+                    mine.pop()  # runs of words follow one another
+                if not mine or mine[-1][1] != visit:
+                    mine.append((pc, visit))
+                wanted.update(visits.chain(visit))
+            if mine and mine[-1][1] >= 0:
+                mine.append((each.stop, -1))
+    wanted |= {visits.row(one).base for one in wanted} - {-1}
+    if not wanted:
+        return b""
+    number = {old: new for new, old in enumerate(sorted(wanted))} | {-1: -1}
+    sites = {old: new for new, old in enumerate(sorted({visits.row(one).site for one in wanted}))}
+    rows = [
+        (number[row.parent], sites[row.site], number[row.base], row.turn, row.own)
+        for row in map(visits.row, sorted(wanted))
+    ]
+    pairs = {engine: [part for pc, visit in mine for part in (pc, number[visit])] for engine, mine in runs.items()}
+    return write_visits([visits.sites[one] for one in sites], rows, pairs)
+
+
+def parse_visits(data: bytes, path: str) -> Visits:
+    """Return the visits that a member holds; FormatError where they are malformed."""
+    fields = load(data, path)
+    sites, rows = read_rows(fields, path)
     words: dict[str, list[int]] = {}
     for engine, runs in fields.object("words").raw.items():
         if (
@@ -167,6 +211,15 @@ def read_visits(subgraph: Subgraph) -> Visits | None:
             raise FormatError("words of visits are not pairs of a pc and a visit", path=path, field=printable(engine))
         words[engine] = runs
     return Visits(sites, rows, words)
+
+
+def read_rows(fields: Fields, path: str) -> tuple[list[Site], list[_Row]]:
+    """Return the sites and visits of an object; FormatError where they are malformed."""
+    sites = [_site(each) for each in fields.objects("sites")]
+    rows: list[_Row] = []
+    for number, item in enumerate(fields.array("visits")):
+        rows.append(_row(item, number, len(sites), rows, path))
+    return sites, rows
 
 
 def _site(fields: Fields) -> Site:
@@ -207,4 +260,6 @@ def _value(value: object, path: str, field: str) -> Value:
         return tuple(value)
     if isinstance(value, dict) and list(value) == ["tensor"] and isinstance(value["tensor"], str):
         return TensorName(printable(value["tensor"]))
+    if isinstance(value, dict) and list(value) == ["number"] and value["number"] in ("inf", "-inf", "nan"):
+        return float(value["number"])
     raise FormatError("variable of a visit is neither number, text, shape nor tensor", path=path, field=field)

@@ -383,9 +383,10 @@ def _constant(item: Tensor, values: list[str]) -> bytes:
         if dtype.kind in "iu":
             given = np.array([int(value, 0) for value in values], dtype=dtype)
         else:
-            given = np.array([float(value) for value in values]).astype(dtype)
+            with np.errstate(over="raise"):
+                given = np.array([float(value) for value in values]).astype(dtype)
     except ValueError:
         raise FormatError("not a number", got=" ".join(values)[:40]) from None
-    except OverflowError:
+    except (OverflowError, FloatingPointError):
         raise FormatError(f"a value does not fit {item.dtype}", got=" ".join(values)[:40]) from None
     return np.concatenate([given, np.repeat(given[-1:], count - len(given))]).tobytes()

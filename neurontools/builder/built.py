@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View
-from neurontools.builder.trace_facts import facts_of
-from neurontools.builder.variables import Variables, shared_names
+from neurontools.builder.trace_facts import facts_of, with_shared
+from neurontools.builder.variables import Variables, common_tensors, shared_names
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -46,8 +47,16 @@ class BuiltNeff:
         write_beside(path, self._data)
 
 
-def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> BuiltNeff:
+def build(
+    traces: Sequence[Trace],
+    name: str,
+    *,
+    compression: str = "none",
+    members: Mapping[str, bytes] = MappingProxyType({}),
+) -> BuiltNeff:
     """Build one NEFF from the traces of all program ids of a launch, one subgraph each (one or two).
+
+    `members` are put into the file as they are.
 
     Raises AllocationError when the tiles do not fit, BuildError for an operation that no word can express, both with
     the kernel line.
@@ -55,17 +64,17 @@ def build(traces: Sequence[Trace], name: str, *, compression: str = "none") -> B
     if len(traces) not in (1, 2):
         raise BuildError(f"{len(traces)} programs, a logical core has one or two cores")
     with without_collection():
-        return _build(traces, name, compression)
+        return _build(traces, name, compression, members)
 
 
-def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
+def _build(traces: Sequence[Trace], name: str, compression: str, members: Mapping[str, bytes]) -> BuiltNeff:
     target = traces[0].target
     chip = chip_of(target)
     writer = NeffWriter(target, f"{name}.neff", len(traces), compression=compression)
     names = shared_names(traces)
     placed = [place_tiles(trace, chip) for trace in traces]
     traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
-    facts = [facts_of(trace) for trace in traces]
+    facts = with_shared([facts_of(trace) for trace in traces], common_tensors(traces))
     landings = [one.landings for one in facts]
     _check_exchanges(traces, landings)
     cores = []
@@ -89,6 +98,8 @@ def _build(traces: Sequence[Trace], name: str, compression: str) -> BuiltNeff:
             writer.member(f"{part.name}/visits.json", write_visits(trace.visits.sites, trace.visits.rows, runs))
         extended = _write(program, part, chip) or extended
         del program  # writing needs the room
+    for member, content in members.items():
+        writer.member(member, content)
     first = traces[0]
     inputs = [one for one in first.allocations if one.kind == "input"]
     for one in inputs:
@@ -164,7 +175,8 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
     words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
-    for opcode in np.unique(words[:, 0]).tolist():
+    # Not np.unique: the first call imports np.ma, which takes longer than all of this.
+    for opcode in np.flatnonzero(np.bincount(words[:, 0], minlength=256)).tolist():
         cls = BY_OPCODE[opcode]
         if opcode == EXTENSION_OPCODE or cls is None:
             return True

@@ -7,13 +7,17 @@ from typing import NamedTuple
 from formats.errors import UnsupportedError
 from formats.targets import Target
 
-__all__ = ["CHIPS", "CORE_BARRIER", "INDIRECT", "PROGRESS", "RECEIVED", "SENT", "Chip", "QueueFacts", "chip_of"]
+__all__ = ["CHIPS", "COLLECTIVE", "CORE_BARRIER", "INDIRECT", "PROGRESS", "RECEIVED", "SENT", "Chip", "QueueFacts",
+           "chip_of"]  # fmt: skip
 
 # Progress semaphore of each engine. Source: isa.md 3 (4, 5, 6 observed; 3 and 7 by the order of the names: inferred).
 PROGRESS: dict[str, int] = {"PE": 5, "Activation": 4, "Pool": 3, "DVE": 6, "SP": 7}
 
 # Semaphores of the exchange between the two cores; ours, beyond every queue's set.
 CORE_BARRIER, SENT, RECEIVED = 104, 105, 106
+
+# Semaphore of the first stream of collectives, those of the other three behind it; ours too.
+COLLECTIVE = 107
 
 
 class QueueFacts(NamedTuple):

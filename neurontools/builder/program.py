@@ -21,7 +21,8 @@ from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.accesses import Accesses
 from neurontools.builder.activation_sets import ActivationPlan, plan_activation
 from neurontools.builder.barriers import Barriers, Peer
-from neurontools.builder.chip import INDIRECT, Chip, QueueFacts
+from neurontools.builder.chip import COLLECTIVE, INDIRECT, Chip, QueueFacts
+from neurontools.builder.collectives import collective_word
 from neurontools.builder.encode import Encoder, Plan, refuse
 from neurontools.builder.hazards import Needs
 from neurontools.builder.indirect import combined, indirect_words, whole
@@ -32,6 +33,7 @@ from neurontools.builder.templates import fill
 from neurontools.builder.tiles import Tiles, loops_of
 from neurontools.builder.trace import (
     BarrierOp,
+    CollectiveOp,
     ComputeOp,
     DmaComputeOp,
     DmaOp,
@@ -86,6 +88,7 @@ class Program:
         self._turn = False
         self._loops: list[Loop] = []
         self._number = 0
+        self._through: dict[int, int] = {}  # actors of the streams of collectives
         self._scalar_idle = bool(chip.direct) and "Activation" not in facts.engines
         barriers = Barriers(trace, self.streams, peer, tiles, facts.written, self.accesses.access)
         # Those that append to one stream only return it; the others return None.
@@ -97,6 +100,7 @@ class Program:
             DmaComputeOp: self._combine,
             BarrierOp: barriers.barrier,
             SendRecvOp: barriers.exchange,
+            CollectiveOp: self._collective,
             LoopOp: self._loop,
             LoopEndOp: self._loop_end,
         }
@@ -345,6 +349,26 @@ class Program:
         self.streams.add(stream, word, (name, *op.source), needs, use.actor)
         self.streams.clocks.unit(stream.actor, use.actor)
         use.transfers += 1
+        self.transfers += 1
+        self.transfer_bytes += op.dst.elements * op.dst.dtype.size
+
+    def _collective(self, op: CollectiveOp, name: str) -> None:
+        """Emit a collective: the engine gives it to a stream of CC-cores and goes on."""
+        semaphore = COLLECTIVE + op.stream
+        actor = self._through.get(op.stream)
+        if actor is None:
+            actor = self._through[op.stream] = self.streams.counter(semaphore)
+        sides = [self.variables.side(view, self.places) for view in (op.src, op.dst, op.groups)]
+        counts = None if op.counts is None else self.variables.side(op.counts, self.places)
+        word = collective_word(op, sides[0], sides[1], sides[2], counts, semaphore)
+        needs, unit = Needs(), self.streams.clocks.count(actor)
+        self.accesses.access(op.src, False, actor, unit, needs)
+        self.accesses.access(op.dst, True, actor, unit, needs)
+        if op.counts is not None:
+            self.accesses.access(op.counts, True, actor, unit, needs)
+        stream = self.streams.of[op.engine]
+        self.streams.add(stream, word, (name, *op.source), needs, actor)
+        self.streams.clocks.unit(stream.actor, actor)
         self.transfers += 1
         self.transfer_bytes += op.dst.elements * op.dst.dtype.size
 

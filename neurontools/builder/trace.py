@@ -341,6 +341,36 @@ class SendRecvOp:
         return f"<SendRecvOp with {self.peer} at {self.source[0]}:{self.source[1]}>"
 
 
+class CollectiveOp:
+    """Hold one collective of this rank: what it gives lies in `src`, what comes lands in `dst`.
+
+    `kind` and `reduce` are `CollectiveKind` and `AluOp`. `groups` are `rows` replica groups of `columns` 32-bit ranks
+    in HBM, or pairs of source and target. Ranks lie one behind the other along dimension `axis` of dst, partitions
+    first; `counts` is the table of a V form. Collectives of one `stream` go one after the other.
+    """
+
+    __slots__ = (
+        "axis", "channel", "columns", "counts", "dst", "engine", "groups", "has_places", "keeps_counts", "kind", "name",
+        "reduce", "rows", "source", "src", "stream", "turn",
+    )  # fmt: skip
+
+    def __init__(
+        self, kind: int, dst: View, src: View, groups: View, rows: int, columns: int, source: Source,
+        name: str | None = None, *, reduce: int = 4, engine: str = "Pool", stream: int = 0, channel: int = 0,
+        turn: int = 0, axis: int = 0, counts: View | None = None, keeps_counts: bool = False, has_places: bool = False,
+    ) -> None:  # fmt: skip
+        self.kind, self.reduce = kind, reduce
+        self.dst, self.src, self.groups, self.counts = dst, src, groups, counts
+        self.rows, self.columns, self.axis = rows, columns, axis
+        self.engine, self.stream, self.channel, self.turn = engine, stream, channel, turn
+        self.keeps_counts, self.has_places = keeps_counts, has_places
+        self.source, self.name = source, name
+
+    def __repr__(self) -> str:
+        ends = f"{self.src.allocation.name} to {self.dst.allocation.name}"
+        return f"<CollectiveOp {self.kind} {ends} at {self.source[0]}:{self.source[1]}>"
+
+
 class LoopOp:
     """Hold the head of a loop that the device runs: everything up to its `LoopEndOp` is carried out again and again.
 
@@ -373,7 +403,10 @@ class LoopEndOp:
         return f"<LoopEndOp at {self.source[0]}:{self.source[1]}>"
 
 
-Op = ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp | LoopOp | LoopEndOp
+Op = (
+    ComputeOp | DmaOp | IndirectDmaOp | DmaComputeOp | MatmulOp | BarrierOp | SendRecvOp | CollectiveOp | LoopOp
+    | LoopEndOp
+)  # fmt: skip
 
 
 def views_of(op: Op) -> tuple[View, ...]:
@@ -388,6 +421,8 @@ def views_of(op: Op) -> tuple[View, ...]:
         return op.src, op.dst, op.index
     if isinstance(op, DmaComputeOp):
         return *op.srcs, op.dst
+    if isinstance(op, CollectiveOp):
+        return (op.src, op.dst, op.groups) if op.counts is None else (op.src, op.dst, op.groups, op.counts)
     if isinstance(op, LoopOp):
         return (op.condition,)
     if isinstance(op, BarrierOp) and op.data is not None:

@@ -128,6 +128,10 @@ def bench_parse(
     bandwidth is not what the operation and the ranks give.
     """
     with report("cc bench-parse", json, file=file, operation=operation, ranks=ranks, nodes=nodes) as out:
+        if write is not None and not published:
+            raise typer.BadParameter("goes with --published", param_hint="'--write'")
+        if published and file is not None:
+            raise typer.BadParameter("a FILE, or --published")
         if published:
             out.result = every = validated()
             out.lines = lambda: validation_view(every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import typer
 
 from formats.errors import FormatError
-from formats.whole_files import clean_beside, mark_of, umask, write_whole
+from formats.whole_files import clean_beside, mark_of, naming, umask, write_whole
 from neurontools.command.exits import ExitStatus
 from neurontools.command.results import plain
 from neurontools.text.visible import json_text, printable, visible
@@ -128,8 +129,9 @@ def folder_whole(path: Path) -> Iterator[Path]:
 
     A folder that holds something is never replaced.  Errors name the file as it would be below `path`.
     """
+    taken = typer.BadParameter(f"{path} exists already and is not an empty folder", param_hint="FOLDER")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise typer.BadParameter(f"{path} exists already and is not an empty folder", param_hint="FOLDER")
+        raise taken
     clean_beside(path.parent)
     beside = Path(tempfile.mkdtemp(prefix=mark_of(path.name), dir=path.parent))
     try:
@@ -141,8 +143,10 @@ def folder_whole(path: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and str(error.filename or path) in (str(beside), str(path)):
+            raise taken from None  # by another process, since the look above
         named = str(error.filename or path).replace(str(beside), str(path))
-        raise OSError(error.errno, error.strerror, named) from None
+        raise naming(error, path.parent, named) from None
     except FormatError as error:
         if error.path is None or not error.path.startswith(str(beside)):
             raise

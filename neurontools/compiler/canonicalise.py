@@ -116,6 +116,7 @@ def without_dead(graph: Graph) -> Graph:
             out.parameters.append(copy.result)
         made.update(zip(node.results, copy.results, strict=True))
     out.roots = [made[one] for one in graph.roots]
+    out.carry_names(graph, made)
     return out
 
 

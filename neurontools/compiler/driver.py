@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from formats.errors import FormatError
-from formats.hlo import Module, module_bytes, open_hlo, read_hlo
+from formats.hlo import Module, module_bytes
 from formats.neff import Neff, open_neff
 from neurontools.compiler.cache import CompileCache
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.pipeline import Compiled, compile_module
+from neurontools.hlo.opening import open_module, parse_bytes
 
 __all__ = ["compile_file", "compile_program"]
 
@@ -27,7 +28,7 @@ def compile_file(
         found = cache.find(data, options)
         if found is not None:
             return found, True
-    made = compile_module(open_hlo(path), options, path=str(path), dump_after=dump_after)
+    made = compile_module(open_module(path), options, path=str(path), dump_after=dump_after)
     if cache is not None:
         cache.keep(data, options, made)
     return made, False
@@ -40,7 +41,7 @@ def compile_program(program: Any, args: tuple[Any, ...], options: dict[str, Any]
         raise FormatError("unknown option of the compiler", field=unknown[0],
                           expected=f"one of {', '.join(CompileOptions._fields)}")  # fmt: skip
     chosen = CompileOptions(**options)
-    module = _module(program, args)
+    module = _module(program, args, chosen.chip.name)
     kept = None if cache is None else CompileCache(Path(cache))
     # JAX counts its modules; the number says nothing about the graph.
     data = module_bytes(replace(module, id=0)) if kept is not None else b""
@@ -52,15 +53,15 @@ def compile_program(program: Any, args: tuple[Any, ...], options: dict[str, Any]
     return open_neff(made.neff)
 
 
-def _module(program: Any, args: tuple[Any, ...]) -> Module:
+def _module(program: Any, args: tuple[Any, ...], target: str) -> Module:
     if isinstance(program, Module):
         return program
     if isinstance(program, (bytes, bytearray)):
-        return read_hlo(bytes(program))
+        return parse_bytes(bytes(program))
     if isinstance(program, (str, Path)):
-        return open_hlo(program)
+        return open_module(Path(program))
     if callable(program):
         from neurontools.compiler.jax_functions import lower  # deferred: start-up
 
-        return lower(program, args, {})[0]
+        return lower(program, args, {}, target)[0]
     raise FormatError("not a program", expected="a module, its bytes, a path or a function", got=type(program).__name__)

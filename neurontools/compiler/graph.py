@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-__all__ = ["Graph", "Node", "Origin", "Value"]
+__all__ = ["Graph", "Named", "Node", "Origin", "Value"]
 
 
 class Origin(NamedTuple):
@@ -68,14 +68,30 @@ class Node:
         return f"<node {self.number} {self.opcode} of {self.origin.name}>"
 
 
+class Named(NamedTuple):
+    """Say which values an operation of the given module became; None stands for one that nothing holds any more.
+
+    `path` names the calls, loops and branches around the operation, with `/` between them.
+    """
+
+    path: str
+    opcode: str
+    origin: Origin
+    results: tuple[Value | None, ...]
+
+
 class Graph:
-    """Hold nodes in an order in which operands stand before their uses, the parameters, and the values given back."""
+    """Hold nodes in an order in which operands stand before their uses, the parameters, and the values given back.
+
+    `named` has the operations of the given module in its order; passes that make another graph carry it over.
+    """
 
     def __init__(self, name: str = "main") -> None:
         self.name = name
         self.nodes: list[Node] = []
         self.parameters: list[Value] = []
         self.roots: list[Value] = []
+        self.named: list[Named] = []
         self.origin = Origin(name, "?", 0)
 
     def add(
@@ -106,6 +122,13 @@ class Graph:
         value = self.add("parameter", (), dtype, shape, index=len(self.parameters), **attrs)
         self.parameters.append(value)
         return value
+
+    def carry_names(self, old: Graph, made: Mapping[Value, Value]) -> None:
+        """Take over the names of a graph that this one was made from."""
+        self.named = [
+            one._replace(results=tuple(None if value is None else made.get(value) for value in one.results))
+            for one in old.named
+        ]
 
     def text(self, indent: str = "") -> str:
         """Return the graph as `--dump-after` prints it."""

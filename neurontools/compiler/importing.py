@@ -7,7 +7,7 @@ from typing import Any
 
 from formats.hlo import Computation, Instruction, Module, Shape
 from neurontools.compiler.errors import failed
-from neurontools.compiler.graph import Graph, Origin, Value
+from neurontools.compiler.graph import Graph, Named, Origin, Value
 
 __all__ = ["IMPORTED", "import_module"]
 
@@ -46,6 +46,7 @@ class _Importer:
     def __init__(self, module: Module, path: str) -> None:
         self.module, self.path = module, path
         self.depth = 0
+        self.around: list[str] = []  # names of the calls, loops and branches that are being imported
 
     def origin(self, instruction: Instruction) -> Origin:
         source = self.module.source(instruction)
@@ -73,8 +74,12 @@ class _Importer:
         needed = _needed(computation)
         for one in computation.in_order():
             if one in needed:
-                graph.origin = self.origin(one)
-                trees[one] = self.instruction(graph, one, [trees[each] for each in one.operands], parameters)
+                origin = graph.origin = self.origin(one)
+                self.around.append(one.name)
+                trees[one] = tree = self.instruction(graph, one, [trees[each] for each in one.operands], parameters)
+                self.around.pop()
+                if one.opcode not in _UNNAMED:
+                    graph.named.append(Named("/".join(self.around), one.opcode, origin, tuple(_leaves(tree))))
         self.depth -= 1
         return trees[computation.root]
 
@@ -111,6 +116,7 @@ class _Importer:
 
 # Opcodes that leave no node of their own.
 IMPORTED = frozenset({"after-all", "call", "copy", "fusion", "get-tuple-element", "optimization-barrier", "tuple"})
+_UNNAMED = frozenset({"after-all", "tuple"})
 _BODIES = frozenset({"map", "reduce", "reduce-window", "scatter", "sort", "all-reduce", "reduce-scatter"})
 
 
@@ -173,11 +179,15 @@ def _convolution(one: Instruction) -> dict[str, Any]:
 
 
 def _custom(one: Instruction) -> dict[str, Any]:
-    return {"target": one.custom_call_target, "config": one.backend_config}
+    found: dict[str, Any] = {"target": one.custom_call_target, "config": one.backend_config}
+    if one.output_aliasing:
+        found["aliases"] = {each.operand_index: (each.output_shape_index or (0,))[0] for each in one.output_aliasing}
+    return found
 
 
 def _collective(one: Instruction) -> dict[str, Any]:
-    return {"groups": one.replica_groups, "pairs": one.source_target_pairs}
+    dimension = one.dimensions[0] if one.dimensions else None
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension}
 
 
 _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {

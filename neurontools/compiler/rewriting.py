@@ -159,6 +159,7 @@ def rewrite(graph: Graph, rules: dict[str, Rule], *, bodies: Sequence[str] = ("w
             results = list(copy.results)
         made.update(zip(node.results, results, strict=True))
     out.roots = [made[one] for one in graph.roots]
+    out.carry_names(graph, made)
     return out
 
 

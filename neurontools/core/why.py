@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal, NamedTuple
 
 from formats.core import Core
-from formats.core.records import FindingState, JournalEntry, SignalState, Source, StatusNote
+from formats.core.records import FaultNote, FindingState, JournalEntry, SignalState, Source, StatusNote
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -16,7 +16,8 @@ from neurontools.text.table import bold, duration
 
 # The causes of emulator.diagnosis.causes, which is not loaded for their names alone.
 CauseName = Literal[
-    "deadlock", "never-signalled", "never-met", "overshoot", "barrier", "fault", "blocked", "transfer", "running"
+    "deadlock", "never-signalled", "never-met", "overshoot", "barrier", "fault", "blocked", "transfer", "ranks",
+    "running",
 ]  # fmt: skip
 
 _LAST = 5  # completions shown of the engine that faulted
@@ -45,6 +46,7 @@ class FaultRow(NamedTuple):
     time_ps: Annotated[int, "When."]
     tensor: Annotated[str | None, "Variable that the access belongs to."]
     line: str | None
+    turn: Annotated[str, "The turn of the kernel's loops around it, as in j=2; empty where none is known."] = ""
 
 
 class LineRow(NamedTuple):
@@ -122,7 +124,7 @@ def explained(core: Core) -> Explained:
         core.status,
         core.waits.reason,
         core.dump.time_ps,
-        None if fault is None else FaultRow(*fault, place(fault.source) or None),
+        None if fault is None else FaultRow(*fault, place(fault.source) or None, _turn(core, fault)),
         () if fault is None else tuple(_lines(core, fault.source)),
         waits,
         tuple(tuple(f"nc{number} {engine}" for number, engine in cycle) for cycle in core.waits.cycles),
@@ -132,6 +134,19 @@ def explained(core: Core) -> Explained:
         core.findings[:_FINDINGS],
         core.dump.device == "neuron" or not (core.outcome or core.engines),
     )
+
+
+def _turn(core: Core, fault: FaultNote) -> str:
+    """Return the turn of the loops around a fault, as far as the dump keeps it."""
+    known = core.program.visits
+    text = known[fault.core] if 0 <= fault.core < len(known) else ""
+    if not text:
+        return ""
+    from formats.neff.visits import parse_visits  # deferred: start-up
+
+    visits = parse_visits(text.encode(), f"{core.path}: program")
+    turn = visits.iteration(visits.at(fault.engine, fault.pc))
+    return ", ".join(f"{one.name}={one.value}" for one in turn)
 
 
 def _lines(core: Core, source: Source | None) -> Iterator[LineRow]:
@@ -181,7 +196,7 @@ def _fault(fault: FaultRow, around: tuple[LineRow, ...]) -> Iterator[str]:
     rows = {
         "at": f"nc{fault.core} {fault.engine} pc {fault.pc}",
         "word": fault.text,
-        "line": fault.line,
+        "line": ", ".join(filter(None, (fault.line, fault.turn))),
         "operand": fault.operand,
         "tensor": fault.tensor,
         "range": None if fault.address is None else f"{fault.space or ''} {low:#x} to {high:#x}".strip(),

@@ -375,7 +375,8 @@ class Adapter:
             frame = Frame(core, engine, row.level)
             frames.append({
                 "id": self._places.frame_number(frame), "line": row.line + self._base - 1, "column": self._base,
-                "name": (row.function or engine) + turns_of(row.iteration), "source": self._places.source(row.file),
+                "name": (row.function or (f"%{row.operation}" if row.operation else engine)) + turns_of(row.iteration),
+                "source": self._places.source(row.file),
                 "instructionPointerReference": self._places.address(where),
             })  # fmt: skip
         if not frames:

@@ -10,7 +10,7 @@ from neurontools.debugger.program import Location
 
 __all__ = ["BEFORE", "CATCHES", "WATCHES", "Breakpoint"]
 
-BEFORE = ("pc", "line", "opcode", "engine", "queue")  # stop before the effect
+BEFORE = ("pc", "line", "opcode", "engine", "queue", "operation")  # stop before the effect
 WATCHES = ("write", "read", "access")
 CATCHES = ("dma", "nan", "inf", "fault", "hang", "finding")
 
@@ -19,12 +19,13 @@ CATCHES = ("dma", "nan", "inf", "fault", "hang", "finding")
 class Breakpoint:
     """Where `continue` stops.
 
-    `kind` "pc", "line", "opcode", "engine" or "queue" stops before the effect of an instruction or transfer: `places`
-    are (core, engine, pc), `owners` the (core, engine or queue) of which every completion counts. The other kinds stop
-    after a completion: "write", "read" and "access" where it touches one of `regions` or changes `counter`, which is
-    (core, "semaphore" or "event", number); "value" where it makes `counter` satisfy `compare`; "dma" where a transfer
-    of `owners` completes; "nan" and "inf" where it writes one, into `regions` of tensor `text` if there are any;
-    "fault" and "hang" where the execution ends so; "finding" where a check, of name `tool` or any, finds something.
+    `kind` "pc", "line", "opcode", "operation", "engine" or "queue" stops before the effect of an instruction or
+    transfer: `places` are (core, engine, pc), `owners` the (core, engine or queue) of which every completion counts.
+    The other kinds stop after a completion: "write", "read" and "access" where it touches one of `regions` or changes
+    `counter`, which is (core, "semaphore" or "event", number); "value" where it makes `counter` satisfy `compare`;
+    "dma" where a transfer of `owners` completes; "nan" and "inf" where it writes one, into `regions` of tensor `text`
+    if there are any; "fault" and "hang" where the execution ends so; "finding" where a check, of name `tool` or any,
+    finds something.
 
     `where` is what was resolved, `text` what was asked for. It stops only where `condition` holds, not the next
     `ignore` times, once where `temporary`, and is disabled then where `once`. `commands` are for whoever drives the

@@ -56,8 +56,9 @@ class Breakpoints(Sequence[Breakpoint]):
     def break_at(self, where: str, temporary: bool = False, condition: str | None = None) -> Breakpoint:
         """Stop `continue` before a place, or after a counter comes to satisfy a comparison.
 
-        A place is "PE:12", "kernel.py:88", a pc of the focus engine, each word of an engine or opcode, or each transfer
-        of a queue; a comparison is "S[5] >= 3" or "E[2] == 1". "nc1 " in front means one core only. With a condition
+        A place is "PE:12", "kernel.py:88", a pc of the focus engine, "%dot.5" (the first word that each engine has of
+        an operation of the graph), each word of an engine or opcode, or each transfer of a queue; a comparison is
+        "S[5] >= 3" or "E[2] == 1". "nc1 " in front means one core only. With a condition
         (see `neurontools.debugger.conditions`) it stops only where that holds.
         """
         text = where.strip()

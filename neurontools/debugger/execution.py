@@ -162,8 +162,9 @@ class LiveExecution(Execution):
     def _start(self) -> None:
         self.device = self.loaded()
         visits = [partial(read_visits, subgraph) for subgraph in self.neff.subgraphs]
-        self.program = Program(self.device, visits, self.source_lines)
-        self.tensors = Tensors(self.device)
+        graphs = [partial(getattr, subgraph, "operations") for subgraph in self.neff.subgraphs]
+        self.program = Program(self.device, visits, self.source_lines, graphs)
+        self.tensors = Tensors(self.device, self.program.graphs)
         self.events = self.time_ps = 0
         self.log = Journal(self.device, self.options.journal_bytes) if self.options.journal_bytes > 0 else None
         if self.log is not None:

@@ -47,7 +47,9 @@ def backtrace(program: Program, location: Location) -> tuple[FrameRow, ...]:
     known, chain = program.visits(location[0]), program.chain(*location)
     if known is None or not chain:
         source = program.source(*location)
-        return () if source is None or source.file is None else (FrameRow(0, "", source.file, source.line or 0, ()),)
+        if source is None or source.file is None:
+            return ()
+        return (FrameRow(0, "", source.file, source.line or 0, (), source.operation or ""),)
     rows = []
     for level, visit in enumerate(chain):
         site = known.site(visit)

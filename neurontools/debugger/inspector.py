@@ -32,6 +32,7 @@ from neurontools.debugger.results import (
     LastWrite,
     LocalRow,
     MemoryRow,
+    OperationRow,
     QueueRow,
     RegisterRow,
     SemaphoreRow,
@@ -125,6 +126,12 @@ class Inspector:
             raise UsageError(f"{where!r} is no line or pc")
         return local_rows(self._execution, min(goal.places, key=lambda place: (place[0], place[2], place[1])))
 
+    def info_ops(self, wanted: str = "") -> tuple[OperationRow, ...]:
+        """Return the operations of the graph of the focus core, those of a name (as %NAME) or source line if given."""
+        from neurontools.debugger.operation_rows import operation_rows  # deferred: start-up
+
+        return operation_rows(self._execution, wanted)
+
     def info_queues(self) -> tuple[QueueRow, ...]:
         """Return every DMA queue."""
         return info.queues(self._execution.device)
@@ -203,6 +210,9 @@ class Inspector:
         `base` is how to write it, "" or one of x d u o t f. Raises UsageError, NotFoundError.
         """
         at, named = self.situation(), NAMED.fullmatch(text)
+        if text.lstrip().startswith("%"):  # an operation of the graph; no expression begins so
+            found_there = self.tensor(text.strip())
+            return Computed(text, found_there.array, base) if base else found_there
         if named is not None and not base and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
             return self.tensor(text)  # also names that are none in Python
         expression = Expression(text)

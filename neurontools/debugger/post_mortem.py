@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from formats.core.records import Range
 from formats.errors import NotFoundError
 from formats.neff import Neff
 from formats.neff.tiles import Tile
+from formats.neff.visits import Visits, parse_visits
 from formats.regions import Region, shape_of
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.execution import Execution
@@ -118,7 +121,7 @@ class DumpedExecution(Execution):
         device = DumpedMachine(core)
         super().__init__(_DumpedNeff(core, device), device.target)
         self.core, self.device = core, device
-        self.program, self.tensors = Program(device), Tensors(device)
+        self.program, self.tensors = Program(device, self._visits(), self.source_lines), Tensors(device)
         self.tail = JournalTail(core, device)
         self.log = self.tail
         self.events, self.time_ps = self.tail.total, device.now_ps
@@ -127,6 +130,13 @@ class DumpedExecution(Execution):
         self.focus = self._first_focus()
         self.folders += [Path(core.path).parent] if core.path else []
         self.named_folders += [Path(core.neff.path).parent] if core.neff.path else []
+
+    def _visits(self) -> list[Callable[[], Visits | None]]:
+        """Return, per core, what reads the calls and turns that the dump keeps."""
+        path = f"{self.core.path}: program"
+        return [
+            partial(parse_visits, text.encode(), path) if text else lambda: None for text in self.core.program.visits
+        ]
 
     def _first_focus(self) -> tuple[int, str]:
         """Return the engine that faulted, else one that waits, else the one with most words."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import NotFoundError
 from formats.neff import ENGINES, SourceLocation
+from formats.neff.operations import Operations
 from formats.neff.visits import Value, Variable, Visits
 from neurontools.debugger.errors import UsageError
+from neurontools.debugger.graphs import Graphs
 from neurontools.debugger.names import engine_name, is_engine, parse_core, parse_number
 from neurontools.debugger.statements import Reader, statement_around
 
@@ -43,9 +45,14 @@ class Program:
     """Words and lines of the loaded file, by core, engine and compiler pc."""
 
     def __init__(
-        self, device: MachineView, visits: Sequence[Callable[[], Visits | None]] = (), read: Reader = _no_text
+        self,
+        device: MachineView,
+        visits: Sequence[Callable[[], Visits | None]] = (),
+        read: Reader = _no_text,
+        graphs: Sequence[Callable[[], Operations | None]] = (),
     ) -> None:
         self.device = device
+        self.graphs = Graphs(graphs, self.streams, self.source)
         self._read, self._read_visits = read, visits
         self._visits: dict[int, Visits | None] = {}
         self._sources: dict[Location, SourceLocation | None] = {}
@@ -169,7 +176,9 @@ class Program:
         if core is not None and core >= len(self.device.cores):
             raise NotFoundError(f"no core {core}; there are {len(self.device.cores)}")
         if not rest:
-            raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE")
+            raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE")
+        if rest.startswith("%"):
+            return self._operation(core, rest[1:])
         if rest[0].isdigit():
             return self._pc(core, focus, parse_number(rest, "a pc"))
         head, colon, tail = rest.rpartition(":")
@@ -188,7 +197,18 @@ class Program:
             return Target("queue", f"every transfer of {rest}", owners=frozenset(queues))
         if _OPCODE.fullmatch(rest):
             return self._opcode(core, rest)
-        raise UsageError(f"{rest!r} is not an ENGINE:PC, FILE:LINE, PC, ENGINE, QUEUE or OPCODE")
+        raise UsageError(f"{rest!r} is not an ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE")
+
+    def _operation(self, core: int | None, name: str) -> Target:
+        """Return the first word that each engine has of an operation of the graph."""
+        cores = range(len(self.device.cores)) if core is None else [core]
+        # The second core of a logical core may have no part in an operation.
+        places = {
+            (number, engine, pcs[0])
+            for number in cores
+            for engine, pcs in self.graphs.all_words(number).get(name, {}).items()
+        } or {(cores[0], engine, pcs[0]) for engine, pcs in self.graphs.words(cores[0], name).items()}
+        return Target("operation", f"%{name}", frozenset(places))
 
     def _pc(self, core: int | None, engine: str, pc: int) -> Target:
         places = [

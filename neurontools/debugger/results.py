@@ -38,6 +38,7 @@ __all__ = [
     "MemoryRow",
     "Met",
     "Moved",
+    "OperationRow",
     "QueueRow",
     "RegisterRow",
     "SemaphoreRow",
@@ -300,13 +301,35 @@ class Defined(NamedTuple):
 
 
 class FrameRow(NamedTuple):
-    """One call of a function of the kernel: `level` 0 is the innermost, `iteration` the turns of its own loops."""
+    """One call of a function of the kernel: `level` 0 is the innermost, `iteration` the turns of its own loops.
+
+    Of a compiled graph `operation` is the operation, and there is no function.
+    """
 
     level: int
     function: str
     file: str
     line: int
     iteration: tuple[Variable, ...]
+    operation: str = ""
+
+
+class OperationRow(NamedTuple):
+    """One operation of the graph: `state` is "done", "at" (some of its words have completed), "" before, or "-".
+
+    "-" is that of an operation without words; `words` counts them by engine, `held` says where the result lies.
+    """
+
+    core: int
+    name: str
+    path: str
+    opcode: str
+    type: str
+    file: str
+    line: int
+    words: dict[str, int]
+    state: str
+    held: str
 
 
 class LocalRow(NamedTuple):
@@ -424,13 +447,17 @@ class Statistics(NamedTuple):
 
 
 class TensorValue(NamedTuple):
-    """Elements of a tensor as they are now; `unwritten` counts the selected elements that nothing wrote."""
+    """Elements of a tensor as they are now; `unwritten` counts the selected elements that nothing wrote.
+
+    Of an operation of the graph it counts those that are not there, and `note` says why.
+    """
 
     name: str
     selection: str
     space: str
     array: Array
     unwritten: int
+    note: str = ""
 
     @property
     def statistics(self) -> Statistics:

@@ -321,6 +321,7 @@ class Session:
     backtrace = _by("inspector", Inspector.backtrace)
     info_locals = _by("inspector", Inspector.info_locals)
     info_scope = _by("inspector", Inspector.info_scope)
+    info_ops = _by("inspector", Inspector.info_ops)
     info_queues = _by("inspector", Inspector.info_queues)
     info_dma = _by("inspector", Inspector.info_dma)
     info_semaphores = _by("inspector", Inspector.info_semaphores)

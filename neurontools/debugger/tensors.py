@@ -22,6 +22,8 @@ from neurontools.debugger.results import Array, TensorRow, TensorValue
 
 if TYPE_CHECKING:
     from emulator.machine_view import MachineView
+    from neurontools.debugger.graph_values import Looked
+    from neurontools.debugger.graphs import Graphs
 
 __all__ = ["NAMED", "Index", "Tensors", "parse_index"]
 
@@ -58,8 +60,8 @@ def _index(node: ast.expr, text: str) -> Index:
 class Tensors:
     """What the program calls its data."""
 
-    def __init__(self, device: MachineView) -> None:
-        self.device = device
+    def __init__(self, device: MachineView, graphs: Graphs | None = None) -> None:
+        self.device, self.graphs = device, graphs
 
     def tiles(self, core: int) -> Sequence[Tile]:
         """Return the tiles of a core, none where the file has no map."""
@@ -138,7 +140,12 @@ class Tensors:
         if matched is None:
             raise UsageError(f"{text!r} is not a TENSOR or TENSOR[slice]")
         name, index = matched[1], matched[2]
-        values, plane, space = self._view(self.find(name, core), core)
+        note = ""
+        if name.startswith("%"):
+            values, there, space, note = self._operation(name, core)
+            plane = None if there is None else there[..., None]
+        else:
+            values, plane, space = self._view(self.find(name, core), core)
         shape = values.shape
         chosen = () if index is None else parse_index(index)
         parts = chosen if isinstance(chosen, tuple) else (chosen,)
@@ -151,11 +158,27 @@ class Tensors:
         missing = 0 if complete is None else complete.size - int(complete.sum())
         if index is not None and picked.ndim == 0:
             picked = picked[()]
-        return TensorValue(name, "" if index is None else f"[{index}]", space, picked, missing), complete
+        return TensorValue(name, "" if index is None else f"[{index}]", space, picked, missing, note), complete
+
+    def _operation(self, name: str, core: int) -> Looked:
+        """Return the result of an operation of the graph as it is now."""
+        from neurontools.debugger.graph_values import look  # deferred: start-up
+
+        if self.graphs is None:
+            raise NotFoundError(f"no operation {name}: a core dump does not hold the graph")
+        return look(self, *self.graphs.find(name, core), core)
+
+    def raw(self, name: str, core: int) -> tuple[Array, Array | None]:
+        """Return the bytes of a variable, and which are written (None for all)."""
+        found = self._variables(core).get(name)
+        if found is None:
+            raise NotFoundError(f"no tensor {name!r}")
+        values, plane, _ = self._view(found, core)
+        return values.reshape(-1).view(np.uint8), None if plane is None else plane.reshape(-1)
 
     def of(self, device: MachineView) -> Tensors:
         """Return the tensors of a device that runs the same program."""
-        return self if device is self.device else Tensors(device)
+        return self if device is self.device else Tensors(device, self.graphs)
 
     def store(self, name: str, core: int, parts: tuple[Index, ...], values: Array) -> None:
         """Write elements, and note them written; errors as in `elements`."""

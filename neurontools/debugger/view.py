@@ -166,8 +166,9 @@ def _where(core: int, engine: str, pc: int, kind: str) -> str:
 
 
 def place_of(item: SourceLocation) -> str:
-    """Return "FILE:LINE"."""
-    return f"{item.file}:{item.line}" if item.line is not None else str(item.file)
+    """Return "FILE:LINE", and the operation of the graph where there is one."""
+    operation = f" %{item.operation}" if item.operation is not None else ""
+    return (f"{item.file}:{item.line}" if item.line is not None else str(item.file)) + operation
 
 
 def turns_of(iteration: Iterable[Variable]) -> str:

@@ -145,7 +145,9 @@ def tensor_lines(item: TensorValue) -> Iterator[str]:
     shape = ", ".join(map(str, item.array.shape))
     line = f"{item.name}{item.selection}: {item.array.dtype.name}[{shape}] in {item.space}"
     line += _figures(item.statistics)
-    if item.unwritten:
+    if item.note:
+        line += f"; {item.note}"
+    elif item.unwritten:
         line += f", {count(item.unwritten, 'element')} never written"
     yield bold(line)
     yield from np.array2string(values, threshold=_ELEMENTS, max_line_width=110, separator=", ").splitlines()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         FrameRow,
         LocalRow,
         MemoryRow,
+        OperationRow,
         QueueRow,
         RegisterRow,
         SemaphoreRow,
@@ -71,11 +72,24 @@ def _variable(row: LocalRow) -> str:
 def frames(rows: tuple[FrameRow, ...]) -> Iterator[str]:
     """Return the calls that led somewhere as lines."""
     for row in rows:
-        yield f"#{row.level}  {row.function or 'kernel'} at {row.file}:{row.line}{turns_of(row.iteration)}"
+        what = row.function or (f"%{row.operation}" if row.operation else "kernel")
+        yield f"#{row.level}  {what} at {row.file}:{row.line}{turns_of(row.iteration)}"
 
 
 def _short(text: str | None) -> str | None:
     return text if text is None or len(text) <= _WORD else text[: _WORD - 1] + "…"
+
+
+def operations(rows: tuple[OperationRow, ...]) -> Iterator[str]:
+    """Return the operations of a graph as lines."""
+    yield from table(
+        ["", "operation", "opcode", "type", "source", "words", "result"],
+        [
+            [{"done": ".", "at": "=>"}.get(r.state, ""), f"%{f'{r.path}/' if r.path else ''}{r.name}", r.opcode, r.type,
+             f"{r.file}:{r.line}", "  ".join(f"{engine} {n}" for engine, n in r.words.items()) or "-", r.held]
+            for r in rows
+        ],
+    )  # fmt: skip
 
 
 def queues(rows: tuple[QueueRow, ...]) -> Iterator[str]:

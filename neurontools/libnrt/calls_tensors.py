@@ -116,10 +116,9 @@ def write(library: Library, tensor: Any, buffer: Any, offset: int, size: int) ->
 
 
 def _noted(library: Library, tensor: Any, kind: str, size: int) -> None:
-    runtime = library.runtime
-    if runtime.trace is not None:
-        core = max(0, tensor_of(library, tensor).storage.core)
-        runtime.note(core, kind, size=size)
+    watching = library.runtime.watching
+    if watching.tracing:
+        watching.note(max(0, tensor_of(library, tensor).storage.core), kind, size=size)
 
 
 def _batch(library: Library, batches: Any, count: int, write_them: bool) -> None:

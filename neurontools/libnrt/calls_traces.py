@@ -6,17 +6,13 @@ from typing import Any
 
 from emulator.errors import InputError
 from emulator.runtime.errors import invalid
+from emulator.runtime.inspecting import ACTIVITIES, InspectConfig, trace_config
 from emulator.runtime.trace import EVENT_TYPES, TraceConfig, read_filter
-from emulator.runtime.variables import read_cores
 from neurontools.libnrt.calls import does
 from neurontools.libnrt.calls_session import model_of
-from neurontools.libnrt.functions import FUNCTIONS
 from neurontools.libnrt.library import Library
 
 __all__: list[str] = []
-
-_BY_NAME = {function.name: function for function in FUNCTIONS}
-ACTIVITIES = ("system_profile", "device_profile", "host_memory", "cpu_util")
 
 
 class FetchOptions:
@@ -31,16 +27,6 @@ class FetchOptions:
         self.core: int | None = None
 
 
-class InspectConfig(TraceConfig):
-    """Options of a capture; they are kept and given back, as nothing here captures by itself."""
-
-    def set_defaults(self) -> None:
-        super().set_defaults()
-        self.session, self.folder = 1, "./output"
-        self.activities = set(ACTIVITIES)
-        self.enabled = self.on_failure = False
-
-
 class ContinuousOptions:
     """Options of continuous profiling."""
 
@@ -50,16 +36,7 @@ class ContinuousOptions:
 
 def _default_config(library: Library) -> TraceConfig:
     """Return a configuration as variables have it."""
-    config = TraceConfig()
-    environ = library.runtime.environ
-    config.max_events = library.runtime.options.trace_events
-    if environ.get("NEURON_RT_INSPECT_EVENT_FILTER_NC"):
-        name = "NEURON_RT_INSPECT_EVENT_FILTER_NC"
-        for part in environ[name].split(","):
-            config.cores.update(dict.fromkeys(read_cores(part, name), True))
-    if environ.get("NEURON_RT_INSPECT_EVENT_FILTER_TYPE"):
-        config.kinds = read_filter(environ["NEURON_RT_INSPECT_EVENT_FILTER_TYPE"])
-    return config
+    return trace_config(library.runtime.environ, library.runtime.options.trace_events)
 
 
 def _kind(library: Library, name: Any) -> set[str]:
@@ -149,13 +126,13 @@ def free_types(library: Library, array: Any, count: int) -> None:
 def trace_start(library: Library, options: Any) -> None:
     """Begin a trace; without options, with the usual ones."""
     null = options == library.ffi.NULL
-    library.runtime.start_trace(_default_config(library) if null else _config(library, options))
+    library.runtime.watching.start_trace(_default_config(library) if null else _config(library, options))
 
 
 @does("nrt_sys_trace_stop")
 def trace_stop(library: Library) -> None:
     """End the trace."""
-    library.runtime.stop_trace()
+    library.runtime.watching.stop_trace()
 
 
 @does("nrt_sys_trace_fetch_options_allocate")
@@ -197,7 +174,7 @@ def fetch(library: Library, into: Any, size: Any, options: Any) -> None:
     """Give events as JSON, in memory that `nrt_sys_trace_buffer_free` takes back."""
     library.need(into, size)
     chosen = FetchOptions() if options == library.ffi.NULL else _fetch(library, options)
-    trace = library.runtime.trace
+    trace = library.runtime.watching.trace
     if trace is None:
         raise invalid("no system trace is under way")
     raw = trace.fetch(chosen.most, chosen.core).encode()
@@ -219,18 +196,57 @@ def buffer_free(library: Library, buffer: Any) -> None:
 
 @does("nrt_profile_start")
 def profile_start(library: Library, model: Any, name: Any) -> None:
-    """Keep the model's core for it until nrt_profile_stop; NRT_EXEC_NC_BUSY for others meanwhile."""
+    """Begin the profile of a model, whose core is its own until nrt_profile_stop; NRT_EXEC_NC_BUSY for others."""
     library.need(name)
     found = model_of(library, model)
-    library.runtime.core(found.core).profiled = found
+    library.runtime.watching.start_profile(library.runtime.core(found.core), found, library.text(name))
 
 
 @does("nrt_profile_stop")
-def profile_stop(library: Library, name: Any) -> int:
-    """Give the cores free again; there is no file."""
-    for core in library.runtime.cores:
-        core.profiled = None
-    return library.lack(_BY_NAME["nrt_profile_stop"])
+def profile_stop(library: Library, name: Any) -> None:
+    """End a profile and write its NTFF."""
+    library.need(name)
+    library.runtime.watching.stop_profile(library.text(name))
+
+
+@does("nrt_profile_continuous_start")
+def continuous_start(library: Library, options: Any) -> None:
+    """Begin to capture every execution."""
+    library.handles.get(library.number(options), ContinuousOptions)
+    library.runtime.watching.start_continuous()
+
+
+@does("nrt_profile_continuous_save")
+def continuous_save(library: Library, core: int, options: Any) -> None:
+    """Write the NTFF of the last execution of a core."""
+    chosen = library.handles.get(library.number(options), ContinuousOptions)
+    library.runtime.watching.save_continuous(library.runtime.core(core), chosen.folder)
+
+
+@does("nrt_profile_continuous_stop")
+def continuous_stop(library: Library) -> None:
+    """End it."""
+    library.runtime.watching.stop_continuous()
+
+
+@does("nrt_inspect_begin")
+def inspect_begin(library: Library) -> None:
+    """Begin a capture as variables have it."""
+    runtime = library.runtime
+    runtime.watching.inspect(InspectConfig.of(runtime.environ, runtime.options.trace_events))
+
+
+@does("nrt_inspect_begin_with_options")
+def inspect_begin_with(library: Library, options: Any) -> None:
+    """Begin a capture; variables count for nothing."""
+    null = options == library.ffi.NULL
+    library.runtime.watching.inspect(InspectConfig() if null else _inspect(library, options).copy())
+
+
+@does("nrt_inspect_stop")
+def inspect_stop(library: Library) -> None:
+    """End a capture and write its files."""
+    library.runtime.watching.stop_inspection()
 
 
 @does("nrt_profile_continuous_options_allocate")

@@ -270,19 +270,10 @@ _EARLY = frozenset(
         "nrt_inspect_config_get_all_activity_types", "nrt_inspect_config_free_activity_types",
     )
 )  # fmt: skip
-_NTFF = "no profile is written as NTFF; neurontools profile and neurontools ntff show the emulator's own"
-_SEND = "tensors are not sent to other processes"
 _MISSING: Mapping[str, tuple[str, NrtStatus]] = {
     "nrt_get_dmabuf_fd": ("no dma-buf stands behind emulated memory", NrtStatus.NRT_FAILURE),
     "nrt_get_hbm_mmap_va": ("emulated HBM is not mapped as a whole", NrtStatus.NRT_INVALID),
     "nrt_get_attached_efa_bdf": ("no network adapter is emulated", NrtStatus.NRT_FAILURE),
-    "nrt_profile_stop": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_profile_continuous_start": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_profile_continuous_save": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_profile_continuous_stop": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_inspect_begin": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_inspect_begin_with_options": (_NTFF, NrtStatus.NRT_FAILURE),
-    "nrt_inspect_stop": (_NTFF, NrtStatus.NRT_FAILURE),
     "nrt_trace_start": ("use nrt_sys_trace_start", NrtStatus.NRT_FAILURE),
     "nrt_trace_stop": ("use nrt_sys_trace_fetch_events", NrtStatus.NRT_FAILURE),
     "nrt_get_libnccl_net": ("no network plug-in is emulated", NrtStatus.NRT_FAILURE),
@@ -303,10 +294,7 @@ def _functions() -> Iterator[Function]:
                 if each is not None
             )
             name = found["name"]
-            default = (
-                (_SEND, NrtStatus.NRT_FAILURE) if header == "nrt_async_sendrecv.h" else ("", NrtStatus.NRT_FAILURE)
-            )
-            missing, status = _MISSING.get(name, default)
+            missing, status = _MISSING.get(name, ("", NrtStatus.NRT_FAILURE))
             yield Function(name, found["returns"].strip(), parameters, header, name in _EARLY, missing, status)
 
 

@@ -22,6 +22,7 @@ __all__ = ["Sample", "make_report", "sample"]
 _CPU = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Counters of a session by the summaries of the report.
+_FLOPS = "other_info/flop_count"
 _OUTCOMES = {
     "completed": ("success",),
     "completed_with_err": ("infer_completed_with_error", "oob_error", "hw_error"),
@@ -140,7 +141,7 @@ def _resident(pid: int) -> int:
 
 
 def _cores(state: MachineState, earlier: MachineState | None, period: float) -> dict[str, Any]:
-    """Return how busy each core was; what it computed in that time is not counted here, so there are no `flops`."""
+    """Return how busy each core was, and the operations a second of what it executed."""
     ledger = state.ledger
     found = {}
     for core in sorted({one.allocation.owner.core for one in ledger.entries.values()}):
@@ -149,7 +150,9 @@ def _cores(state: MachineState, earlier: MachineState | None, period: float) -> 
         # What was not there before began in this period.
         busy = 0.0 if mine is None else (mine.busy_ns - (then.busy_ns if then is not None else 0)) / 1e9
         share = round(min(100.0, 100 * busy / period), 2) if period else 0.0
-        row: dict[str, Any] = {"neuroncore_utilization": share}
+        counted = {} if earlier is None else earlier.counters
+        made = state.counters.get((core, _FLOPS), 0) - counted.get((core, _FLOPS), 0)
+        row: dict[str, Any] = {"neuroncore_utilization": share, "flops": round(made / period) if period else 0}
         if ledger.lnc > 1:
             row["v3d"] = {
                 f"nc_v3.{core * ledger.lnc + part}": {"neuroncore_utilization": share} for part in range(ledger.lnc)

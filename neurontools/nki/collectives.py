@@ -1,28 +1,29 @@
 """`nki.collectives`: communication between ranks.
 
-One launch is one rank here, so a group of one rank is complete and what reaches for another rank is refused.
+A kernel is one program for all ranks of a launch. Groups of one rank each need no communication: they become copies.
+The encoding of what triggers a collective is ours (`formats.isa.extension_collective`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from formats.isa import CollectiveKind
+from neurontools.builder.limits import PARTITIONS
 from neurontools.builder.trace import Space
+from neurontools.nki.collective_groups import ReplicaGroup, append, channels, fold, groups_of, paired, pairs_of, where
+from neurontools.nki.dtype import uint32
 from neurontools.nki.isa.checks import tensor
 from neurontools.nki.isa.dma import check_priority, dma_copy
 from neurontools.nki.isa.dma_indirect import dma_compute
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.isa.registers import VirtualRegister
 from neurontools.nki.isa.vector import tensor_tensor
-from neurontools.nki.limits import PARTITIONS
-from neurontools.nki.objects import NKIObject
-from neurontools.nki.operators import operator_of
+from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
-from neurontools.nki.views import unsupported
 
 __all__ = [
     "ReplicaGroup",
@@ -39,74 +40,26 @@ __all__ = [
     "reduce_scatter",
 ]
 
-_FOLDS = ("add", "minimum", "maximum")
-_CHANNELS = 4
+_V_RANKS = 4  # of a group of all_gather_v, by the documentation
+Groups = tuple[tuple[int, ...], ...]
 
 
-@dataclass
-class ReplicaGroup(NKIObject):
-    """The groups of ranks that a collective works in."""
-
-    groups: Any = None
-
-
-def _alone(t: Tracer, collective: str, replica_group: Any) -> None:
-    """Refuse groups that are none, overlap, or hold more than this launch's rank."""
-    groups = replica_group.groups if isinstance(replica_group, ReplicaGroup) else replica_group
-    try:
-        ranks = [[int(rank) for rank in group] for group in groups]
-    except (TypeError, ValueError):
-        raise reject(t, _of(collective), "replica_group", repr(groups), "must be lists of ranks") from None
-    every = [rank for group in ranks for rank in group]
-    if len(set(every)) != len(every):
-        raise reject(t, _of(collective), "replica_group", ranks, "no rank may be in two groups")
-    if every != [0]:
-        raise unsupported(f"nki.collectives.{collective} over {len(every)} ranks (communication between devices)")
-    if t.trace.num_programs > 1:
-        raise unsupported(f"nki.collectives.{collective} in a launch on two cores")
-
-
-def _of(collective: str) -> str:
-    return f"nki.collectives.{collective}"
-
-
-def _pairs(
-    t: Tracer, collective: str, srcs: Sequence[Any], dsts: Sequence[Any], *, most: int = 0, sbuf: bool = True
-) -> list[tuple[NkiTensor, NkiTensor]]:
-    """Return sources with their destinations; all in HBM, or one pair in SBUF."""
-    where = _of(collective)
-    if len(srcs) != len(dsts) or not srcs or len(srcs) > (most or len(srcs)):
-        raise reject(t, where, "srcs and dsts", f"{len(srcs)} and {len(dsts)} tensors",
-                     "must be one each" if most == 1 else "must be equally many, at least one")  # fmt: skip
-    spaces = {tensor(t, where, name, one).allocation.space for name, group in (("srcs", srcs), ("dsts", dsts))
-              for one in group}  # fmt: skip
-    if spaces != {Space.HBM} and not (sbuf and spaces == {Space.SBUF}):
-        names = " and ".join(sorted(space.value for space in spaces))
-        raise reject(t, where, "srcs and dsts", f"in {names}", "must be in HBM" + (", or all in SBUF" if sbuf else ""))
-    if spaces == {Space.SBUF} and len(srcs) > 1:
-        raise reject(t, where, "srcs", f"{len(srcs)} tensors in SBUF", "several tensors must be in HBM")
-    for src, dst in zip(srcs, dsts, strict=True):
-        if src.size != dst.size or src.dtype != dst.dtype:
-            raise reject(t, where, "dsts", f"{dst.size} elements of {dst.dtype}",
-                         f"must be the {src.size} of {src.dtype} of one rank")  # fmt: skip
-    return list(zip(srcs, dsts, strict=True))
-
-
-def _copy(pairs: list[tuple[NkiTensor, NkiTensor]], name: str | None) -> None:
+def _all(
+    t: Tracer, kind: CollectiveKind, pairs: list[tuple[NkiTensor, NkiTensor]], groups: Groups, name: str | None,
+    **fields: Any,
+) -> None:  # fmt: skip
+    """Append a collective for every pair; ranks that are alone copy."""
     for src, dst in pairs:
-        dma_copy(dst, src, name=name)
+        if len(groups[0]) == 1:
+            dma_copy(dst, src, name=name)
+        else:
+            append(t, kind, src, dst, groups, name, **fields)
 
 
-def _fold(t: Tracer, collective: str, op: Any) -> str:
-    found = operator_of(op)
-    if found is None or found.name not in _FOLDS:
-        raise reject(t, _of(collective), "op", repr(op), f"must be nl.{', nl.'.join(_FOLDS)}")
-    return found.name
-
-
-def _dim(t: Tracer, collective: str, dim: Any, allowed: tuple[int, ...]) -> None:
+def _dim(t: Tracer, collective: str, dim: Any, allowed: tuple[int, ...]) -> int:
     if dim not in allowed:
-        raise reject(t, _of(collective), "collective_dim", dim, f"must be {' or '.join(map(str, allowed))}")
+        raise reject(t, where(collective), "collective_dim", dim, f"must be {' or '.join(map(str, allowed))}")
+    return int(dim)
 
 
 def all_reduce(
@@ -115,10 +68,10 @@ def all_reduce(
 ) -> None:  # fmt: skip
     """Fold the sources of all ranks into every rank's destinations."""
     t = tracer()
-    _fold(t, "all_reduce", op)
-    check_priority(t, _of("all_reduce"), priority)
-    _alone(t, "all_reduce", replica_group)
-    _copy(_pairs(t, "all_reduce", srcs, dsts), name)
+    reduce = fold(t, "all_reduce", op)
+    check_priority(t, where("all_reduce"), priority)
+    groups = groups_of(t, "all_reduce", replica_group)
+    _all(t, CollectiveKind.ALL_REDUCE, paired(t, "all_reduce", srcs, dsts), groups, name, reduce=reduce)
 
 
 def all_gather(
@@ -127,11 +80,19 @@ def all_gather(
 ) -> None:  # fmt: skip
     """Put the sources of all ranks one behind the other into every rank's destinations."""
     t = tracer()
-    check_priority(t, _of("all_gather"), priority)
-    _alone(t, "all_gather", replica_group)
-    pairs = _pairs(t, "all_gather", srcs, dsts)
-    _dim(t, "all_gather", collective_dim, (0,) if pairs[0][0].allocation.space is Space.HBM else (0, 1))
-    _copy(pairs, name)
+    collective = "all_gather"
+    check_priority(t, where(collective), priority)
+    groups = groups_of(t, collective, replica_group)
+    pairs = paired(t, collective, srcs, dsts, grows=(len(groups[0]), 1))
+    on_chip = pairs[0][0].allocation.space is Space.SBUF
+    dim = _dim(t, collective, collective_dim, (0, 1) if on_chip else (0,))
+    for src, dst in pairs:
+        wanted = list(src.shape)
+        wanted[dim] *= len(groups[0])
+        if (on_chip and len(src.shape) != 2) or (dim and list(dst.shape) != wanted):
+            raise reject(t, where(collective), "dsts", f"of shape {dst.shape} for srcs of {src.shape}",
+                         "tensors in SBUF have two dimensions, and the gathered one is that of all ranks")  # fmt: skip
+    _all(t, CollectiveKind.ALL_GATHER, pairs, groups, name, axis=dim)
 
 
 def reduce_scatter(
@@ -140,11 +101,13 @@ def reduce_scatter(
 ) -> None:  # fmt: skip
     """Fold the sources of all ranks and give each rank its part."""
     t = tracer()
-    _fold(t, "reduce_scatter", op)
-    _dim(t, "reduce_scatter", collective_dim, (0,))
-    check_priority(t, _of("reduce_scatter"), priority)
-    _alone(t, "reduce_scatter", replica_group)
-    _copy(_pairs(t, "reduce_scatter", srcs, dsts), name)
+    collective = "reduce_scatter"
+    reduce = fold(t, collective, op)
+    _dim(t, collective, collective_dim, (0,))
+    check_priority(t, where(collective), priority)
+    groups = groups_of(t, collective, replica_group)
+    pairs = paired(t, collective, srcs, dsts, grows=(1, len(groups[0])))
+    _all(t, CollectiveKind.REDUCE_SCATTER, pairs, groups, name, reduce=reduce)
 
 
 def all_to_all(
@@ -153,29 +116,32 @@ def all_to_all(
 ) -> None:  # fmt: skip
     """Give the n-th part of each rank's sources to rank n."""
     t = tracer()
-    _dim(t, "all_to_all", collective_dim, (0,))
-    check_priority(t, _of("all_to_all"), priority)
-    _alone(t, "all_to_all", replica_group)
-    _copy(_pairs(t, "all_to_all", srcs, dsts, sbuf=False), name)
+    collective = "all_to_all"
+    _dim(t, collective, collective_dim, (0,))
+    check_priority(t, where(collective), priority)
+    groups = groups_of(t, collective, replica_group)
+    pairs = paired(t, collective, srcs, dsts, sbuf=False)
+    for src, _ in pairs:
+        if src.shape[0] % len(groups[0]):
+            raise reject(t, where(collective), "srcs", f"of shape {src.shape}",
+                         f"dimension 0 must be a multiple of {len(groups[0])} ranks")  # fmt: skip
+    _all(t, CollectiveKind.ALL_TO_ALL, pairs, groups, name)
 
 
 def collective_permute(
     srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], source_target_pairs: Sequence[tuple[int, int]],
     priority: int | None = None, name: str | None = None,
 ) -> None:  # fmt: skip
-    """Send from the first to the second rank of each pair."""
+    """Send from the first to the second rank of each pair; a rank that is no target keeps its destination."""
     t = tracer()
-    check_priority(t, _of("collective_permute"), priority)
-    _alone(t, "collective_permute", [sorted({rank for pair in source_target_pairs for rank in pair})])
-    _copy(_pairs(t, "collective_permute", srcs, dsts, most=1, sbuf=False), name)
-
-
-def _channels(t: Tracer, collective: str, channel_ids: Sequence[int], *groups: Sequence[Any]) -> None:
-    ids = list(channel_ids)
-    if ids != list(range(len(ids))) or not 1 <= len(ids) <= _CHANNELS:
-        raise reject(t, _of(collective), "channel_ids", ids, f"must be 0, 1 … up to {_CHANNELS} channels")
-    if any(len(group) != len(ids) for group in groups):
-        raise reject(t, _of(collective), "channels", [len(group) for group in groups], f"must be {len(ids)}")
+    collective = "collective_permute"
+    check_priority(t, where(collective), priority)
+    table = pairs_of(t, collective, source_target_pairs)
+    ((src, dst),) = paired(t, collective, srcs, dsts, most=1, sbuf=False)
+    if table == ((0, 0),):
+        dma_copy(dst, src, name=name)
+    else:
+        append(t, CollectiveKind.PERMUTE, src, dst, table, name)
 
 
 def collective_permute_implicit(
@@ -185,11 +151,12 @@ def collective_permute_implicit(
     """Send to the next rank of the ring and receive from the one before."""
     t = tracer()
     collective = "collective_permute_implicit"
-    check_priority(t, _of(collective), priority)
-    _channels(t, collective, channel_ids, srcs_by_channel, dsts_by_channel)
-    _alone(t, collective, replica_group)
-    for srcs, dsts in zip(srcs_by_channel, dsts_by_channel, strict=True):
-        _copy(_pairs(t, collective, srcs, dsts, most=1), name)
+    check_priority(t, where(collective), priority)
+    ids = channels(t, collective, channel_ids, srcs_by_channel, dsts_by_channel)
+    groups = groups_of(t, collective, replica_group)
+    for channel, srcs, dsts in zip(ids, srcs_by_channel, dsts_by_channel, strict=True):
+        pairs = paired(t, collective, srcs, dsts, most=1)
+        _all(t, CollectiveKind.PERMUTE_NEXT, pairs, groups, name, channel=channel, stream=channel)
 
 
 def collective_permute_implicit_reduce(
@@ -200,21 +167,31 @@ def collective_permute_implicit_reduce(
     """Send op(source 0, source 1) to the next rank of the ring and receive that of the one before."""
     t = tracer()
     collective = "collective_permute_implicit_reduce"
-    fold = _fold(t, collective, op)
-    check_priority(t, _of(collective), priority)
-    _channels(t, collective, channel_ids, srcs0_by_channel, srcs1_by_channel, dsts_by_channel)
-    _alone(t, collective, replica_group)
-    for firsts, seconds, dsts in zip(srcs0_by_channel, srcs1_by_channel, dsts_by_channel, strict=True):
-        ((first, dst),) = _pairs(t, collective, firsts, dsts, most=1)
-        ((second, _),) = _pairs(t, collective, seconds, dsts, most=1)
-        if fold == "add":
-            dma_compute(dst, (first, second), op, name=name)
-        else:
+    fold(t, collective, op)
+    check_priority(t, where(collective), priority)
+    ids = channels(t, collective, channel_ids, srcs0_by_channel, srcs1_by_channel, dsts_by_channel)
+    groups = groups_of(t, collective, replica_group)
+    for channel, firsts, seconds, dsts in zip(ids, srcs0_by_channel, srcs1_by_channel, dsts_by_channel, strict=True):
+        ((first, dst),) = paired(t, collective, firsts, dsts, most=1)
+        ((second, _),) = paired(t, collective, seconds, dsts, most=1)
+        if len(groups[0]) == 1:
             _combine(t, first, second, dst, op, name)
+            continue
+        on_chip = dst.allocation.space is Space.SBUF
+        region = MemoryRegion.sbuf if on_chip else MemoryRegion.private_hbm
+        sent = new_tensor(t, first.shape, first.dtype, region, name="sent")
+        _combine(t, first, second, sent, op, name)
+        append(t, CollectiveKind.PERMUTE_NEXT, sent, dst, groups, name, channel=channel, stream=channel)
 
 
 def _combine(t: Tracer, first: NkiTensor, second: NkiTensor, dst: NkiTensor, op: Any, name: str | None) -> None:
-    """Append dst = first op second through SBUF, as many rows at a time as there are partitions."""
+    """Append dst = first op second: in SBUF, by DMA, or through SBUF with as many rows at a time as partitions."""
+    if dst.allocation.space is Space.SBUF:
+        tensor_tensor(dst, first, second, op, name=name)
+        return
+    if fold(t, "collective_permute_implicit_reduce", op).name == "ADD":
+        dma_compute(dst, (first, second), op, name=name)
+        return
     rows = first.shape[0]
     for start in range(0, rows, PARTITIONS):
         part = slice(start, min(start + PARTITIONS, rows))
@@ -230,26 +207,73 @@ def collective_permute_implicit_current_processing_rank_id(
 ) -> VirtualRegister:
     """Return a register with the rank whose data an iteration of the ring works on."""
     t = tracer()
-    _alone(t, "collective_permute_implicit_current_processing_rank_id", replica_group)
-    return VirtualRegister(0)
+    collective = "collective_permute_implicit_current_processing_rank_id"
+    groups = groups_of(t, collective, replica_group)
+    channels(t, collective, range(int(channel_id) + 1))
+    if not 0 <= int(iteration_id) < 1 << 32:
+        raise reject(t, where(collective), "iteration_id", iteration_id, "must be 0 or more")
+    register = VirtualRegister()
+    append(t, CollectiveKind.RANK_IN_TURN, None, register.tile, groups, name,
+           turn=int(iteration_id), channel=int(channel_id), stream=int(channel_id))  # fmt: skip
+    return register
 
 
 def rank_id(name: str | None = None) -> VirtualRegister:
-    """Return a register with the rank of this launch: 0, the only one."""
-    return VirtualRegister(0)
+    """Return a register with the rank that runs this program: 0 where there is one."""
+    t = tracer()
+    register = VirtualRegister()
+    append(t, CollectiveKind.RANK, None, register.tile, ((0,),), name)
+    return register
+
+
+def _v_form(
+    t: Tracer, collective: str, srcs: Sequence[Any], dsts: Sequence[Any], groups: Groups, metadata_tensor: Any,
+    places: bool,
+) -> tuple[NkiTensor, NkiTensor, NkiTensor]:  # fmt: skip
+    """Return source, destination and table of a V form: one contiguous tensor each."""
+    ((src, dst),) = paired(t, collective, srcs, dsts, most=1, sbuf=False, grows=None)
+    table = tensor(t, where(collective), "metadata_tensor", metadata_tensor)
+    shape: tuple[int, ...] = (4 if places else 3, len(groups[0]))
+    if table.allocation.space is Space.SBUF:
+        shape = (1, *shape)
+    if table.dtype != uint32 or tuple(table.shape) != shape:
+        raise reject(t, where(collective), "metadata_tensor", f"{table.dtype} of shape {table.shape}",
+                     f"must be uint32 of shape {shape}")  # fmt: skip
+    if dst.size % len(groups[0]) and not places:
+        raise reject(t, where(collective), "dsts", f"{dst.size} elements",
+                     f"must be a multiple of {len(groups[0])} ranks")  # fmt: skip
+    return src, dst, table
 
 
 def all_gather_v(
     srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor,
     recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuse: the documentation has it for four ranks only."""
-    raise unsupported("nki.collectives.all_gather_v (communication between devices)")
+    """Give every rank's chunk to all ranks; `metadata_tensor` says how long it is. Groups have four ranks."""
+    t = tracer()
+    collective = "all_gather_v"
+    check_priority(t, where(collective), priority)
+    groups = groups_of(t, collective, replica_group)
+    if has_rdispls:
+        raise reject(t, where(collective), "has_rdispls", has_rdispls, "is not supported")
+    if len(groups[0]) != _V_RANKS:
+        raise reject(t, where(collective), "replica_group", f"{len(groups[0])} ranks", f"must have {_V_RANKS} each")
+    src, dst, table = _v_form(t, collective, srcs, dsts, groups, metadata_tensor, False)
+    append(t, CollectiveKind.ALL_GATHER_V, src, dst, groups, name, counts=table.view_of_storage,
+           keeps_counts=bool(recv_counts_known))  # fmt: skip
 
 
 def all_to_all_v(
     srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor,
     recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, name: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuse: the documentation has it between devices only."""
-    raise unsupported("nki.collectives.all_to_all_v (communication between devices)")
+    """Give each rank a chunk of its own length; `metadata_tensor` says where chunks begin and how long they are."""
+    t = tracer()
+    collective = "all_to_all_v"
+    check_priority(t, where(collective), priority)
+    groups = groups_of(t, collective, replica_group)
+    if len(groups[0]) < 2:
+        raise reject(t, where(collective), "replica_group", f"{len(groups[0])} ranks", "must have two or more each")
+    src, dst, table = _v_form(t, collective, srcs, dsts, groups, metadata_tensor, bool(has_rdispls))
+    append(t, CollectiveKind.ALL_TO_ALL_V, src, dst, groups, name, counts=table.view_of_storage,
+           keeps_counts=bool(recv_counts_known), has_places=bool(has_rdispls))  # fmt: skip

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from emulator.timeline import Causes, CriticalPath, Link, Owner
     from emulator.timeline.measure import Measured
     from emulator.timeline.track import EngineTrack, QueueTrack
+    from formats.neff import SourceLocation
 
-__all__ = ["SHOWN", "Flops", "Line", "Timeline", "Waited", "flops_of"]
+__all__ = ["SHOWN", "Line", "Timeline", "Waited"]
 
 # Engines by the names of the public profile schema.
 SHOWN = {"PE": "tensor", "DVE": "vector", "Activation": "scalar", "Pool": "gpsimd", "SP": "sync"}
@@ -31,31 +32,6 @@ class Waited(NamedTuple):
     source: tuple[Owner, int] | None
 
 
-class Flops(NamedTuple):
-    """Floating-point operations of one word of the Tensor engine; `weighted` counts passes, as the hardware does."""
-
-    model: int
-    transpose: int
-    weighted: int
-
-
-def flops_of(word: isa.Instruction) -> Flops | None:
-    """Return the operations of a word, None for what is no matmul. Source: hardware.md 3.3, FLOP accounting."""
-    if isinstance(word, isa.MatMul):
-        # An fp32 product is two words, each of which carries half of the passes.
-        halves = 2 if word.fp32_mode else 1
-        made = 2 * word.rows * word.cols * word.src.elements
-        weight = 4 if word.fp32_mode else 1
-        if word.transpose_mode:
-            return Flops(0, made // halves, weight * made // halves)
-        return Flops(made // halves, 0, weight * made // halves)
-    if isinstance(word, isa.MatMulMx):
-        # Four packed elements in each of the partitions; the products take a quarter of the time.
-        made = 2 * 4 * word.channels * word.dst_channels * word.src.elements
-        return Flops(made, 0, made // 4)
-    return None
-
-
 class Timeline:
     """A measured run with lookups: source lines, causes, waits, the critical path."""
 
@@ -65,7 +41,7 @@ class Timeline:
         self.measured = measured
         self.recorder, self.device, self.end_ps = measured.recorder, measured.device, measured.end_ps
         self.causes: Causes = Causes(self.recorder)
-        self._lines: dict[tuple[int, str, int], Line | None] = {}
+        self._places: dict[tuple[int, str, int], SourceLocation | None] = {}
         self._queues = {(queue.core, queue.name): queue.engine for queue in self.device.queues}
 
     @cached_property
@@ -112,13 +88,17 @@ class Timeline:
         """Return whether the program names a source line for any word that ran."""
         return any(self._source(track.owner, row) is not None for track in self.engines for row in range(len(track)))
 
-    def _source(self, owner: Owner, row: int) -> Line | None:
+    def place(self, owner: Owner, row: int) -> SourceLocation | None:
+        """Return where a row comes from, for a transfer the word that triggered it; None where nothing is known."""
         engine = owner.name if owner.kind == "engine" else self._queues[owner.core, owner.name]
         key = owner.core, engine, self.recorder.tracks[owner].pc[row]
-        if key not in self._lines:
-            source = self.device.cores[owner.core].source_of(engine, key[2])
-            self._lines[key] = (source.file, source.line) if source and source.file and source.line else None
-        return self._lines[key]
+        if key not in self._places:
+            self._places[key] = self.device.cores[owner.core].source_of(engine, key[2])
+        return self._places[key]
+
+    def _source(self, owner: Owner, row: int) -> Line | None:
+        source = self.place(owner, row)
+        return (source.file, source.line) if source and source.file and source.line else None
 
     def word(self, owner: Owner, row: int) -> isa.Instruction:
         """Return the word of a row, for a transfer the word that triggered it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.arch import arch_of
+from emulator.cost.flops import Flops, flops_of
 from emulator.cost.instructions import shown_ps
 from neurontools.profile.peaks import dma_peak, hbm_peak
 from neurontools.profile.public_schema import metadata, summary
@@ -27,7 +28,7 @@ from neurontools.profile.results import (
     Share,
     WaitRow,
 )
-from neurontools.profile.rows import SHOWN, Flops, Line, Timeline, Waited, flops_of
+from neurontools.profile.rows import SHOWN, Line, Timeline, Waited
 
 if TYPE_CHECKING:
     from emulator.timeline import Link

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from formats.neff import Neff
 
 __all__ = ["FaultRow", "HangRow", "OutputRow", "PrintedRow", "SourceRow", "StatsRow", "fault_row", "hang_row",
-           "notices", "output_rows", "printed_row", "source_row", "stats_row", "unwritten_notes"]  # fmt: skip
+           "notices", "output_rows", "place_text", "printed_row", "source_row", "stats_row",
+           "unwritten_notes"]  # fmt: skip
 
 _ELEMENTS = 64  # of a printed tensor
 
 
 class SourceRow(NamedTuple):
-    """A place in a source file."""
+    """A place in a source file, and the operation of a graph that it stands for."""
 
     file: str
     line: int | None
+    operation: Annotated[str | None, LEFT_OUT] = None
 
 
 class StatusRow(NamedTuple):
@@ -166,7 +168,12 @@ class StatsRow(NamedTuple):
 def source_row(source: object | None) -> SourceRow | None:
     """Return a source location, None where the file is not known."""
     file = getattr(source, "file", None)
-    return SourceRow(str(file), getattr(source, "line", None)) if file else None
+    return SourceRow(str(file), getattr(source, "line", None), getattr(source, "operation", None)) if file else None
+
+
+def place_text(row: SourceRow) -> str:
+    """Return "FILE:LINE", and the operation where there is one."""
+    return f"{row.file}:{row.line}" + (f" %{row.operation}" if row.operation else "")
 
 
 def fault_row(fault: Fault) -> FaultRow:
@@ -247,7 +254,7 @@ def _notice(item: Notice, neff: Neff | None) -> str:
             found = neff.source_of(item.engine, graph.streams[item.engine].offsets[item.pc] // 64, item.core)
         place = source_row(found)
         if place is not None:
-            where += f" ({place.file}:{place.line})"
+            where += f" ({place_text(place)})"
     return f"{where}: {item.message}"
 
 

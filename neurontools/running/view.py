@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from neurontools.running.results import ProgramRun
-from neurontools.running.rows import FaultRow, HangRow, OutputRow, StatsRow, fault_row
+from neurontools.running.rows import FaultRow, HangRow, OutputRow, StatsRow, fault_row, place_text
 from neurontools.text.table import bytes_text, count, duration, table
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _fault_lines(row: FaultRow) -> Iterator[str]:
     rows = {
         "at": None if row.engine is None else f"core {row.core} {row.engine} pc {row.pc}",
         "word": row.instruction,
-        "source": None if row.source is None else f"{row.source.file}:{row.source.line}",
+        "source": None if row.source is None else place_text(row.source),
         "operand": row.operand,
         "range": None if row.address is None
         else f"{row.space or ''} 0x{row.address[0]:x} to 0x{row.address[1]:x}".strip(),

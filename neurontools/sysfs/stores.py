@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "stores_of"]
 
 FOLDER = "neuron_ds"  # beside the devices; on a real machine a program maps its store from the driver
+_FLOPS = "other_info/flop_count"
 # What sessions count below stats/ by the names that the store has.
 _COUNTED = {
     "status/success": "INFER_COMPLETED",
@@ -38,6 +39,7 @@ _COUNTED = {
     "hardware/sram_ecc_uncorrected": "HW_ERR_NC_UE",
     "other_info/model_load_count": "MODEL_LOAD_COUNT",
     "other_info/inference_count": "INFERENCE_COUNT",
+    _FLOPS: "MAC_COUNT",
 }  # fmt: skip
 
 
@@ -62,7 +64,8 @@ def stores_of(instance: Instance, state: MachineState) -> dict[int, Datastore]:
         add(allocation.stack.device, core, f"MEM_USAGE_{BY_KEY[one.category].slot}_DEVICE", allocation.size)
     for (core, name), value in state.counters.items():
         if core >= 0 and name in _COUNTED:
-            add(*divmod(core * state.ledger.lnc, physical), _COUNTED[name], value)
+            # A multiplication and an addition are one step of the Tensor engine.
+            add(*divmod(core * state.ledger.lnc, physical), _COUNTED[name], value // 2 if name == _FLOPS else value)
     for core, activity in state.activity.items():
         place = divmod(core * state.ledger.lnc, physical)
         add(*place, "LATENCY_TOTAL", activity.busy_ns // 1000)

@@ -1,7 +1,7 @@
 """The driver's tree of attributes as emulated sessions fill it. Names and places: runtime.md 12.
 
 Counters are folders with `total` and `present`, those of memory with `peak` too. What is not accounted for here, and is
-zero: host memory, power, resets, floating-point operations.
+zero: host memory, power, resets.
 """
 
 from __future__ import annotations

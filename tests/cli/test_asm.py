@@ -60,6 +60,8 @@ def test_activation_functions_come_into_the_file_s_table(cli: Cli, tmp_path: Pat
     [
         (".engine sp\nNOP cycle=zero\n", 3, "bad.s:2: "),
         (".colour red\n", 3, "bad.s:1: "),
+        (".constant x float32 [1, 1] 1e39\n", 3, "a value does not fit float32"),
+        (".constant x bfloat16 [1, 1] 4e38\n", 3, "a value does not fit bfloat16"),
         (".queue q sp\n.input x float32 [4]\n.dma q 0 8 x+0[1][4] -> SB+0[1][8]\n", 3, "differ in elements"),
     ],
 )

@@ -152,7 +152,8 @@ def test_the_python_interface(programs: Path) -> None:
 
 # The command in a process that says when its device runs.
 TELLING = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore Ctrl-C for what runs in their background
 from emulator.device import Device
 from neurontools.cli import main
 

@@ -56,6 +56,10 @@ def test_what_is_no_output(cli: Cli, tmp_path: Path, data: bytes) -> None:
     assert cli("cc", "bench-parse", tmp_path / "n", "--op", "allr", "--ranks", 2).status == 3
     assert cli("cc", "bench-parse", tmp_path / "missing").status == 4
     assert cli("cc", "bench-parse").status == 2
+    for given in (["--write", tmp_path / "page.md"], ["--published"]):  # one of two comparisons, none left out silently
+        refused = cli("cc", "bench-parse", tmp_path / "n", "--op", "allr", "--ranks", 2, *given)
+        assert refused.status == 2 and "--published" in refused.err
+    assert not (tmp_path / "page.md").exists()
 
 
 def test_the_published_rows(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -48,6 +49,20 @@ def test_a_folder_appears_whole(tmp_path: Path) -> None:
     assert (target / "a").read_text() == "whole"
     with pytest.raises(typer.BadParameter, match="not an empty folder"), folder_whole(target):
         pass
+    with pytest.raises(typer.BadParameter, match="not an empty folder"), folder_whole(tmp_path / "new") as beside:
+        (beside / "a").write_text("second")
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "a").write_text("another process was first")
+    assert (tmp_path / "new" / "a").read_text() == "another process was first"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["new", "out"]
+
+
+def test_an_error_without_number_has_a_reason(tmp_path: Path) -> None:
+    """NumPy says `512 requested and 0 written` where a disk is full, and gives no number."""
+    for place, writing in ((tmp_path / "f", write_whole), (tmp_path / "d", folder_whole)):
+        with pytest.raises(OSError, match="nput/output error") as raised, writing(place):
+            raise OSError("512 requested and 0 written")
+        assert (raised.value.errno, raised.value.filename) == (errno.EIO, str(place))
 
 
 def test_the_envelope_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from formats.core import open_core
 from formats.errors import FormatError
 from formats.neff import Neff
-from formats.neff.visits import Loop, Site, TensorName, read_visits, write_visits
+from formats.neff.visits import (
+    Loop,
+    Site,
+    TensorName,
+    Visits,
+    _Row,
+    cut_visits,
+    parse_visits,
+    read_visits,
+    write_visits,
+)
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.frames import backtrace
+from neurontools.debugger.post_mortem import DumpedExecution
 from neurontools.debugger.program import Program
 from neurontools.nki.launch import build_neff, trace_kernel
 from tests.debugger import unrolled
@@ -255,6 +267,42 @@ def test_what_is_written_is_read_again() -> None:
     assert isinstance(found.variables(2)["t"], TensorName) and not isinstance(found.variables(2)["name"], TensorName)
     assert [tuple(one) for one in found.iteration(2)] == [("k", 1), ("#", 2)]
     assert found.chain(1) == (1, 0) and found.variables(1)["shape"] == (1, 2)
+
+
+def test_a_dump_keeps_the_turns_of_the_words_that_it_has(session: Session, neff: Neff, tmp_path: Path) -> None:
+    carry_out(session, f"break {FILE}:{at('STORE')}")
+    for _ in range(3):
+        session.continue_()
+    place = session.ahead()
+    assert place is not None
+    assert turns(session) == {"k": 2}
+    whole = read_visits(neff.subgraphs[0])
+    assert whole is not None
+    for kind in ("light", "full"):
+        path = tmp_path / f"{kind}.core"
+        session.save_core(path, kind)
+        dump = DumpedExecution(open_core(path))
+        assert dump.program.iteration(0, place.engine, place.pc) == place.iteration
+        kept = parse_visits(dump.core.program.visits[0].encode(), "kept")
+        words = {(each.engine, pc) for each in dump.core.program.streams
+                 for _, first, _, _, count in each.runs for pc in range(first, first + count)}  # fmt: skip
+        assert words
+        for engine, pc in words:
+            mine, theirs = kept.at(engine, pc), whole.at(engine, pc)
+            assert [(kept.site(one), kept.variables(one)) for one in kept.chain(mine)] == [
+                (whole.site(one), whole.variables(one)) for one in whole.chain(theirs)
+            ]
+
+
+def test_what_is_cut_holds_no_more_than_it_has_to() -> None:
+    sites = [Site("k.py", "f", 3), Site("h.py", "g", 9)]
+    rows = [_Row(-1, 0, -1, 1, {"k": 0}), _Row(0, 1, -1, 1, {"s": 1}), _Row(-1, 0, 0, 2, {"n": 5}),
+            _Row(2, 1, -1, 1, {})]  # fmt: skip
+    whole = Visits(sites, rows, {"PE": [1, 1, 4, 3, 6, -1], "SP": [0, 0]})
+    assert cut_visits(whole, {"PE": [range(1)]}) == b""
+    cut = parse_visits(cut_visits(whole, {"PE": [range(4, 5), range(5, 9)]}), "cut")
+    assert len(cut) == 3 and [cut.at("PE", pc) for pc in (3, 4, 5, 6)] == [-1, 2, 2, -1] and cut.at("SP", 0) == -1
+    assert cut.variables(1) == {"k": 0, "n": 5} and cut.chain(2) == (2, 1) and cut.site(2) == sites[1]
 
 
 def test_the_run_is_the_same(session: Session) -> None:

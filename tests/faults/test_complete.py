@@ -22,12 +22,14 @@ __all__ = ["cli"]  # a fixture
 # What does not apply, and why.
 NO_BYTES = {"synccheck"}  # it is about counters, not about memory: `details` has them
 NO_RANGE = {"memcheck:operand", "memcheck:access", "memcheck:semaphore", "memcheck:branch", "memcheck:rule",
-            "memcheck:table"}  # fmt: skip
+            "memcheck:table", "initcheck:undefined-register"}  # fmt: skip
 # Words that name device addresses, and words that an engine does not have.
-NO_OPERAND = {"memcheck:oob", "memcheck:access", "memcheck:semaphore", "memcheck:operand"}
-ONE_SIDE = {"memcheck", "initcheck:unwritten-read", "racecheck:output-not-awaited", "racecheck:overlap",
-            "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered", "synccheck:count-mismatch",
-            "synccheck:never-signalled", "synccheck:event-left", "synccheck:leftover"}  # fmt: skip
+NO_OPERAND = {"initcheck:undefined-register", "memcheck:oob", "memcheck:access", "memcheck:semaphore",
+              "memcheck:operand"}  # fmt: skip
+ONE_SIDE = {"memcheck", "initcheck:undefined-register", "initcheck:unwritten-read", "racecheck:output-not-awaited",
+            "racecheck:overlap", "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered",
+            "synccheck:count-mismatch", "synccheck:never-signalled", "synccheck:event-left",
+            "synccheck:leftover"}  # fmt: skip
 OFF_CHIP = {"host"}  # has no words, lines and operands
 
 

@@ -12,11 +12,13 @@ from tests.faults.assembled import PLANTED as ASSEMBLED
 from tests.faults.engines import PLANTED as ENGINES
 from tests.faults.kernels import PLANTED as KERNELS
 from tests.faults.model import Planted, Program, fits
+from tests.faults.templates import PLANTED as TEMPLATES
 from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS)
-# In tests/checks: test_kernels_refused.py, test_rings.py, test_nancheck.py, test_lint.py.
-_NEVER_BUILT = {"synccheck:pipe", "synccheck:ring-full", "nancheck:nan", "nancheck:inf",
+PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES)
+# In tests/checks: test_kernels_refused.py, test_ranks.py, test_rings.py, test_unused.py, test_nancheck.py, test_lint.py.
+_NEVER_BUILT = {"synccheck:pipe", "synccheck:ranks", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan",
+                "nancheck:inf",
                 "lint:dead-store", "lint:reload", "lint:redundant-wait"}  # fmt: skip
 IDS = [one.name for one in PLANTED]
 
@@ -35,7 +37,9 @@ def test_there_are_enough_and_every_kind_has_one() -> None:
 def test_kinds_of_memcheck_are_those_of_faults() -> None:
     """`emulator.checks.kinds` says why three are none of memcheck's; what engines hold faults nowhere."""
     kinds = {kind.split(":")[1] for kind in KINDS if kind.startswith("memcheck:")}
-    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile-overlap"} == set(FAULT_STATUS) - OF_HARDWARE - {
+    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile-overlap", "constant"} == set(
+        FAULT_STATUS
+    ) - OF_HARDWARE - {
         "numerical",
         "timeout",
         "unsupported",

@@ -7,9 +7,11 @@ import os
 import random
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.fuzz.driver import fuzz_named, store
+from neurontools.version import install_with
+from tests.fuzz.driver import fuzz_guided, fuzz_named, store
 from tests.fuzz.targets import TARGETS
 
 CRASHES = Path(__file__).parent / "crashes"
@@ -23,7 +25,12 @@ def main() -> int:
     parser.add_argument("--target", action="append", choices=TARGETS, help="one of them; may be given again")
     parser.add_argument("--seed", type=int, default=None, help="of the mutations (default: another one each time)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--guided", action="store_true", help="by coverage, with atheris; takes --minutes")
     given = parser.parse_args()
+    if given.guided and given.inputs:
+        parser.error("--guided takes --minutes, no --inputs")
+    if given.guided and find_spec("atheris") is None:
+        parser.error(f"atheris is not installed: {install_with('fuzz')}")
     names = given.target or list(TARGETS)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     minutes = given.minutes if given.minutes is not None else None if given.inputs else 1.5
@@ -32,7 +39,8 @@ def main() -> int:
     print(f"seed {seed}, {len(names)} targets, {jobs} processes", flush=True)
     total = crashes = 0
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
-        running = [pool.submit(fuzz_named, name, seed, given.inputs, each) for name in names]
+        fuzz = fuzz_guided if given.guided else fuzz_named
+        running = [pool.submit(fuzz, name, seed, given.inputs, each) for name in names]
         for future in running:
             tally = future.result()
             total += tally.inputs

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from tests.fuzz.mutation import mutated, mutated_text
 from tests.fuzz.oracles import Crash, tried
 from tests.fuzz.targets import TARGETS, Target
 
-__all__ = ["Found", "Tally", "fuzz", "fuzz_named", "minimised", "store"]
+__all__ = ["Found", "Tally", "fuzz", "fuzz_guided", "fuzz_named", "minimised", "store"]
 
 _MINIMISING = 20.0  # seconds of one crash
 
@@ -51,6 +54,26 @@ def fuzz_named(name: str, seed: int, inputs: int | None, seconds: float | None) 
     tally = fuzz(TARGETS[name], seed=seed, inputs=inputs, seconds=seconds)
     small = {kind: minimised(TARGETS[name], found) for kind, found in tally.found.items()}
     return tally._replace(found=small)
+
+
+def fuzz_guided(name: str, seed: int, inputs: int | None, seconds: float | None) -> Tally:
+    """Fuzz a target by coverage in a process of libFuzzer's, and make what was found small.  `inputs` is not for it."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="neurontools-guided-") as folder:
+        command = [sys.executable, "-m", "tests.fuzz.guided", name, str(int(seconds or 60)), folder, str(seed)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        counted = Path(folder, "inputs")
+        if ended.returncode or not counted.exists():
+            said = (ended.stderr.strip().splitlines() or ["nothing"])[-1]
+            crash = Crash(f"process ended with {ended.returncode}", said[:300])
+            return Tally(name, 0, time.monotonic() - began, {crash.kind: Found(crash, b"")})
+        found = {}
+        for path in sorted(Path(folder, "crashes").glob("*")):
+            data = path.read_bytes()
+            crash_again = tried(TARGETS[name].run, data)
+            if crash_again is not None:
+                found[crash_again.kind] = minimised(TARGETS[name], Found(crash_again, data))
+        return Tally(name, int(counted.read_text()), time.monotonic() - began, found)
 
 
 def _made(target: Target, seeds: list[bytes], chance: random.Random) -> bytes:

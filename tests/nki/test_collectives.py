@@ -1,4 +1,4 @@
-"""Collectives: complete for a group of one rank, refused with the reason beyond it."""
+"""Collectives: a group of one rank gives back its own data, limits are refused; several ranks: `test_ranks`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import neurontools.nki as nki
 import neurontools.nki.collectives as ncc
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from formats.errors import UnsupportedError
 from tests.nki.support import trace_body
 
 ONE = ncc.ReplicaGroup([[0]])
@@ -62,19 +61,6 @@ def hbm(*shape: int, dtype: Any = nl.float32) -> Any:
 
 
 WIDE = ncc.ReplicaGroup([[0, 1]])
-REFUSED: list[tuple[Any, str]] = [
-    (lambda: ncc.all_reduce([hbm(4, 4)], [hbm(4, 4)], WIDE, nl.add), "all_reduce over 2 ranks"),
-    (lambda: ncc.all_gather([hbm(4, 4)], [hbm(8, 4)], WIDE, 0), "all_gather over 2 ranks"),
-    (lambda: ncc.collective_permute([hbm(4, 4)], [hbm(4, 4)], [(0, 1), (1, 0)]), "collective_permute over 2 ranks"),
-    (lambda: ncc.all_gather_v([hbm(4)], [hbm(4)], ONE, hbm(3, 1, dtype=nl.uint32)), "all_gather_v"),
-    (lambda: ncc.all_to_all_v([hbm(4)], [hbm(4)], ONE, hbm(3, 1, dtype=nl.uint32)), "all_to_all_v"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_other_ranks_are_refused(call: Any, message: str) -> None:
-    with pytest.raises(UnsupportedError, match=message + ".*not supported yet, at .*test_collectives"):
-        trace_body(call)
 
 
 LIMITS: list[tuple[Any, str]] = [
@@ -82,13 +68,29 @@ LIMITS: list[tuple[Any, str]] = [
     (lambda: ncc.all_reduce([hbm(4)], [hbm(4)], [[0], [0]], nl.add), "no rank may be in two groups"),
     (lambda: ncc.all_reduce([hbm(4)], [hbm(4)], 3, nl.add), "replica_group is 3, must be lists of ranks"),
     (lambda: ncc.all_reduce([hbm(4)], [nl.ndarray((4, 1), nl.float32)], ONE, nl.add), "in hbm and sbuf, must be"),
-    (lambda: ncc.all_reduce([hbm(4)], [hbm(5)], ONE, nl.add), "5 elements of float32, must be the 4"),
+    (lambda: ncc.all_reduce([hbm(4)], [hbm(5)], ONE, nl.add), "must have as many elements as srcs with 4"),
     (lambda: ncc.all_reduce([hbm(4)], [hbm(4)], ONE, nl.add, priority=1), "priority is 1, needs gen4"),
     (lambda: ncc.all_gather([hbm(4)], [hbm(4)], ONE, 1), "collective_dim is 1, must be 0"),
     (lambda: ncc.all_to_all([nl.ndarray((4, 1), nl.float32)], [nl.ndarray((4, 1), nl.float32)], ONE, 0),
      "must be in HBM"),
     (lambda: ncc.collective_permute([hbm(4)] * 2, [hbm(4)] * 2, [(0, 0)]), "must be one each"),
     (lambda: ncc.collective_permute_implicit([[hbm(4)]], [[hbm(4)]], ONE, [1]), "channel_ids is"),
+    (lambda: ncc.all_gather([hbm(4)], [hbm(4)], WIDE, 0), "must have 2 for 1 elements as srcs with 4"),
+    (lambda: ncc.reduce_scatter([hbm(4)], [hbm(4)], WIDE, 0, nl.add), "must have 1 for 2 elements"),
+    (lambda: ncc.all_to_all([hbm(3)], [hbm(3)], WIDE, 0), "dimension 0 must be a multiple of 2 ranks"),
+    (lambda: ncc.all_reduce([hbm(4)], [hbm(4)], [[0, 1], [2]], nl.add), "must have the same number of ranks"),
+    (lambda: ncc.all_reduce([hbm(4)], [hbm(4)], [[0, -1]], nl.add), "ranks must be 0 to"),
+    (lambda: ncc.all_reduce([hbm(4)], [hbm(4, dtype=nl.int32)], WIDE, nl.add), "must be of float32"),
+    (lambda: ncc.collective_permute([hbm(4)], [hbm(4)], [(0, 1), (0, 2)]), "no rank may be a source twice"),
+    (lambda: ncc.collective_permute([hbm(4)], [hbm(4)], [(0, 1, 2)]), "must be pairs of ranks"),
+    (lambda: ncc.all_gather([nl.ndarray((4, 2), nl.float32)], [nl.ndarray((8, 2), nl.float32)], WIDE, 1),
+     "the gathered one is that of all ranks"),
+    (lambda: ncc.all_gather_v([hbm(4)], [hbm(8)], WIDE, hbm(3, 2, dtype=nl.uint32)), "must have 4 each"),
+    (lambda: ncc.all_gather_v([hbm(4)], [hbm(8)], [[0, 1, 2, 3]], hbm(4, 4, dtype=nl.uint32), has_rdispls=True),
+     "has_rdispls is True, is not supported"),
+    (lambda: ncc.all_to_all_v([hbm(4)], [hbm(4)], ONE, hbm(3, 1, dtype=nl.uint32)), "must have two or more each"),
+    (lambda: ncc.all_to_all_v([hbm(4)], [hbm(4)], WIDE, hbm(4, 2, dtype=nl.uint32)), "must be uint32 of shape (3, 2)"),
+    (lambda: ncc.all_to_all_v([hbm(4)], [hbm(5)], WIDE, hbm(3, 2, dtype=nl.uint32)), "must be a multiple of 2 ranks"),
 ]  # fmt: skip
 
 

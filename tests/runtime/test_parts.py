@@ -436,20 +436,20 @@ def test_a_trace_has_a_pair_for_each_execution_and_is_read_once() -> None:
     config = TraceConfig()
     config.cores[0] = True
     config.kinds = {"nc_exec_running"}
-    runtime.start_trace(config)
+    runtime.watching.start_trace(config)
     runtime.execute(model, *sets, repeat=3)
-    assert runtime.trace is not None
-    events = json.loads(runtime.trace.fetch())["events"]
+    assert runtime.watching.trace is not None
+    events = json.loads(runtime.watching.trace.fetch())["events"]
     assert [each["phase"] for each in events] == ["start", "stop"] * 3
     times = [each["data"]["nc_timestamp_ns"] for each in events]
     assert times == sorted(times) and all(stop > start for start, stop in zip(times[::2], times[1::2], strict=True))
     assert len({each["tracking_id"] for each in events}) == 3
-    assert json.loads(runtime.trace.fetch()) == {"events": []}
+    assert json.loads(runtime.watching.trace.fetch()) == {"events": []}
     with pytest.raises(StatusError, match="under way"):
-        runtime.start_trace(config)
-    runtime.stop_trace()
+        runtime.watching.start_trace(config)
+    runtime.watching.stop_trace()
     with pytest.raises(StatusError, match="no system trace"):
-        runtime.stop_trace()
+        runtime.watching.stop_trace()
 
 
 def test_filters_of_events() -> None:

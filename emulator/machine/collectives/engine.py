@@ -98,6 +98,8 @@ class Engine:
         self.jobs: list[Job] = []
         self.transfers: list[Transfer] = []
         self._record = record
+        # What moves the bytes of a rank where programs use its DMA engines too; returns when they are through.
+        self.carry: Callable[[Job, int, int], int] | None = None
         self._chance = random.Random(seed) if seed else None
         self._events: list[tuple[int, float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -132,14 +134,13 @@ class Engine:
 
     def trigger(self, job: Job, rank: int, time_ps: int) -> None:
         """Start a rank's CC-cores at a time; events before it are still to come."""
-        self._at(time_ps, lambda: self._start(job, rank))
+        self.at(time_ps, lambda: self._start(job, rank))
 
     def _start(self, job: Job, rank: int) -> None:
         job.started[rank] = self.now
         if rank in job.proxies:
             job.proxies[rank].shake()
-        if not job.left[rank]:
-            self._finish(job, rank)
+        self._ended(job, rank)  # one that has nothing to do is through
         for channel in job.plan.programs[rank]:
             self._pc[job.number, rank, channel] = 0
             self._advance((job.number, rank, channel))
@@ -152,7 +153,8 @@ class Engine:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def _at(self, time_ps: int, what: Callable[[], None]) -> None:
+    def at(self, time_ps: int, what: Callable[[], None]) -> None:
+        """Let something happen at a time; what is due at one time goes in the order in which it was asked for."""
         self._serial += 1
         tie = self._chance.random() if self._chance else 0.0
         heappush(self._events, (time_ps, tie, self._serial, what))
@@ -198,7 +200,7 @@ class Engine:
         self._pc[core] = at + 1
         self._issued(job, core, move)
         if at + 1 < len(program):
-            self._at(self.now + self._issue, lambda: self._advance(core))
+            self.at(self.now + self._issue, lambda: self._advance(core))
 
     def _held(self, job: Job, core: Core, move: Move) -> tuple[Blocked, object] | None:
         number, rank, channel = core
@@ -253,7 +255,11 @@ class Engine:
         """Return when a transfer of this size is through, and take its share of every resource."""
         ends, latency = float(self.now), self._local if move.writes else 0
         if size:
-            ends = max(ends, self._use(f"dma r{rank}", size * max(len(move.reads), len(move.writes)), self._rank_rate))
+            moved = size * max(len(move.reads), len(move.writes))
+            if self.carry is None:
+                ends = max(ends, self._use(f"dma r{rank}", moved, self._rank_rate))
+            else:
+                ends = max(ends, self.carry(job, rank, moved))
             for piece in (*move.reads, *move.writes):
                 ends = max(ends, self._use(f"hbm r{piece.rank}", size, self._hbm_rate))
         for piece in move.reads:
@@ -303,7 +309,7 @@ class Engine:
                     self._queued(job, rank).pop(transfer)(transfer)
                 job.proxies[target].received()
 
-            self._at(end, complete)
+            self.at(end, complete)
 
         self._serial += 1
         transfer = self._serial
@@ -339,7 +345,7 @@ class Engine:
                     if piece.rank in targets:
                         job.buffers.write(piece, value)
             for peer in move.frees:
-                self._at(end + self._back(rank, peer), lambda peer=peer: self._freed(number, rank, peer, channel))  # type: ignore[misc]
+                self.at(end + self._back(rank, peer), lambda peer=peer: self._freed(number, rank, peer, channel))  # type: ignore[misc]
             for target in targets:
                 self._came[number, target, rank, channel] += 1
                 self._wake(("receive", number, target, rank, channel))
@@ -348,7 +354,7 @@ class Engine:
             for target in targets:
                 self._ended(job, target)
 
-        self._at(end, arrive)
+        self.at(end, arrive)
 
     def _back(self, rank: int, peer: int) -> int:
         return int(sum(hop.latency_ns for hop in self._way(rank, peer)) * _NS)

@@ -107,11 +107,11 @@ def problems(entry: Entry) -> Iterator[str]:
 
 
 def _module(path: Path) -> Iterator[str]:
-    from formats.hlo import open_hlo  # deferred: start-up
     from formats.hlo.verify import need_valid  # deferred: start-up
+    from neurontools.hlo.opening import open_module  # deferred: start-up
 
     try:
-        need_valid(open_hlo(path))
+        need_valid(open_module(path))
     except NeuronError as error:
         yield f"{path.name}: {_short(error, path)}"
 

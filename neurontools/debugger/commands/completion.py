@@ -24,7 +24,13 @@ def one_of(*choices: str) -> Words:
 
 def tensors(session: Session, words: list[str]) -> Iterable[str]:
     """Return the tensors and tiles of the focus core."""
-    return session.tensors.names(session.focus()[0])
+    return (*session.tensors.names(session.focus()[0]), *operations(session, words))
+
+
+def operations(session: Session, words: list[str]) -> Iterable[str]:
+    """Return the operations of the graph of the focus core."""
+    found = session.program.graphs.of(session.focus()[0])
+    return () if found is None else (f"%{name}" for name in found.by_name)
 
 
 def engines(session: Session, words: list[str]) -> Iterable[str]:
@@ -39,7 +45,7 @@ def _queues(session: Session) -> Iterable[str]:
 def places(session: Session, words: list[str]) -> Iterable[str]:
     """Return engines, queues and source lines."""
     lines = (f"{Path(file).name}:{line}" for file, found in session.program.lines.items() for line in found)
-    return (*_ENGINES, *_queues(session), *lines)
+    return (*_ENGINES, *_queues(session), *lines, *operations(session, words))
 
 
 def events(session: Session, words: list[str]) -> Iterable[str]:

@@ -13,7 +13,7 @@ from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.byte_facts import Variable
 from neurontools.debugger.commands.arguments import core_and_words, needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command, Words, no_words
-from neurontools.debugger.commands.completion import engines, one_of, places, tensors
+from neurontools.debugger.commands.completion import engines, one_of, operations, places, tensors
 from neurontools.debugger.commands.pictures import MAP, TIMELINE, VALUES, map_cells, timeline, values
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.maps import MapCells
@@ -23,6 +23,7 @@ from neurontools.debugger.results import (
     EngineRow,
     LocalRow,
     MemoryRow,
+    OperationRow,
     QueueRow,
     RegisterRow,
     SemaphoreRow,
@@ -116,6 +117,9 @@ _TOPICS: tuple[AnyCommand, ...] = (
           lambda session: session.scripting.displays),
     _rows("locals", "the variables of the kernel where the focus engine stands", tuple[LocalRow, ...], tables.variables,
           lambda session: session.info_locals()),
+    _topic("ops", "[NAME | FILE:LINE]", "the operations of the graph: how far each is, and where its result lies",
+           lambda session, rest: session.info_ops(rest.strip()), tuple[OperationRow, ...], tables.operations,
+           words=operations),
     _topic("scope", "WHERE", "the variables of the kernel at a line or word",
            lambda session, rest: session.info_scope(needed(rest, "FILE:LINE, ENGINE:PC or PC")), tuple[LocalRow, ...],
            tables.variables, words=places),

@@ -88,7 +88,8 @@ _several = partial(Command[tuple[Breakpoint, ...]], result=tuple[Breakpoint, ...
 STOPPING: tuple[AnyCommand, ...] = (
     _one("break", "WHERE [if CONDITION]", f"stop before {_BREAK}", _break, aliases=("b", "br"), words=places,
          details="break PE:12, break kernel.py:88, break 12 (a pc of the focus engine), break dve (all its words),\n"
-         "break MATMUL (each word of an opcode), break QUEUE (each transfer), break S[5] >= 3.\n"
+         "break MATMUL (each word of an opcode), break QUEUE (each transfer), break S[5] >= 3,\n"
+         "break %dot.5 (the first word that each engine has of an operation of the compiled graph).\n"
          "A stop is before the effect of a word or transfer, and after the change that makes a comparison true."),
     _one("tbreak", "WHERE [if CONDITION]", "the same, but only once", lambda session, rest: _break(session, rest, True),
          aliases=("tb", "tbr"), words=places),

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emulator.cost.flops import flops_of
 from formats.errors import UnsupportedError
 from neurontools.profile.results import Profile
-from neurontools.profile.rows import SHOWN, flops_of
+from neurontools.profile.rows import SHOWN
 from neurontools.profile.summary import line_text
 from neurontools.version import install_with
 

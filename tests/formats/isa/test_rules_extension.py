@@ -56,6 +56,12 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("INDIRECT_WRITE", {"predicate": flat(S, 9)}, "predicate", "src 8, predicate 9"),
     ("REGISTER_LOAD", {"src": flat(S, 2)}, "src", "2 elements, not 1"),
     ("REGISTER_LOAD", {"channels": 2}, "channels", "2 partitions, not 1"),
+    ("COLLECTIVE", {"src_element_size": 3}, "src_element_size", "2 runs of 3 bytes"),
+    ("COLLECTIVE", {"dtype": 0}, "dtype", "element type 0x0 is not known"),
+    ("COLLECTIVE", {"groups_rows": 0}, "groups_rows", "0 x 4 ranks"),
+    ("COLLECTIVE", {"kind": "PERMUTE"}, "groups_columns", "4 ranks in a pair"),
+    ("COLLECTIVE", {"stream": 4}, "stream", "4, and there are 4"),
+    ("COLLECTIVE", {"kind": "ALL_REDUCE", "reduce": "MULTIPLY"}, "reduce", "no reduction by"),
 ]
 
 

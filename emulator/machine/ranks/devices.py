@@ -1,0 +1,74 @@
+"""A device among others: it goes on only as far as nothing that another rank does can still reach it."""
+
+from __future__ import annotations
+
+from heapq import heappop
+from typing import Any, ClassVar, Protocol
+
+from emulator.device import Device
+from emulator.dma.collectives import Arrived, Call
+from emulator.faults import FaultError
+from formats.targets import Target
+
+__all__ = ["Around", "RankDevice"]
+
+
+class Around(Protocol):
+    """The machine around a device, as the device knows it."""
+
+    def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
+        """Take a collective of a rank over."""
+
+    def catch_up(self, device: RankDevice) -> None:
+        """Bring everything else to the time of a device's next event; where it has none, on until it has one."""
+
+
+class RankDevice(Device):
+    """The device of one rank; fields as in `Device`."""
+
+    NOT_STATE: ClassVar = {**Device.NOT_STATE, "rank": "wiring", "around": "wiring"}
+
+    def __init__(self, rank: int, around: Around, target: Target | str, cores: int = 1, **options: Any) -> None:
+        super().__init__(target, cores, **options)
+        self.rank, self.around = rank, around
+        self.dma.ranks = self
+
+    def begin(self, call: Call, now_ps: int, arrived: Arrived) -> None:
+        """Hand a collective to the machine."""
+        self.around.begin(self.rank, call, now_ps, arrived)
+
+    @property
+    def next_ps(self) -> int | None:
+        """Return the time of the next event, None where there is none."""
+        return self.heap[0][0] if self.heap and not self._ended else None
+
+    def run_before(self, time_ps: int) -> None:
+        """Carry out what is due before a time, whatever the other ranks do."""
+        heap, limit = self.heap, self.limit_ps
+        self._arm(stepping=False)
+        try:
+            while heap and not self._ended and heap[0][0] < time_ps:
+                due = heap[0][0]
+                if due > limit or due > self._alarm_ps or self.steps >= self._look_at:
+                    super()._advance()
+                    continue
+                self.now_ps = due
+                heappop(heap)[2](due)
+        except FaultError as error:
+            self.raise_fault(error.fault)
+        finally:
+            self._rest()
+
+    def _advance(self) -> None:
+        self.around.catch_up(self)
+        if not self._ended:
+            super()._advance()
+
+    def stay_away(self) -> None:
+        """Run nothing: whoever waits for this rank waits in vain."""
+        self._ended = True
+
+    def settle(self) -> None:
+        """End: nothing will happen any more in the whole machine."""
+        if not self._ended and not self.heap:
+            self._settle()

@@ -1,0 +1,194 @@
+"""A machine of ranks that run programs: devices, the CC-cores between them, one order of events.
+
+Devices reach each other through collectives only, and these begin no sooner than the trigger delay after the word that
+asks for them.  So every device may go on by that delay past the earliest event of all, up to the next event of the
+CC-cores, without anybody noticing: what comes out is what one heap of all events would give (conservative
+synchronisation, the delay as lookahead).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.addresses import DMA_ENGINES
+from emulator.dma.collectives import Arrived, Call
+from emulator.dma.transfer import DESCRIPTOR_LIMIT
+from emulator.errors import InputError, LoadError
+from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
+from emulator.machine.collectives.engine import Engine, Faults, Job
+from emulator.machine.collectives.steps import uncollected
+from emulator.machine.machine import Machine
+from emulator.machine.ranks.communicators import Communicators
+from emulator.machine.ranks.devices import RankDevice
+from emulator.machine.ranks.explain import RankHang, explain
+from emulator.pace import at_pace
+from formats.neff import Neff
+
+__all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
+
+Array = npt.NDArray[Any]
+_NEVER = 1 << 62
+
+
+class Carried(NamedTuple):
+    """Bytes of a collective on the DMA engines of a rank: from when to when, and how long they would take alone."""
+
+    rank: int
+    begin_ps: int
+    end_ps: int
+    alone_ps: int
+
+
+class Packets(NamedTuple):
+    """Bytes of a packet: of compute from load-time descriptors, and of collectives by stream (collectives.md 9).
+
+    They are NEURON_RT_DBG_DMA_PACKETIZATION_SIZE and NEURON_RT_DBG_CC_DMA_PACKET_SIZE.
+    """
+
+    compute: int | None = None
+    collective: tuple[int, ...] = ()
+
+
+USUAL_PACKETS = Packets()
+
+
+class RankedMachine:
+    """Ranks 0 to N - 1 of a machine, each with a device; options as in `Device`."""
+
+    def __init__(
+        self, machine: Machine, ranks: int, *, cores: int = 1, seed: int | None = None, faults: Faults | None = None,
+        record: bool = False, packets: Packets = USUAL_PACKETS, **options: Any,
+    ) -> None:  # fmt: skip
+        if not 1 <= ranks <= machine.ranks:
+            raise InputError(f"{ranks} ranks; {machine.instance.name} has 1 to {machine.ranks}")
+        self.machine = machine
+        self.engine = Engine(machine, seed=0 if seed is None else seed + 1, faults=faults, record=record)
+        self.hang: RankHang | None = None
+        self.trigger_ps = int(machine.figures["trigger"].value * 1000)
+        self.communicators = Communicators(machine, self.engine, self.trigger_ps)
+        target = machine.instance.target
+        self.devices = [
+            RankDevice(rank, self, target, cores, seed=None if seed is None else seed * 65537 + rank, **options)
+            for rank in range(ranks)
+        ]
+        compute, self._packets = packet_sizes(packets.compute, packets.collective, MAX_STREAMS)
+        if self.devices[0].timing:
+            self.engine.carry = self._carry
+        for device in self.devices:
+            device.dma.packet_bytes = compute
+        # Each physical core moves its share with its own DMA engines.
+        rate = machine.figures["rank_rate"].value / cores / DMA_ENGINES
+        self._ps_per_byte = 1e12 / rate
+        costs = self.devices[0].dma.costs
+        # Picoseconds that an engine takes for a byte of compute, in large descriptors, and of a collective.
+        self.rates = costs.data_ps(1, DESCRIPTOR_LIMIT, True, 1.0, True) / DESCRIPTOR_LIMIT, self._ps_per_byte
+        self._record = record
+        self.carried: list[Carried] = []
+
+    @property
+    def ranks(self) -> int:
+        """Return the number of ranks."""
+        return len(self.devices)
+
+    # --- programs and tensors ----------------------------------------------------------------------------------------
+
+    def load(self, programs: Neff | Sequence[Neff | None]) -> None:
+        """Load one program on all ranks, or one for each; a rank without one has ended from the start."""
+        each = [programs] * self.ranks if isinstance(programs, Neff) else list(programs)
+        if len(each) != self.ranks:
+            raise LoadError(f"{len(each)} programs for {self.ranks} ranks")
+        for device, neff in zip(self.devices, each, strict=True):
+            if neff is None:
+                device.stay_away()
+            else:
+                device.load(neff)
+
+    def set_inputs(self, rank: int, inputs: Mapping[str, Array]) -> None:
+        """Store arrays as input tensors of a rank."""
+        self.devices[rank].set_inputs(inputs)
+
+    def outputs(self, rank: int) -> dict[str, Array]:
+        """Return copies of the output tensors of a rank."""
+        return self.devices[rank].outputs()
+
+    def _carry(self, job: Job, rank: int, nbytes: int) -> int:
+        """Let the DMA engines of a rank move bytes of a collective, between those of its program."""
+        device, stream, now = self.devices[rank], job.stream, self.engine.now
+        transfer = self.communicators.of_job[job.number].transfers[rank]
+        share = -(-nbytes // len(device.cores))
+        ends = now
+        for core in device.cores:
+            own = (each for each in device.dma.queues if (each.core, each.name) == (core.index, transfer.queue))
+            queue = next(own, None)
+            if queue is not None:
+                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self._ps_per_byte, now))
+        if self._record:
+            alone = int(-(-share // DMA_ENGINES) * self._ps_per_byte)
+            self.carried.append(Carried(rank, now, ends, alone))
+        return ends
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
+        """Take a collective of a rank over."""
+        self.communicators.begin(rank, call, now_ps, arrived)
+
+    def run(self) -> str:
+        """Run all ranks to the end; return "finished", or the worst that happened to one: "fault", "hang"."""
+        with at_pace(), uncollected(), np.errstate(all="ignore"):
+            while self._turn(_NEVER):
+                pass
+        self.settle()
+        return self.outcome
+
+    def interrupt(self) -> None:
+        """End the run between two completions; for signal handlers."""
+        for device in self.devices:
+            device.interrupt()
+
+    @property
+    def outcome(self) -> str:
+        """Return "fault" or "hang" where a rank ended so, "running" where one goes on, else "finished"."""
+        found = {device.outcome for device in self.devices}
+        return next((each for each in ("fault", "running", "hang") if each in found), "finished")
+
+    @property
+    def now_ps(self) -> int:
+        """Return the time of the latest event."""
+        return max(device.now_ps for device in self.devices)
+
+    def settle(self) -> None:
+        """Let every device see that nothing more will happen; note why ranks wait for each other."""
+        for device in self.devices:
+            device.settle()
+        if self.outcome != "running":
+            self.hang = explain(self)
+
+    def _turn(self, before_ps: int, but: RankDevice | None = None) -> bool:
+        """Let the earliest events before a time happen, those of one device left out; return whether there were any."""
+        due = self.engine.next_ps
+        first = min([at for device in self.devices if device is not but and (at := device.next_ps) is not None],
+                    default=None)  # fmt: skip
+        if due is not None and due < before_ps and (first is None or due <= first):
+            self.engine.step()
+            return True
+        if first is None or first >= before_ps:
+            return False
+        window = min(first + self.trigger_ps, before_ps)
+        if due is not None:
+            window = min(window, due)
+        for device in self.devices:
+            if device is not but and (at := device.next_ps) is not None and at < window:
+                device.run_before(window)
+        return True
+
+    def catch_up(self, device: RankDevice) -> None:
+        """Bring everything else to the time of a device's next event; where it has none, on until it has one."""
+        while True:
+            at = device.next_ps
+            if not self._turn(_NEVER if at is None else at + 1, device):
+                return

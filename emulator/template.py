@@ -1,0 +1,153 @@
+"""Words of one kind on one engine: what is left to do for each of them is to look where its operands lie.
+
+Words of a program are mostly few words over and over, in other places.  The first of a kind is bound in full; from the
+second on, its steps are put together over the operands of each (`emulator.kind`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.access import Operand
+from emulator.action import Action, WordPort
+from emulator.cost import Claim
+from emulator.engines.recipe import ACCUMULATORS, Cut
+from emulator.engines.registry import bind_unguarded
+from emulator.kind import Kind, Spec, kind_of
+from emulator.scratch import arena_of
+from formats import isa
+from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.regions import RegionParts
+
+if TYPE_CHECKING:
+    from emulator.context import EngineContext
+
+__all__ = ["Template", "template_of"]
+
+_address = Struct("<I").unpack_from
+Step = Callable[[], object]
+
+
+class _Slot(NamedTuple):
+    """An operand and its memory: `most` partitions may lie before it, `bank` is what it may not cross."""
+
+    at: int
+    base: int
+    partition_stride: int
+    width: int
+    most: int
+    shift: int
+    reach: int
+    size: int
+    bank: int
+    space: str
+    partitions: int
+    pattern: Any
+
+
+class Template:
+    """The words of one kind on one engine; `bind` makes the action of each."""
+
+    def __init__(self, engine: EngineContext, word: isa.Instruction, kind: Kind) -> None:
+        self._engine = engine
+        self._memory = memory = engine.core.memory
+        cost = kind.cost
+        self._cost, self._interval, self._latency = cost, cost.interval_ps, max(cost.latency_ps, 1)
+        cls = type(word)
+        self._serial, self._drain = cls.BRANCHES, cls.DRAINS
+        self._waits, self._signals = kind.waits, kind.signals
+        self._specs, self._recipe = kind.specs, kind.recipe
+        reads = [(spec.name, at) for at, spec in enumerate(kind.specs) if spec.reads]
+        self._writes = [at for at, spec in enumerate(kind.specs) if spec.writes]
+        self._reads = reads + [(kind.specs[at].name, at) for at in self._writes] if word.adds else reads
+        self._arrays = [memory.array("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
+        self._slots = [self._slot(spec) for spec in kind.specs]
+        self._values: list[Any] = []
+        self._cuts: list[tuple[int, int, Cut]] = []
+        if kind.recipe is not None:
+            self._values += kind.recipe.constants
+            for cut in kind.recipe.cuts:
+                if isinstance(cut.owner, int):
+                    self._cuts.append((len(self._values), cut.owner, cut))
+                    self._values.append(None)
+                elif cut.owner == ACCUMULATORS:
+                    self._values.append(cut.of(engine.accumulators, 0))
+                else:
+                    self._values.append(cut.of(arena_of(engine.core).buffer(*cut.owner), 0))
+        self._bank = memory.psum_bank
+        self._timed = engine.device.timing
+        self._sbuf = any(spec.on_sbuf for spec in kind.specs)
+        self._claims: dict[tuple[int, ...], Claim | None] = {}
+
+    def _slot(self, spec: Spec) -> _Slot:
+        memory = self._memory
+        space, base, stride = (
+            ("SBUF", 0, SBUF_PARTITION_STRIDE) if spec.on_sbuf else ("PSUM", PSUM_BASE, PSUM_PARTITION_STRIDE)
+        )
+        partitions, shape = spec.counts[0], spec.shape
+        bank = self._engine.core.resolver.bank if spec.writes and self._engine.name == "PE" else 0
+        return _Slot(spec.at, base, stride, memory.array(space).shape[1], memory.partitions - partitions, shape.shift,
+                     shape.reach, spec.dtype.itemsize, bank, space, partitions, shape.pattern)  # fmt: skip
+
+    def bind(self, word: isa.Instruction) -> Action | None:
+        """Return the action of a word of the kind; None for what has to be bound in full, to say what is wrong."""
+        raw = word.raw
+        starts: list[int] = []
+        places: list[RegionParts] = []
+        banks: list[int] = []
+        core, bank = self._memory.core, self._bank
+        for at, base, stride, width, most, shift, reach, size, whole, space, partitions, pattern in self._slots:
+            first, byte = divmod(_address(raw, at)[0] - base, stride)
+            low = byte + shift
+            high = low + reach
+            if first > most or low < 0 or high > width or byte % size:
+                return None
+            if whole and low // whole != (high - 1) // whole:
+                return None
+            starts.append(first * width + byte)
+            places.append((space, core, first, partitions, low, reach, pattern))
+            if base:
+                banks += range(low // bank, -(-high // bank))
+        action = Action(self._effect(word, starts), self._interval, self._latency)
+        known, other = self._memory.extents.get, self._memory.extent_of
+        extents = [known(place) or other(place) for place in places]
+        action.reads = tuple([(name, extents[at]) for name, at in self._reads])
+        action.writes = tuple([extents[at] for at in self._writes])
+        action.read_places = tuple([places[at] for _, at in self._reads])
+        action.write_places = tuple([places[at] for at in self._writes])
+        action.serial, action.drain = self._serial, self._drain
+        action.waits, action.signals = self._waits, self._signals
+        if self._timed:
+            asked = tuple(banks)
+            if asked not in self._claims:
+                engine = self._engine
+                claim = engine.core.contention.claim(engine.name, self._cost, set(banks), self._sbuf)
+                self._claims[asked] = claim
+            action.claim = self._claims[asked]
+        return action
+
+    def _effect(self, word: isa.Instruction, starts: list[int]) -> Step:
+        """Return the effect of a word whose operands begin at some bytes of their memories."""
+        arrays = self._arrays
+        if self._recipe is not None:
+            values = self._values.copy()
+            for number, owner, (_, offset, shape, strides, dtype) in self._cuts:
+                values[number] = np.ndarray(shape, dtype, arrays[owner], starts[owner] + offset, strides)
+            return self._recipe.bind(values)
+        operands: dict[str, Operand] = {}
+        for spec, array, start in zip(self._specs, arrays, starts, strict=True):
+            strides = (array.shape[1], *spec.strides)
+            view: npt.NDArray[Any] = np.ndarray(spec.counts, spec.dtype, array, start, strides)
+            operands[spec.name] = Operand(spec.name, view, (), ())
+        return bind_unguarded(word, WordPort(self._engine, operands))
+
+
+def template_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Template | None:
+    """Return the template of a word's kind for an engine; None where the word has to be bound in full."""
+    kind = kind_of(engine, word, key)
+    return None if kind is None else Template(engine, word, kind)
