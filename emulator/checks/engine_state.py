@@ -20,7 +20,7 @@ from formats.regions import Region
 __all__ = ["Groups", "Tables"]
 
 _NONE = -1
-_READS = 64  # of PSUM, the latest
+_READS = 256  # of PSUM, the latest
 
 
 class Tell(Protocol):
@@ -77,11 +77,10 @@ class Tables:
 class _Group:
     """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read."""
 
-    __slots__ = ("begun", "ended", "number", "read", "region")
+    __slots__ = ("begun", "ended", "read", "region")
 
-    def __init__(self, region: Region, begun: Event, number: int) -> None:
+    def __init__(self, region: Region, begun: Event) -> None:
         self.region, self.begun, self.ended, self.read = region, begun, False, False
-        self.number = number  # how many reads of PSUM there were before
 
 
 class Groups:
@@ -89,8 +88,7 @@ class Groups:
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        self._reads: deque[tuple[int, Region, Event]] = deque(maxlen=_READS)
-        self._count = 0
+        self._reads: deque[tuple[Region, Event]] = deque(maxlen=_READS)
         # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11); the builder sets it at
         # the last product of a tile's life, which may be read before. So it is asked for where words are hand-written.
         graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
@@ -129,7 +127,7 @@ class Groups:
             groups[:] = [one for one in groups if id(one) not in gone or not region.covers(one.region)]
             for old in mine:
                 old.read = old.ended = True  # told already, or another half of the bank
-            mine = [_Group(region, event, self._count)]
+            mine = [_Group(region, event)]
             groups += mine
         elif self._marked:
             for old in mine:
@@ -157,17 +155,16 @@ class Groups:
                        "copy the result out of PSUM first, or use another bank", old.region, old.begun)  # fmt: skip
 
     def _beside(self, old: _Group) -> bool:
-        """Return whether the tile of a group was read elsewhere since: not all of it is needed."""
+        """Return whether the tile of a group was read elsewhere: not all of it is needed."""
         begun = old.begun
         tile = self._names.name(old.region, begun.engine, begun.pc)
         return bool(tile) and any(
-            number >= old.number and each.core == begun.core and self._names.name(region, each.engine, each.pc) == tile
-            for number, region, each in self._reads
+            each.core == begun.core and self._names.name(region, each.engine, each.pc) == tile
+            for region, each in self._reads
         )
 
     def _read(self, event: Event, region: Region, groups: list[_Group]) -> None:
-        self._reads.append((self._count, region, event))
-        self._count += 1
+        self._reads.append((region, event))
         for one in groups:
             if one.region.overlaps(region):
                 one.read = True

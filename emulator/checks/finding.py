@@ -72,7 +72,8 @@ class Finding:
     `emulator.checks.kinds`), `severity` one of SEVERITIES. `region` is the bytes concerned, `tensor` the name of what
     lies there ("" where nothing names it), `count` how often the same two places met, `others` further sides. `id` is
     the same for the same finding of the same program. `waits` are those that would order the two sides, the order that
-    was seen first; `open` says that the other one may as well be meant.
+    was seen first; `open` says that the other one may as well be meant. `regions` are the bytes of every meeting of a
+    transfer that reads, as long as they are few.
     """
 
     tool: str
@@ -89,6 +90,7 @@ class Finding:
     reproduce: str = ""
     waits: tuple[SuggestedWait, ...] = ()
     open: bool = False
+    regions: tuple[Region, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a kind that is not listed, or is listed with another severity."""

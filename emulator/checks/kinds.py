@@ -41,6 +41,7 @@ KINDS: dict[str, Kind] = {
     "racecheck:read-write": Kind("error", "Nothing orders a write behind a read of the same bytes."),
     "racecheck:write-write": Kind("error", "Nothing orders two writes of the same bytes."),
     "racecheck:same-bytes": Kind("note", "Two cores store the same bytes, in no given order."),
+    "racecheck:unused-read": Kind("note", "A transfer reads what may still be written; no output depends on that."),
     "racecheck:overlap": Kind("error", "One transfer touches bytes twice, once to write, in no given order."),
     "racecheck:duplicate-index": Kind("error", "Rows of one scatter go to the same place with different bytes."),
     "racecheck:output-not-awaited": Kind("error", "The program may end before a store of an output has."),

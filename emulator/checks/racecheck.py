@@ -26,6 +26,7 @@ _SHIFT = 10  # bytes of a bucket on chip: half a PSUM bank
 _HBM_SHIFT = 14
 _HBM_BUCKETS = 64  # a variable has about as many buckets, so that a transfer of all of it stays cheap
 _LIMIT = 200  # distinct pairs reported
+_REGIONS = 256  # meetings of a pair whose bytes are kept
 
 _KINDS = {(True, True): "write-write", (True, False): "write-read", (False, True): "read-write"}
 
@@ -138,6 +139,7 @@ class Racecheck:
             self._alike.same(old, new)
         if known is not None:
             known[0].count += 1
+            self._read_by_transfer(known[0], old, new)
             if apart and not same:
                 self._alike.differ(known[0], old, new)
             if not same and known[0].kind == "same-bytes":
@@ -162,12 +164,20 @@ class Racecheck:
         severity = KINDS[f"racecheck:{kind}"].severity
         finding = Finding("racecheck", kind, severity, message, here, (there,), region, name)
         finding.open = not old.write
+        self._read_by_transfer(finding, old, new)
         if apart and not same:
             self._alike.differ(finding, old, new)
         self._by_pair[pair] = finding, old.unit, None if old.write else new.unit
         self._units[id(finding)] = old.unit, new.unit
         self.findings.append(finding)
         return same
+
+    @staticmethod
+    def _read_by_transfer(finding: Finding, old: Record, new: Record) -> None:
+        """Note what a transfer read in a meeting; nothing at all where that would become too much."""
+        read = new if old.write and not new.write else old if new.write and not old.write else None
+        if read is not None and isinstance(read.unit.word, Transfer) and len(finding.regions) == finding.count - 1:
+            finding.regions = (*finding.regions, new.region.common(old.region)) if finding.count < _REGIONS else ()
 
     def _place(self, unit: Unit) -> tuple[int, int]:
         word = unit.word

@@ -198,8 +198,10 @@ def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execut
 def _try(neff: Neff | bytes, inputs: Mapping[str, Any], configuration: RunConfiguration, made: Execution) -> None:
     """Try the waits that findings suggest before anybody reads of them."""
     from neurontools.check.trying import try_hints  # deferred: start-up
+    from neurontools.check.unused import drop_unused  # deferred: start-up
 
     if made.result.ok:
+        drop_unused(neff, inputs, configuration.settings(), made.result, made.result.findings)
         try_hints(neff, inputs, configuration.settings(), made.result, made.result.findings)
 
 

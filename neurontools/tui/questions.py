@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.faults import source_line
 from formats.engines import short_engine
 from formats.errors import NeuronError
 
@@ -225,10 +226,10 @@ class Verdict:
 def _of_finding(found: Finding) -> str:
     """Return a finding on a line: the check, the place, what is wrong."""
     site = found.site
-    source = site.source if site is not None else None
+    line = source_line(site.source) if site is not None else ""
     where = f" · {short_engine(site.engine).upper()} pc {site.pc}" if site is not None and site.pc is not None else ""
-    if source is not None and source.file is not None:
-        where += f" · {PurePath(source.file).name}:{source.line}"
+    if line:
+        where += f" · {PurePath(line).name}"
     return f"{found.tool}{where} · {found.message}"
 
 

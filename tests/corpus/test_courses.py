@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from emulator.runtime import run
+from emulator.settings import Settings
 from formats.neff import Neff, open_neff
+from neurontools.check.unused import drop_unused
 
 COURSES = ("asst4-trainium2", "cs149-pa4", "CS149-asst4")
 SEEDS = (1, 2, 3)
@@ -50,17 +52,15 @@ def inputs_of(neff: Neff, seed: int) -> dict[str, Any]:
     return {one.name: (rng.random(one.shape, np.float32) * 2 - 1).astype(one.dtype) for one in neff.inputs}
 
 
-# The compiler spills the whole output tile when its first rows are computed: the rest are old bytes, into which weights
-# are still being moved. What is spilled there is written again before anything reads it.
-STALE = {"conv2d_2_float32": "qDVESpillReload0 pc 15 reads what nc0 qSPSpillReload0 pc 98 may still be writing"}
-
-
 def check(path: Path, seeds: tuple[int, ...]) -> None:
     neff = open_neff(path)
     for seed in seeds:
         arrays = inputs_of(neff, seed)
         result = run(neff, arrays, seed=seed, checks=("racecheck",) if seed == seeds[0] else ())
-        races = [one.message for one in result.findings if STALE.get(path.stem, "-") not in one.message]
+        # The compiler spills all of the output tile of conv2d_2 when its first rows are there: the rest is old bytes,
+        # into which weights are still being moved. What is spilled there is written again before anything reads it.
+        drop_unused(neff, arrays, Settings(seed=seed), result, result.findings)
+        races = [one.message for one in result.findings if one.serious]
         assert result.ok and not races, races
         (name,) = (one.name for one in neff.outputs)
         output = result.outputs[name]
