@@ -18,7 +18,7 @@ from tests.faults.transfers import PLANTED as TRANSFERS
 PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES)
 # In tests/checks: test_kernels_refused.py, test_rings.py, test_unused.py, test_nancheck.py, test_lint.py.
 _NEVER_BUILT = {"synccheck:pipe", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan", "nancheck:inf",
-                "lint:dead-store", "lint:reload", "lint:redundant-wait"}  # fmt: skip
+                "lint:dead-store", "lint:reload", "lint:redundant-wait", "lint:serial-queue"}  # fmt: skip
 IDS = [one.name for one in PLANTED]
 
 
