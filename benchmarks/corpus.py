@@ -6,8 +6,10 @@ Members are the examples, kernels of `corpus_kernels.py` in two lengths, and, wh
 fetched checkouts, the kernels of AWS's tutorials and public NEFFs.  Of each: processor time a word of building (with
 tracing), loading, and running with timing, without timing, with all checks and with a recorder; the best of a few runs.
 The unit is a call, the time of one call of `def f(x, y): return x + y` in the same process, so that figures of
-different machines compare.  NumPy's own share is not taken off.  "Python calls" are counted, not timed: Python and C
-functions called in a run with timing, a word; no load of the machine changes them.  One BLAS thread.
+different machines compare.  "NumPy" is what the effects of the words and the moves of the transfers take alone, called
+one after the other in the order of the run, and "beyond" what a run with timing takes beyond it.  "Python calls" are
+counted, not timed: Python and C functions called in a run with timing, a word; no load of the machine changes them.
+One BLAS thread.
 """
 
 import os
@@ -28,16 +30,19 @@ import numpy as np
 import neurontools
 from emulator import runtime
 from emulator.device import Device
+from emulator.dma import system as dma_system
+from emulator.pace import at_pace
+from emulator.sequencer import Sequencer
 from emulator.timeline import Recorder
 from formats.errors import NeuronError
 from formats.neff import open_neff
 
 ROOT = Path(__file__).resolve().parents[1]
 PHASES = ("build", "load", "timing", "no timing", "checks", "recording")
-COLUMNS = (*PHASES, "Python calls", "peak MB")
+COLUMNS = (*PHASES, "NumPy", "beyond", "Python calls", "peak MB")
 LARGEST = 2 << 20  # bytes of a public NEFF; the quick subset takes a tenth
 GROWTH = ("small_tiles", 100, 1000)
-REPEATS = 2
+REPEATS = 3
 
 
 def call_seconds():
@@ -85,6 +90,7 @@ def kernel(function, *arrays):
 def kernels(quick):
     """Yield name and opener of kernels of our own."""
     from corpus_kernels import loading_matmul, small_tiles
+    from tiled_matmul import tiled_matmul
 
     random = np.random.default_rng(0)
     name, *lengths = GROWTH
@@ -93,6 +99,9 @@ def kernels(quick):
     size = 512 if quick else 1024
     pair = [random.standard_normal((size, size), np.float32) for _ in range(2)]
     yield f"loading_matmul {size}", kernel(loading_matmul, *pair)
+    if not quick:
+        pair = [random.standard_normal((2048, 2048), np.float32) for _ in range(2)]
+        yield "tiled_matmul 2048", kernel(tiled_matmul, *pair)
 
 
 def tutorials(corpus):
@@ -133,6 +142,50 @@ def run(neff, inputs, *, timing=True, observers=()):
     return device, loaded - started, time.process_time() - loaded
 
 
+def logging(function, pick, put, log):
+    """Return a function that does the same, and sees to it that what it binds writes itself down when it is called."""
+
+    def bound(*arguments):
+        made = function(*arguments)
+        step = pick(made)
+        if step is None or getattr(step, "is_logged", False):
+            return made
+
+        def logged():
+            log.append(step)
+            step()
+
+        logged.is_logged = True
+        return put(made, logged)
+
+    return bound
+
+
+def numpy_seconds(neff, inputs, repeats):
+    """Return how long effects and moves of a run take without the run."""
+
+    def put(action, step):
+        action.effect = step
+        return action
+
+    log, kept = [], (Sequencer._bound, dma_system.bind)
+    Sequencer._bound = logging(kept[0], lambda action: action.effect, put, log)
+    dma_system.bind = logging(kept[1], lambda move: move, lambda move, step: step, log)
+    try:
+        device = run(neff, inputs)[0]
+    finally:
+        Sequencer._bound, dma_system.bind = kept
+    best = math.inf
+    with at_pace():
+        for _ in range(repeats):
+            started = time.process_time()
+            for step in tuple(log):
+                step()
+            best = min(best, time.process_time() - started)
+    device.release()
+    return best
+
+
 def counted(work):
     """Return how many functions of Python and C a call of `work` calls."""
     calls = 0
@@ -168,6 +221,8 @@ def measure(opener, call, repeats):
         for phase, seconds in zip(PHASES[1:], (load, timed, untimed, checked, recorded), strict=True):
             if phase != "checks" or inputs is not None:
                 best[phase] = min(best.get(phase, math.inf), seconds)
+    best["NumPy"] = numpy_seconds(neff, inputs, repeats)
+    best["beyond"] = best["timing"] - best["NumPy"]
     figures = {phase: round(seconds / call / words) for phase, seconds in best.items()}
     figures["Python calls"] = round(counted(lambda: run(neff, inputs)) / words, 1)
     tracemalloc.start()
@@ -225,7 +280,7 @@ def page(rows, call, before):
 def main():
     """Measure every member and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="short kernels, small files, one run each")
+    parser.add_argument("--quick", action="store_true", help="short kernels, small files, two runs each")
     parser.add_argument("--minutes", type=float, help="end after so many (2 with --quick); the rest is named")
     parser.add_argument("--json", type=Path, help="write figures to a file, for a later --before")
     parser.add_argument("--before", type=Path, help="show figures of an earlier run beside these")
@@ -245,7 +300,7 @@ def main():
             print(f"{minutes:g} minutes are over; not measured: {name}", file=sys.stderr)
             continue
         try:
-            words, figures = measure(opener, call, 1 if options.quick else REPEATS)
+            words, figures = measure(opener, call, 2 if options.quick else REPEATS)
         except NeuronError as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue

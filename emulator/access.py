@@ -86,7 +86,7 @@ class Resolver:
         self.memory, self.arch = memory, arch
         self._partitions = memory.partitions
         # On chips whose matmuls stay inside a PSUM bank. Source: hardware.md 2.1.
-        self._bank = 0 if arch.matmul_banks.value > 1 else memory.psum_bank
+        self.bank = 0 if arch.matmul_banks.value > 1 else memory.psum_bank
         self._known: dict[tuple[Any, ...], Operand] = {}
         self._shapes: dict[tuple[Any, ...], _Shape] = {}
 
@@ -146,15 +146,15 @@ class Resolver:
                 got=f"{byte:#x}",
             )
         self._reach(name, space, writes, engine, address)
-        if self._bank and writes and engine == "PE" and low // self._bank != (high - 1) // self._bank:
+        if self.bank and writes and engine == "PE" and low // self.bank != (high - 1) // self.bank:
             raise fault_error(
                 "bank",
                 f"{name}: PSUM bytes {low:#x} to {high - 1:#x} cross a bank",
                 operand=name,
                 space=space,
                 address=(address - byte + low, address - byte + high),
-                expected=f"one bank of {self._bank:#x} bytes",
-                got=f"banks {low // self._bank} to {(high - 1) // self._bank}",
+                expected=f"one bank of {self.bank:#x} bytes",
+                got=f"banks {low // self.bank} to {(high - 1) // self.bank}",
             )
         view: npt.NDArray[Any] = np.ndarray(
             (partitions, *counts),

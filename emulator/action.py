@@ -67,12 +67,14 @@ class Action:
     @property
     def read_regions(self) -> tuple[Region, ...]:
         """Return the bytes read."""
-        return tuple([Region(*place) for place in self.read_places])
+        self.read_places = found = tuple([Region(*place) for place in self.read_places])
+        return found
 
     @property
     def write_regions(self) -> tuple[Region, ...]:
         """Return the bytes written."""
-        return tuple([Region(*place) for place in self.write_places])
+        self.write_places = found = tuple([Region(*place) for place in self.write_places])
+        return found
 
 
 class WordPort:

@@ -67,6 +67,7 @@ class DeviceContext(Protocol):
     def act(self) -> str: ...
 
     propagation_ps: int
+    horizon_ps: int
 
     @property
     def order(self) -> Callable[[], int]: ...

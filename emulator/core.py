@@ -146,6 +146,13 @@ class Core:
         for engine, held in zip(self.engines.values(), state.engines, strict=True):
             engine.restore(held)
 
+    def release(self) -> None:
+        """Give memories and program back to the process; the core is of no use after that."""
+        self.memory.release()
+        self.loaded = None
+        for engine in self.engines.values():
+            engine.release()
+
     def digest(self, into: Any) -> None:
         """Feed memories, counters, registers and engine positions to a hash."""
         self.memory.digest(into)

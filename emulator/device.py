@@ -27,7 +27,6 @@ from emulator.diagnosis.graph import Hang
 from emulator.diagnosis.index import ProgramIndex
 from emulator.dma.queues import DmaQueue
 from emulator.dma.system import DmaState, DmaSystem
-from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError, LoadError
 from emulator.events import Event, Notice, SemaphoreChange
 from emulator.faults import Fault, FaultError, Place
@@ -37,8 +36,8 @@ from emulator.memory import DeviceMemory, DeviceMemoryState, new_hash
 from emulator.observers import Hooks, Observer
 from emulator.pace import at_pace
 from emulator.sequencer import Sequencer
+from emulator.tensors import read_tensor, write_tensors
 from emulator.windows import read_device, write_device
-from formats.dtypes import Dtype
 from formats.errors import NeuronError, UnsupportedError
 from formats.targets import Target, resolve_target
 
@@ -106,6 +105,7 @@ class Device:
             ("_interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
         ),
         **dict.fromkeys(("changes", "_pending", "_stepping"), "empty between two completions that were reported"),
+        "horizon_ps": "of a run under way",
         **dict.fromkeys(("_chance", "jitter"), "put back by how many random words were `drawn`"),
         "order": "only grows; what counts is which of two numbers is larger",
         "model": "the program",
@@ -149,6 +149,7 @@ class Device:
         self.addresses = address_map(self.target.generation)
         self.costs = CostModel(self.arch, timing=timing, without=check_parts(without))
         self.propagation_ps: int = self.costs.propagation_ps
+        self.horizon_ps = -1  # engines may go on to this time without asking; before all times where somebody looks
         self.heap: list[tuple[int, int, Callback]] = []
         self.now_ps = self.steps = 0
         self.observers: list[Observer] = []
@@ -269,26 +270,11 @@ class Device:
 
     def set_inputs(self, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
         """Store arrays as input tensors; InputError for a name or a size that the program does not have."""
-        tensors = self._need_model().tensors
-        for name, array in inputs.items():
-            tensor = tensors.get(name)
-            if tensor is None:
-                raise InputError(f"no tensor {name!r}; there are {', '.join(tensors) or 'none'}")
-            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            if data.size != tensor.nbytes:
-                raise InputError(f"tensor {name!r} has {tensor.nbytes} bytes, the array {data.size}")
-            self.hbm.write(tensor.address, data)
+        write_tensors(self._need_model().tensors, self.hbm, inputs)
 
     def tensor(self, name: str) -> npt.NDArray[Any]:
         """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
-        tensors = self._need_model().tensors
-        if name not in tensors:
-            raise InputError(f"no tensor {name!r}; there are {', '.join(tensors) or 'none'}")
-        tensor = tensors[name]
-        data = self.hbm.view(tensor.address, tensor.nbytes).copy() if tensor.nbytes else np.zeros(0, np.uint8)
-        if not tensor.dtype:
-            return data
-        return data.view(numpy_dtype(Dtype.from_numpy_name(tensor.dtype))).reshape(tensor.shape)
+        return read_tensor(self._need_model().tensors, self.hbm, name)
 
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
         """Return copies of the output tensors by name."""
@@ -398,10 +384,19 @@ class Device:
                 if time_ps > limit or time_ps > self._alarm_ps or self.steps >= self._look_at:
                     self._advance()
                     continue
-                self.now_ps = time_ps
-                heappop(heap)[2](time_ps)
+                # Up to here nothing ends the run but a completion.
+                horizon = min(last, limit, self._alarm_ps)
+                self.horizon_ps = horizon if self._chance is None else -1
+                while time_ps <= horizon:
+                    self.now_ps = time_ps
+                    heappop(heap)[2](time_ps)
+                    if not heap or self._ended or self.steps >= self._look_at:
+                        break
+                    time_ps = heap[0][0]
         except FaultError as error:
             self.raise_fault(error.fault)
+        finally:
+            self.horizon_ps = -1
         return self.outcome
 
     def interrupt(self) -> None:
@@ -586,10 +581,11 @@ class Device:
         return read_device(self, address, size)
 
     def release(self) -> None:
-        """Give the memories back to the process; the device is of no use after that."""
+        """Give memories and program back to the process; the device is of no use after that."""
         for core in self.cores:
-            core.memory.release()
+            core.release()
         self.hbm.release()
+        self.heap.clear()
 
     def state_hash(self) -> str:
         """Return a hash of memories, written planes, semaphores, events, registers and engine positions."""

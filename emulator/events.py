@@ -84,17 +84,24 @@ class Event:
         self.number, self.time_ps, self.issued_ps = number, time_ps, issued_ps
         self.core, self.engine, self.pc = core, engine, pc
         self.instruction, self.kind, self.semaphores = instruction, kind, semaphores
-        self._reads, self._writes = reads, writes
+        self._reads: Regions | Callable[[], Regions] = reads
+        self._writes: Regions | Callable[[], Regions] = writes
 
     @property
     def reads(self) -> Regions:
         """Return the bytes read."""
-        return self._reads()
+        found = self._reads
+        if callable(found):
+            found = self._reads = found()
+        return found
 
     @property
     def writes(self) -> Regions:
         """Return the bytes written."""
-        return self._writes()
+        found = self._writes
+        if callable(found):
+            found = self._writes = found()
+        return found
 
     @property
     def text(self) -> str:

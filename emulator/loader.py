@@ -8,6 +8,7 @@ from typing import Protocol
 
 from emulator.addresses import AddressMap, address_map
 from emulator.context import DeviceContext
+from emulator.diagnosis.causes import COLLECTIVE_QUEUES
 from emulator.dma.blocks import block_parts
 from emulator.dma.collectives import COLLECTIVE, translate_collective
 from emulator.dma.direct import DirectContext, send_copies, translate_direct
@@ -186,7 +187,7 @@ class _CoreLoader:
 
     def _collective(self, word: Collective, pc: int, slot: int, engine: str, where: str) -> LoadedWord:
         make = translate_collective(word, self.direct, where)
-        name = f"qCollective{word.stream}"
+        name = f"{COLLECTIVE_QUEUES}{word.stream}"
         if name not in self.queues:
             self.queues[name] = self.device.dma.add_queue(self.core, name, engine, 1, (), COLLECTIVE)
 

@@ -116,10 +116,9 @@ class Extent:
         """Return how many bytes were never written."""
         if self.full:
             return 0
-        if self.plane.all():
-            self.full = True
-            return 0
-        return int(self.plane.size - np.count_nonzero(self.plane))
+        missing = int(self.plane.size - np.count_nonzero(self.plane))
+        self.full = not missing
+        return missing
 
 
 class ChipMemory:

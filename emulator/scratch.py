@@ -7,8 +7,6 @@ what every other word needs: memory stays small however long the program is, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -80,16 +78,21 @@ def arena_of(owner: Any) -> Arena:
     return found
 
 
-@contextmanager
-def taking_from(arena: Arena) -> Iterator[None]:
+class taking_from:  # noqa: N801  used as a function: `with taking_from(arena)`
     """Let `scratch` take from an arena, from its first buffer on."""
-    before = getattr(_local, "arena", None)
-    arena.restart()
-    _local.arena = arena
-    try:
-        yield
-    finally:
-        _local.arena = before
+
+    __slots__ = ("_arena", "_before")
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+
+    def __enter__(self) -> None:
+        self._before = getattr(_local, "arena", None)
+        self._arena.restart()
+        _local.arena = self._arena
+
+    def __exit__(self, *error: object) -> None:
+        _local.arena = self._before
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:

@@ -14,9 +14,10 @@ from emulator.action import Action, make_action
 from emulator.cost import Cost
 from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
+from emulator.kind import is_worth_asking
 from emulator.livelock import Reach, Turn, turned
 from emulator.semaphores import Events, Semaphores, holds
-from emulator.template import Template, is_worth_asking, template_of
+from emulator.template import Template, template_of
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
@@ -177,32 +178,45 @@ class Sequencer:
     # --- issue -------------------------------------------------------------------------------------------------------
 
     def issue(self, now: int) -> None:
-        """Start the next word if its waits hold, else wait; called when the engine is free or has been woken."""
+        """Start the next word if its waits hold, else wait; called when the engine is free or has been woken.
+
+        Where nothing else happens before the engine is free again, go on with the word behind it.
+        """
+        device, heap = self.device, self.device.heap
+        while self._issue(now):
+            now = self.free_ps
+            if now > device.horizon_ps or now >= heap[0][0]:
+                heappush(heap, (now, device.order(), self.issue))
+                return
+            device.now_ps = now
+
+    def _issue(self, now: int) -> bool:
+        """Start the next word if its waits hold, else wait; return whether to come again when the engine is free."""
         position = self.position
         loaded = self.words[position]
-        raw = loaded.word.raw
+        word = loaded.word
         device = self.device
         consumed: tuple[SemaphoreChange, ...] = ()
         try:
-            mode, index, _, _, need = header_sync(raw)
+            mode, index, _, _, need = header_sync(word.raw)
             if mode and not self._ready(mode, index, need, now):
-                return
-            action = self._actions.get(loaded.word.body)
-            if action is None:
-                action = self._bind(loaded)
-            for each in action.waits:
-                if not self._ready(each.mode, each.index, each.value, now):
-                    return
-            if action.drain and self.in_flight:
-                self._draining, self.state = True, RUNNING
-                return
-            if action.barrier and not self._meet(loaded.word, now):
-                return
-            if mode == _EVENT or action.waits or action.barrier:
-                consumed = self._consume(loaded.word, now)
+                return False
+            action = self._bound(loaded)
+            if action.waits or action.drain or action.barrier:
+                for each in action.waits:
+                    if not self._ready(each.mode, each.index, each.value, now):
+                        return False
+                if action.drain and self.in_flight:
+                    self._draining, self.state = True, RUNNING
+                    return False
+                if action.barrier and not self._meet(word, now):
+                    return False
+                consumed = self._consume(word, now)
+            elif mode == _EVENT:
+                consumed = self._consume(word, now)
         except (FaultError, FormatError, UnsupportedError) as error:
             device.fail(error, self.place(loaded))
-            return
+            return False
         interval, latency, claim = action.interval, action.latency, action.claim
         if device.reprice is not None:
             interval, latency = device.reprice(self, loaded, interval, latency)
@@ -223,21 +237,23 @@ class Sequencer:
         self.free_ps = now + interval
         self.busy_ps += interval
         heappush(device.heap, (done, device.order(), self.complete))
-        if position < self.count and not action.serial:
-            heappush(device.heap, (now + interval, device.order(), self.issue))
-        if device.hooks.issue:
-            for hook in device.hooks.issue:
-                hook(self, loaded, now)
+        for hook in device.hooks.issue:
+            hook(self, loaded, now)
+        return position < self.count and not action.serial
 
     def _multiplies_next(self, position: int) -> bool:
         """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
         return position < self.count and isinstance(self.words[position].word, isa.MatMul)
 
-    def _bind(self, loaded: LoadedWord) -> Action:
+    def _bound(self, loaded: LoadedWord) -> Action:
+        """Return the action of a word, which may be that of another that does the same."""
         word = loaded.word
+        key = word.body
+        action = self._actions.get(key)
+        if action is not None:
+            return action
         cls = type(word)
         transfers = loaded.transfer is not None
-        key, action = word.body, None
         if transfers:
             # The engine itself reads the indices at most; the others differ in nothing here.
             if not cls.DECIDES:
@@ -265,7 +281,7 @@ class Sequencer:
             if len(self._templates) >= _ACTIONS:
                 self._templates.clear()
             self._templates[kind] = template
-        return template.bind(word.raw)
+        return template.bind(word)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
@@ -344,7 +360,6 @@ class Sequencer:
         """Carry out the oldest word in flight: effect, written bytes, DMA trigger, updates."""
         loaded, action, issued, consumed = self.in_flight.popleft()
         device = self.device
-        raw = loaded.word.raw
         device.steps += 1
         self._completing = loaded
         event = None
@@ -363,7 +378,7 @@ class Sequencer:
                     extent.mark()
             if loaded.transfer is not None:
                 device.dma.trigger(loaded.transfer(), now)
-            _, _, mode, index, _ = header_sync(raw)
+            _, _, mode, index, _ = header_sync(loaded.word.raw)
             if mode == _INC:
                 self.core.semaphores.add(index, 1, now)
             elif mode:
@@ -470,6 +485,13 @@ class Sequencer:
         """Return to a state that `snapshot` gave."""
         self.restore_flow(state.flow)
         self.restore_values(state.values)
+
+    def release(self) -> None:
+        """Give the program back; the engine is of no use after that."""
+        self.words = ()
+        self.in_flight.clear()
+        for kept in (self._actions, self._templates, self.reaches):
+            kept.clear()
 
     def flow(self) -> Flow:
         """Return where the engine stands: what may change with any completion on the device."""

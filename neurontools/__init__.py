@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Instruction,
         Neff,
         Ntff,
+        RankedResult,
         Result,
         Session,
         assemble,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         open_neff,
         open_ntff,
         run,
+        run_ranks,
         tunable,
     )
 
@@ -40,6 +42,7 @@ __all__ = [
     "Instruction",
     "Neff",
     "Ntff",
+    "RankedResult",
     "Result",
     "Session",
     "__version__",
@@ -54,6 +57,7 @@ __all__ = [
     "open_neff",
     "open_ntff",
     "run",
+    "run_ranks",
     "tunable",
 ]
 

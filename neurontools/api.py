@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy
 
     from emulator.runtime import Result
+    from emulator.runtime.ranks import RankedResult
     from neurontools.debugger import Session, open_core_session
     from neurontools.nki.choices import tunable
     from neurontools.tuning.evaluate import Evaluation, evaluate
@@ -27,6 +28,7 @@ __all__ = [
     "Instruction",
     "Neff",
     "Ntff",
+    "RankedResult",
     "Result",
     "Session",
     "assemble",
@@ -39,6 +41,7 @@ __all__ = [
     "open_neff",
     "open_ntff",
     "run",
+    "run_ranks",
     "tunable",
 ]
 
@@ -109,12 +112,43 @@ def run(
                        max_steps=max_instructions, max_seconds=max_time)  # fmt: skip
 
 
+def run_ranks(
+    programs: Neff | Path | str | bytes | Sequence[Neff],
+    inputs: Sequence[Mapping[str, numpy.ndarray[Any, Any]]],
+    *,
+    instance: str | None = None,
+    nodes: int = 1,
+    seed: int | None = None,
+    checks: str | Sequence[str] = (),
+    timing: bool = True,
+    act: str = "exact",
+    max_instructions: int | None = None,
+    max_time: float | None = None,
+) -> RankedResult:
+    """Run one NEFF, or one for each rank, on as many ranks as there are `inputs`; return what came of every rank.
+
+    `instance` is an instance type (`neurontools arch show`), the usual one of the program's chip without; `nodes` are
+    so many of them, joined by EFA.  `.results` has a `Result` for each rank, `.collectives` what was called, `.hang`
+    why ranks wait for each other.  The rest is as in `run`.
+    """
+    from emulator.runtime.ranks import Ranks, execute_ranks  # deferred: start-up
+    from emulator.settings import Settings  # deferred: start-up
+
+    given = open_neff(programs) if isinstance(programs, (Path, str, bytes)) else programs
+    settings = Settings(None, seed, timing, act, max_steps=max_instructions, max_seconds=max_time)
+    return execute_ranks(given, inputs, Ranks(len(inputs), instance, nodes), settings, checks=checks)
+
+
 def __getattr__(name: str) -> Any:
     # These need NumPy: whoever only reads files does not wait for it.
     if name == "Result":
         from emulator.runtime import Result  # deferred: start-up
 
         return Result
+    if name == "RankedResult":
+        from emulator.runtime.ranks import RankedResult  # deferred: start-up
+
+        return RankedResult
     if name == "Session":
         from neurontools.debugger import Session  # deferred: start-up
 

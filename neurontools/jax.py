@@ -63,7 +63,7 @@ class Jitted:
         key = (tree, tuple((one.shape, one.dtype.name) for one in values))
         found = self._known.get(key)
         if found is None:
-            module, out_tree = lower(self.fn, args, keywords)
+            module, out_tree = lower(self.fn, args, keywords, self.options.chip.name)
             compiled = compile_module(module, self.options)
             found = self._known[key] = compiled, open_neff(compiled.neff), out_tree
         return found

@@ -34,6 +34,7 @@ GENERATORS: Mapping[str, Generator] = {
     "ntff-fixtures": Generator("tools.ntff_fixtures", "fixtures/ntff", usual=False),
     "core-fixtures": Generator("tools.core_fixtures", "fixtures/core", usual=False),
     "fixture-list": Generator("tools.fixture_list", "checksums in fixtures/README.md", usual=False),
+    "pictures": Generator("tools.pictures", "docs/pictures", usual=False),  # a test compares them
     "screens": Generator("tools.screens", "screens of README.md and docs"),  # they show the fixtures
 }
 

@@ -49,7 +49,10 @@ stands for the instance where several processes are to keep each other from thei
 
 What is not as on a device: an execution starts with fresh SBUF, PSUM and scratchpads; the device addresses that a
 program computes with are its own, those of `nrt_tensor_get_device_allocation_info` are the runtime's; a file for LNC 1
-runs on one core of an LNC 2 instance unless a variable sets the LNC; ranks of several processes do not meet.
+runs on one core of an LNC 2 instance unless a variable sets the LNC; ranks of collectives meet within one process only.
+
+`nrt_async_sendrecv_*` moves tensors between programs over TCP; each logical core listens on the bootstrap port plus its
+number, so that programs of one machine find each other.
 
 `nrt_profile_start` and `nrt_profile_stop`, continuous profiling and `nrt_inspect_*` write NTFF of version 6, which
 `neurontools ntff` reads: beside the emulator's own run every word and transfer has the same times. Nothing stands

@@ -253,7 +253,7 @@ class Clocks:
         place = event.core, event.engine, event.pc
         found = self._queue_of.get(place)
         if found is None:
-            found = self._queue_of[place] = self.index[event.core, loaded.transfer().queue]
+            found = self._queue_of[place] = self.index[event.core, loaded.queue]
         return found
 
     def _transfer(self, event: Event) -> Unit:

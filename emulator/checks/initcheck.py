@@ -173,6 +173,8 @@ class Initcheck:
         total: Marks | None = None
         target = part.copies[0][1]
         for index, (source, _) in enumerate(part.copies):
+            if self._planes.is_defined(source):
+                continue
             known = len(self._origins)
             number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
             marks = self._planes.read_side(source, number)

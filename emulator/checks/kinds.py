@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),
     "synccheck:deadlock": Kind("error", "Engines wait for one another in a circle."),
     "synccheck:barrier": Kind("error", "A core barrier that only one of the cores reaches."),
+    "synccheck:ranks": Kind("error", "A collective that other ranks do not come to, or call differently."),
     "synccheck:pipe": Kind("error", "Cores exchange tiles on pipes that never meet."),
     "synccheck:fault": Kind("note", "An engine waits for one that has faulted."),
     "synccheck:blocked": Kind("note", "An engine waits for one that is stuck itself."),

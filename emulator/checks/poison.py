@@ -15,6 +15,7 @@ import numpy.typing as npt
 from emulator.access import Operand
 from emulator.core import Core
 from emulator.device import Device
+from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
 from emulator.memory import Allocation
@@ -83,6 +84,17 @@ class Planes:
         _beside(core, space, plane, operand.view)[lanes] = marks.reshape(operand.view.shape)[..., None][lanes]
 
     # --- sides of transfers: one mark per byte, flat -----------------------------------------------------------------
+
+    def is_defined(self, side: Side) -> bool:
+        """Return whether every byte of a side is known to be defined, which takes no look at the bytes."""
+        if side.space == "SBUF":
+            core = self._device.cores[side.core]
+            if (side.core, "SBUF") in self._chip:
+                return False
+            regions = side_regions(side, self._device.arch.sbuf_bytes.whole)
+            return all(core.memory.known_written(region) for region in regions)
+        allocation = self._allocation(side)
+        return allocation.whole and allocation.address not in self._hbm
 
     def read_side(self, side: Side, number: int) -> Marks | None:
         """Return the marks of a side in the order of its walk."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 __all__ = [
     "BARRIER_WORD",
+    "COLLECTIVE_QUEUES",
     "Cause",
     "Diagnosis",
     "FaultPlace",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 BARRIER_WORD = "PSEUDO_CORE_BARRIER"  # formats.isa.CoreBarrier.NAME, which is not loaded for a name alone
+COLLECTIVE_QUEUES = "qCollective"  # how the names of streams of collectives begin (emulator.loader)
 _NAMED, _LOOKED_AT = 3, 64  # signals that a sentence names, and that it chooses from
 
 _UNNAMED = "an engine that is not named here"
@@ -53,6 +55,7 @@ class Cause(StrEnum):
     FAULT = "fault"  # the engine that would signal it has faulted
     BLOCKED = "blocked"  # the engine that would signal it waits itself: the cause is there
     TRANSFER = "transfer"  # a DMA transfer under way will signal it
+    RANKS = "ranks"  # a collective will signal it once the other ranks are through
     RUNNING = "running"  # the engine that would signal it has not come to it yet
 
     @property
@@ -142,7 +145,8 @@ def diagnose(
         named, cause = lost, Cause.FAULT
     elif running := [signal for signal in pending if signal.state == "running"]:
         moving = [signal for signal in running if signal.engine != signal.owner]
-        named, cause = (moving, Cause.TRANSFER) if moving else (running, Cause.RUNNING)
+        together = moving and all(signal.engine.startswith(COLLECTIVE_QUEUES) for signal in moving)
+        named, cause = (moving, Cause.RANKS if together else Cause.TRANSFER) if moving else (running, Cause.RUNNING)
     else:
         cause = _standing(wait, pending, given, left, circular, waiting)
     if wait.overshoot:
@@ -196,6 +200,8 @@ def _sentence(cause: Cause, wait: WaitFacts, named: Sequence[SignalFacts], given
             return f"{who} would signal {name}, and {waits} {'itself' if one else 'themselves'}"
         case Cause.TRANSFER:
             return f"a DMA transfer under way will signal {name}: {who} started it"
+        case Cause.RANKS:
+            return f"a collective will signal {name} once the other ranks are through: {who} called it"
         case Cause.RUNNING:
             return f"{who} would signal {name}, and {has} not come to it yet"
 
@@ -219,5 +225,7 @@ def _hint(cause: Cause, wait: WaitFacts) -> str:
             return "mend the fault first: this wait follows from it"
         case Cause.BLOCKED:
             return "look at the engine that would signal it: that one is the cause"
+        case Cause.RANKS:
+            return "look at the other ranks: one has not called it, or called another one"
         case Cause.TRANSFER | Cause.RUNNING:
             return "let it go on: this wait can still end"

@@ -259,7 +259,12 @@ def cycles_of(waits: Iterable[Wait]) -> tuple[tuple[Node, ...], ...]:
     """Return the simple cycles of engines that wait for one another, each once from its smallest node; 100 at most."""
     edges: dict[Node, set[Node]] = {}
     for wait in waits:
-        edges[wait.core, wait.engine] = {(signal.core, signal.owner) for signal in wait.pending}
+        edges[wait.core, wait.engine] = {
+            (signal.core, signal.owner)
+            for signal in wait.pending
+            # A transfer under way needs its engine no more.
+            if signal.state != "running" or signal.engine == signal.owner
+        }
     found: set[tuple[Node, ...]] = set()
 
     def walk(path: tuple[Node, ...]) -> None:

@@ -390,15 +390,15 @@ class Plan:
 
     def part(self, first: int, last: int) -> Plan:
         """Return the plan of some of the engines."""
-        made = Plan(first, last)
-        made.busy_ps, made._behind = self.busy_ps, self._behind
-        made._runs = {ring: list(runs) for ring, runs in self._runs.items()}
-        made._starts, made._ended = dict(self._starts), dict(self._ended)
-        made._heads, made.spans = dict(self._heads), dict(self.spans)
+        made = Plan.__new__(Plan)
+        made.first, made.last, made.busy_ps, made._behind = first, last, self.busy_ps, self._behind
+        made._runs = {ring: runs.copy() for ring, runs in self._runs.items()}
+        made._starts, made._ended = self._starts.copy(), self._ended.copy()
+        made._heads, made.spans = self._heads.copy(), self.spans.copy()
         made._time, made._last_ring = self._time, self._last_ring
         made._given_ps, made._served_ps = self._given_ps, self._served_ps
         made._latest, made._bound_ps = self._latest, self._bound_ps
-        made._points = self._points.copy()
+        made._points, made._state = self._points.copy(), None
         return made
 
     def join(self, other: Plan, now_ps: int) -> bool:
@@ -406,12 +406,12 @@ class Plan:
 
         How long they were busy is the caller's to keep.
         """
-        if self._behind or other._behind:
+        if self._last_ring != other._last_ring or self._heads != other._heads or self._behind or other._behind:
             return False
         self._pass_by(now_ps)
         other._pass_by(now_ps)
         mine, theirs = self._points, other._points
-        if len(mine) != len(theirs) or self._heads != other._heads or self._last_ring != other._last_ring:
+        if len(mine) != len(theirs):
             return False
         for one, another in zip(mine, theirs, strict=True):
             if one is not another and (

@@ -25,8 +25,18 @@ from formats.isa.operand import DmaAddress, DmaPattern
 if TYPE_CHECKING:
     from emulator.context import DeviceContext
 
-__all__ = ["COLLECTIVE", "Arrived", "Call", "CollectiveTransfer", "Piece", "Ranks", "alone", "call_of", "put",
-           "translate_collective"]  # fmt: skip
+__all__ = [
+    "COLLECTIVE",
+    "Arrival",
+    "Arrived",
+    "Call",
+    "CollectiveTransfer",
+    "Ranks",
+    "alone",
+    "call_of",
+    "put",
+    "translate_collective",
+]  # fmt: skip
 
 COLLECTIVE = "collective"
 """The kind of the queues of collectives, and the operation of their transfers."""
@@ -40,7 +50,7 @@ V_FORMS = (CollectiveKind.ALL_GATHER_V, CollectiveKind.ALL_TO_ALL_V)
 Array = npt.NDArray[Any]
 
 
-class Piece(NamedTuple):
+class Arrival(NamedTuple):
     """Elements that arrived, and where in the destination they go, counted in elements."""
 
     at: int
@@ -62,7 +72,7 @@ class Call(NamedTuple):
     transfer: Transfer
 
 
-Arrived = Callable[[int, Sequence[Piece], Sequence[int]], None]
+Arrived = Callable[[int, Sequence[Arrival], Sequence[int]], None]
 """Told once the rank is through: the time, what arrived, and the received counts of a V form."""
 
 
@@ -148,17 +158,19 @@ def _table(device: DeviceContext, transfer: Transfer, side: Side, columns: int) 
     return tuple(tuple(row) for row in values.tolist())
 
 
-def alone(call: Call) -> list[Piece]:
+def alone(call: Call) -> list[Arrival]:
     """Return what a collective gives the only rank there is, 0; UnsupportedError where others belong to it."""
     kind = call.word.kind
     if kind not in (CollectiveKind.RANK, CollectiveKind.RANK_IN_TURN) or (
         kind == CollectiveKind.RANK_IN_TURN and (0,) not in call.groups
     ):
         raise UnsupportedError("a collective takes the ranks of a machine: run the program with --ranks N")
-    return [Piece(0, np.zeros(1, call.source.dtype))]
+    return [Arrival(0, np.zeros(1, call.source.dtype))]
 
 
-def put(device: DeviceContext, transfer: CollectiveTransfer, pieces: Sequence[Piece], received: Sequence[int]) -> None:
+def put(
+    device: DeviceContext, transfer: CollectiveTransfer, pieces: Sequence[Arrival], received: Sequence[int]
+) -> None:
     """Write what arrived; pieces that are not the whole destination need one without gaps."""
     _, target = transfer.copies[0]
     size, room = target.dtype.size, target.nbytes // target.dtype.size

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby, product
 
 from emulator.dma.transfer import Side
 from emulator.dma.views import box_of
 from formats.isa.operand import SBUF_PARTITION_STRIDE
-from formats.regions import Region, shape_of
+from formats.regions import Region, Shape, shape_of
 
 __all__ = ["regions_of", "side_regions"]
 
@@ -17,14 +18,23 @@ def regions_of(sides: tuple[Side, ...], width: int) -> tuple[Region, ...]:
     return tuple(region for side in sides for region in side_regions(side, width))
 
 
+@lru_cache(1 << 10)
+def _shape(dims: tuple[tuple[int, int], ...], run: int) -> Shape:
+    return shape_of(dims, run, unit=1)
+
+
 def side_regions(side: Side, width: int) -> tuple[Region, ...]:
     """Return the regions of one side: one for HBM, one per run of partitions for SBUF.
 
     A side that moves diagonally, partition and byte at once, gives the box around it.
     """
+    dims = side.dims
     if side.space == "HBM":
-        shape = shape_of(side.dims, side.run, unit=1)
+        shape = _shape(dims, side.run)
         return (Region("HBM", side.core, 0, 1, side.address + shape.shift, shape.reach, shape.pattern),)
+    if len(dims) == 1 and dims[0][0] == SBUF_PARTITION_STRIDE:  # a row of partitions, the usual shape
+        partition, byte = divmod(side.address, SBUF_PARTITION_STRIDE)
+        return (Region("SBUF", side.core, partition, dims[0][1], byte, side.run),)
     box, steps = box_of(side, width)
     counts = [count for _, count in side.dims]
     if any(over and inside for over, inside in steps):

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.binding import bind, place_of
-from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer, Piece, Ranks, alone, call_of, put
+from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
 from emulator.dma.rings import RING_SIZE, Ring, share_out
-from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferPlan
+from emulator.dma.transfer import UNPLANNED, Facts, Shares, Transfer, TransferPlan
+from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
@@ -57,6 +58,8 @@ class DmaSystem:
         **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         "_stretches": "a cache",
+        "packet_bytes": "an option",
+        "_carried": "what ranks move together, which a single device never does",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -70,10 +73,12 @@ class DmaSystem:
         self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._stretches: dict[tuple[Shares, int, bool, bool, str, bool], tuple[Stretch, ...]] = {}
+        self._stretches: dict[tuple[Shares, Facts, bool], tuple[Stretch, ...]] = {}
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
+        self.packet_bytes = PACKET_BYTES
+        self._carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
@@ -146,7 +151,7 @@ class DmaSystem:
         call = call_of(self._device, transfer)
         transfer.generated_ps = now_ps
 
-        def arrived(time_ps: int, pieces: Sequence[Piece], received: Sequence[int]) -> None:
+        def arrived(time_ps: int, pieces: Sequence[Arrival], received: Sequence[int]) -> None:
             transfer.move = partial(put, self._device, transfer, pieces, received)
             transfer.plan = TransferPlan(now_ps, time_ps, ())
             queue.due_ps = time_ps
@@ -159,10 +164,37 @@ class DmaSystem:
         else:
             self.ranks.begin(call, now_ps, arrived)
 
+    def carry(self, queue: DmaQueue, nbytes: int, packet: int, ps_per_byte: float, now_ps: int) -> int:
+        """Let the engines of a core move bytes of a collective, packet by packet; return when they are through.
+
+        They go through the ring of the collective's stream: other rings have their turns between its packets.
+        Work that other rings get later changes when those are through, not what is returned here (ours).
+        """
+        core, engines = queue.core, self._engines_of(queue.core)
+        for each in [one for one in self._carried if one[0] == core and one[2] < now_ps]:
+            engines.forget(each[1])
+            self._carried.remove(each)
+        number = min([one[1] for one in self._carried], default=0) - 1
+        share = -(-nbytes // DMA_ENGINES)
+        packets = max(1, -(-share // packet))
+        one = int(min(share, packet) * ps_per_byte)
+        last = max(1, int(share * ps_per_byte) - one * (packets - 1))
+        stretch = Stretch(0, DMA_ENGINES - 1, packets, one, last)
+        moved = engines.give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
+        self._settled = False
+        if moved:
+            self._reschedule(queue)
+        end = now_ps
+        for first, final, _, _, (at, step) in engines.pieces(number, DMA_ENGINES):
+            end = max(end, at + step * first, at + step * final)
+        self._carried.append((core, number, end))
+        return end
+
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
         costs = self.costs if self.reprice is None else self.reprice(transfer)
-        transfer.shares = shares = share_out(transfer.pieces, costs.rows_per_engine, queue.num_queues)
+        facts = transfer.facts
+        transfer.shares = shares = share_out(facts.pieces, costs.rows_per_engine, queue.num_queues)
         queue.held += descriptors_in_ring(shares)
         begin = max(now_ps, queue.generator_ps)
         if queue.held > RING_SIZE and not transfer.prebuilt:
@@ -170,7 +202,7 @@ class DmaSystem:
         maker = "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
         queue.generator_ps = begin + costs.trigger_ps(maker)
         transfer.generated_ps = begin
-        writes = transfer.writes_hbm
+        writes = facts.writes_hbm
         ready = begin + costs.start_ps(writes, maker)
         fill = 0 if writes else costs.fill_ps
         stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
@@ -178,7 +210,7 @@ class DmaSystem:
         stretches = self._stretches_of(transfer, shares, costs)
         moved = self.engines[transfer.core].give(transfer.number, queue.ring, ready, stagger, stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
-        hbm_bytes = transfer.hbm_bytes
+        hbm_bytes = facts.hbm_bytes
         at = transfer.memory_ps = ready
         if hbm_bytes:
             at = max(self._hbm_free[stack], ready)
@@ -231,9 +263,11 @@ class DmaSystem:
         started = end = transfer.memory_ps
         pieces = self.engines[transfer.core].pieces(transfer.number, engines)
         if pieces:
-            started = min([piece.begun_ps for piece in pieces])
+            started = _begun(pieces)
             for first, last, _, _, (at, step) in pieces:
-                end = max(end, at + step * first, at + step * last)
+                ended = at + step * (last if step > 0 else first)
+                if ended > end:
+                    end = ended
         before = queue.planned_ps if before_ps is None else before_ps
         return TransferPlan(started, max(end + costs.completion_ps(engines), before), pieces)
 
@@ -262,14 +296,15 @@ class DmaSystem:
 
     def _stretches_of(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[Stretch, ...]:
         """Return which engines take as much of a transfer, and how long each is busy with it."""
-        op, nbytes, writes, reads = transfer.op, transfer.nbytes, transfer.writes_hbm, transfer.reads_hbm
-        key = (shares, nbytes, writes, reads, op, transfer.prebuilt)
+        facts = transfer.facts
+        key = shares, facts, transfer.prebuilt
         found = self._stretches.get(key) if costs is self.costs else None
         if found is None:
+            op, nbytes, writes, reads = facts.op, facts.nbytes, facts.writes_hbm, facts.reads_hbm
             share = self._share(op)
             each = nbytes / shares[-1][1] if shares else 0
             # A packet is a descriptor; those from load time are cut.
-            cuts = max(-(-nbytes // (shares[-1][1] * PACKET_BYTES)), 1) if transfer.prebuilt and shares else 1
+            cuts = max(-(-nbytes // (shares[-1][1] * self.packet_bytes)), 1) if transfer.prebuilt and shares else 1
             made: list[Stretch] = []
             for engine, (low, high) in enumerate(shares):
                 duration = costs.data_ps(high - low, int((high - low) * each), writes, share, reads)
@@ -341,6 +376,7 @@ class DmaSystem:
         queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1
         queue.planned_ps = transfer.plan.planned_ps
         transfer.state, transfer.completed_ps = "done", now_ps
+        transfer.move = None  # which holds the transfer
         for hook in self._device.hooks.replan:
             hook(transfer, self.holds(transfer))
         self.engines[transfer.core].forget(transfer.number)
@@ -395,3 +431,10 @@ class DmaSystem:
                     continue  # what arrives is bound when it does
                 if wanted is None or id(transfer) in wanted:
                     transfer.move = bind(self._device, transfer)
+
+
+def _begun(pieces: tuple[Piece, ...]) -> int:
+    """Return when the first engine begins."""
+    if len(pieces) == 1:
+        return pieces[0].begun_ps
+    return min([piece.begun_ps for piece in pieces])

@@ -17,6 +17,7 @@ __all__ = [
     "UNPLANNED",
     "Copies",
     "DmaDescriptor",
+    "Facts",
     "Limit",
     "Part",
     "Shares",

@@ -41,7 +41,22 @@ class _Facts(NamedTuple):
     transposed: bool
 
 
+_FACTS: dict[tuple[bytes, str], _Facts] = {}
+
+
 def _facts(word: isa.LoadWeights | isa.MatMul, port: Port) -> _Facts:
+    """Return the facts of a word; words that differ in addresses share them."""
+    key = word.without_addresses(), port.generation
+    found = _FACTS.get(key)
+    if found is None:
+        found = _read_facts(word, port)
+        if len(_FACTS) >= _PRODUCTS:
+            _FACTS.clear()
+        _FACTS[key] = found
+    return found
+
+
+def _read_facts(word: isa.LoadWeights | isa.MatMul, port: Port) -> _Facts:
     """Read and check a word."""
     dtype, fp32_pass, transposed = element_type(word.dtype), int(word.fp32_mode), bool(word.transpose_mode)
     rows, cols = word.rows, word.cols

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from formats.errors import UnsupportedError
 
-__all__ = ["CC_PACKET", "COMPUTE_PACKET", "Ring", "Served", "packet_sizes", "serve"]
+__all__ = ["CC_PACKET", "COMPUTE_PACKET", "MAX_STREAMS", "Ring", "Served", "packet_sizes", "serve"]
 
 COMPUTE_PACKET = 4096  # default; may only grow (collectives.md 9)
 CC_PACKET = 65536  # default and most; may only shrink (collectives.md 9)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from emulator.diagnosis.graph import Hang
     from emulator.faults import Fault
 
-__all__ = ["Guard", "Result", "Stats", "check_inputs", "execute", "new_device", "run"]
+__all__ = ["Guard", "Result", "Stats", "check_inputs", "execute", "new_device", "result_of", "run"]
 
 Array = npt.NDArray[Any]
 Progress = Callable[["Device"], None]
@@ -155,7 +155,7 @@ def execute(
         if hasattr(observer, "finish"):
             observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
-    result = _result(device, seconds, findings, () if stream is None else stream.records())
+    result = result_of(device, seconds, findings, () if stream is None else stream.records())
     if not observers:
         # Nobody else has seen the device: its memories serve the next run.
         device.release()
@@ -223,7 +223,8 @@ def _run_with(device: Device, progress: Progress) -> None:
     progress(device)
 
 
-def _result(device: Device, seconds: float, findings: tuple[Any, ...], prints: tuple[Printed, ...]) -> Result:
+def result_of(device: Device, seconds: float, findings: tuple[Any, ...], prints: tuple[Printed, ...]) -> Result:
+    """Return what came of an execution that has ended."""
     outputs = device.outputs()
     by_core: tuple[dict[str, Array], ...] = ()
     if device.model is not None:

@@ -39,7 +39,7 @@ def by_category(entries: Iterable[Entry]) -> dict[str, int]:
 
 
 def _on(ledger: Ledger, stack: Stack | None = None, device: int | None = None) -> list[Entry]:
-    return [one for one in ledger.entries.values()
+    return [one for one in list(ledger.entries.values())
             if (stack is None or one.allocation.stack == stack)
             and (device is None or one.allocation.stack.device == device)]  # fmt: skip
 
@@ -151,14 +151,14 @@ def monitor_memory(ledger: Ledger, host: Mapping[str, int] | None = None) -> dic
     """Return neuron-monitor's `memory_used`, without period and error; `host` is host memory by its four keys."""
     shares = {"application_memory": 0, "constants": 0, "dma_buffers": 0, "tensors": 0, **(host or {})}
     cores: dict[str, dict[str, int]] = {}
-    for core in sorted({one.allocation.owner.core for one in ledger.entries.values()}):
-        values = by_category(one for one in ledger.entries.values() if one.allocation.owner.core == core)
+    for core in sorted({one.allocation.owner.core for one in list(ledger.entries.values())}):
+        values = by_category(one for one in list(ledger.entries.values()) if one.allocation.owner.core == core)
         cores[str(core)] = _monitored(values)
     models = []
     for owner, loaded in ledger.models.items():
         subgraphs = {}
         for part, stack in enumerate(loaded.stacks[: len(loaded.parts)]):
-            mine = (one for one in ledger.entries.values() if one.allocation.owner == owner and one.part == part)
+            mine = (one for one in list(ledger.entries.values()) if one.allocation.owner == owner and one.part == part)
             device = _monitored(by_category(mine))
             del device["model_shared_scratchpad"]  # it is the core's
             subgraphs[f"sg_{part:02d}"] = {
@@ -188,7 +188,7 @@ def monitor_memory(ledger: Ledger, host: Mapping[str, int] | None = None) -> dic
 def profile_rows(ledger: Ledger) -> list[dict[str, int]]:
     """Return a row of the profiler's table of HBM usage for each stack that has something."""
     rows = []
-    for stack in sorted({one.allocation.stack for one in ledger.entries.values()}):
+    for stack in sorted({one.allocation.stack for one in list(ledger.entries.values())}):
         row = {use.profile: 0 for use in USES.values()} | {"unknown_bytes": 0}
         for one in _on(ledger, stack):
             row[USES[one.use].profile] += one.allocation.size

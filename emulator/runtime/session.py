@@ -36,6 +36,7 @@ from emulator.runtime.model import Execution, Model, check_neff
 from emulator.runtime.profiles import Buffers
 from emulator.runtime.queues import ErrorTracker, Unit, UnitKind
 from emulator.runtime.reservation import LOCKS_VARIABLE, Reservation
+from emulator.runtime.sendrecv import Exchange
 from emulator.runtime.streams import DebugStreams
 from emulator.runtime.tensor import Placement, Storage, Tensor, TensorSet, zeros
 from emulator.runtime.variables import Options
@@ -117,6 +118,7 @@ class Runtime:
         self._ready: deque[Model] = deque()
         self.streams = DebugStreams(self.options.stream_events)
         self.meetings = Meetings()
+        self.exchange = Exchange(self.environ)
         buffers = Buffers(self.memory, self.environ, self.instance.target.generation, self._reserve)
         instance = self.instance.name, self.instance_id
         self.watching = Watching(buffers, self.environ, self.log, instance, version)
@@ -526,6 +528,7 @@ class Runtime:
         self._need_open()
         # Whoever waits for a rank that never comes must not keep its queue.
         self.meetings.close()
+        self.exchange.close_all()
         for core in self.cores:
             for unit in core.units():
                 unit.close()

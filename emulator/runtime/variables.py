@@ -84,7 +84,8 @@ _EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "NEURON_RT_RANKS_PER_NETWORK_PROXY": ("ignored", "Ranks that share a thread of the network."),
     "NEURON_RT_GPSIMD_STDOUT_QUEUE_SIZE_BYTES": ("ignored", "Bytes that GpSimd programs may print."),
     "NEURON_RT_DBG_*": ("ignored", "Bytes of DMA packets; the cost model has its own."),
-    "NEURON_RT_ASYNC_SENDRECV_*": ("ignored", "Tensors sent to other hosts."),
+    "NEURON_RT_ASYNC_SENDRECV_EXPERIMENTAL_ENABLED": ("honoured", "1: tensors may be sent to other programs."),
+    "NEURON_RT_ASYNC_SENDRECV_BOOTSTRAP_PORT": ("honoured", "Port of logical core 0 for that; others are behind it."),
     "NEURON_RT_ULTRASERVER_*": ("ignored", "Place in an UltraServer."),
 }
 # fmt: on

@@ -59,6 +59,7 @@ class Instruction(Declared):
     OURS_CODES: ClassVar[tuple[tuple[int, int], ...]] = ()
     _PLAN: ClassVar[_Plan | None] = None
     _KEPT: ClassVar[int] = 0
+    _POINTERS: ClassVar[tuple[tuple[Pointer, int], ...]] = ()
 
     opcode = Integer(0, 1, "opcode", provenance="observed", cite="isa.md 1")
     length = Integer(1, 1, "length of a word in dwords", unit="dwords", default=0x10, cite="isa.md 1")
@@ -77,7 +78,7 @@ class Instruction(Declared):
             fields.update((n, f) for n, f in vars(base).items() if isinstance(f, Field))
         cls.FIELDS = fields
         cls.OPERANDS = {n: f for n, f in fields.items() if isinstance(f, Pattern | Pointer)}
-        cls._PLAN, cls._KEPT = None, 0
+        cls._PLAN, cls._KEPT, cls._POINTERS = None, 0, ()
         if "SYNC" in vars(cls):
             cls.SYNC_READER = SyncReader(fields, cls.SYNC)
         if not cls.NAME:
@@ -169,15 +170,25 @@ class Instruction(Declared):
         """Return the bytes that its cost depends on: no header, and of operands' addresses only which memory it is."""
         raw = self.raw
         size = len(raw)
-        return (int.from_bytes(raw, "little") & (self._KEPT or self._kept())).to_bytes(size, "little")
+        kept = self._KEPT or self._kept()
+        for pointer, bits in self._POINTERS:
+            if not pointer.enabled(raw):
+                kept |= bits  # an immediate stands there
+        return (int.from_bytes(raw, "little") & kept).to_bytes(size, "little")
 
     @classmethod
     def _kept(cls) -> int:
         """Return the bits of words that differ in more than header and addresses; kept for the next one."""
         left_out = bytearray(cls.SIZE)
         left_out[1:12] = _HEADER
+        where = int.from_bytes(_WHERE, "little")
         for operand in cls.OPERANDS.values():
             left_out[operand.offset : operand.offset + 4] = _WHERE
+        cls._POINTERS = tuple(
+            (operand, where << 8 * operand.offset)
+            for operand in cls.OPERANDS.values()
+            if isinstance(operand, Pointer) and operand.flag is not None
+        )
         for field in cls.FIELDS.values():
             if isinstance(field, DmaAddressField):
                 left_out[field.offset : field.offset + field.size] = b"\xff" * field.size

@@ -5,8 +5,8 @@
         {"dtype": "f32", "shape": [4, 8], "as": "float32", "tensor": "dot.5", "offset": 0, "strides": [8, 1]}]}]}
 
 `path` names the calls, loops and branches that the operation stands in, with `/` between them. A result lies in a
-tensor of device memory (`offset` and `strides` count elements of the type `as`), is one number throughout (`number`),
-or lies in tiles, piece by piece:
+tensor of device memory (`offset` and `strides` count elements of the type `as`), is one number throughout (`number`,
+"inf", "-inf" and "nan" as texts), or lies in tiles, piece by piece:
 
     {"dtype": "f32", "shape": [200, 8], "as": "float32", "forms": [[[[1, 8]], [[8, 128]], [[1, 8]]], …],
      "tiles": [["t7", 0, 0, 0, 0], ["t9", 0, 0, 1024, 1]]}
@@ -21,6 +21,7 @@ stands, is the type that --auto-cast gave the operands. The format is ours.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from math import prod
@@ -35,9 +36,10 @@ __all__ = ["GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Pi
 
 GRAPH = "model.hlo.pb"
 OPERATIONS = "operations.json"
+_ENDLESS = ("inf", "-inf", "nan")
 _MOST = 1 << 40  # of any number in the file
 # What the builder puts beside the words of an operation is named after it: waits, tables, fills, what tests loops.
-_ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet)$")
+_ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet|test|again|branch|leave)$")
 
 Walk = tuple[tuple[int, int], ...]
 
@@ -81,6 +83,11 @@ class Held(NamedTuple):
     strides: tuple[int, ...] = ()
     number: float | int | None = None
     pieces: tuple[Piece, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the elements as they are kept."""
+        return prod(self.shape) * Dtype.from_numpy_name(self.kept).size
 
     @property
     def text(self) -> str:
@@ -139,7 +146,7 @@ def write_operations(rows: Sequence[Operation]) -> bytes:
             item["cast"] = row.cast
         items.append(item)
     whole = {"files": list(files), "operations": items}
-    return json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode(whole).encode()
+    return json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode(whole).encode()
 
 
 def _result(held: Held) -> dict[str, Any]:
@@ -149,7 +156,7 @@ def _result(held: Held) -> dict[str, Any]:
     if held.tensor:
         item |= {"tensor": held.tensor, "offset": held.offset, "strides": held.strides}
     elif held.number is not None:
-        item["number"] = held.number
+        item["number"] = held.number if math.isfinite(held.number) else str(held.number)  # JSON has no infinities
     elif held.pieces:
         forms: dict[Form, int] = {}
         item["tiles"] = [
@@ -192,6 +199,8 @@ def _held(fields: Fields) -> Held:
         return base._replace(tensor=fields.text("tensor"), offset=fields.counted("offset"), strides=strides)
     if "number" in fields:
         number = fields.raw["number"]
+        if isinstance(number, str) and number in _ENDLESS:
+            number = float(number)
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise fields.fail("number", "a number")
         return base._replace(number=number)

@@ -13,6 +13,7 @@ site, and the variables. `words` has, per engine, pairs of a pc and the visit fr
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from formats.neff import Subgraph
 from formats.neff.fields import Fields, load, printable
 
 __all__ = ["Loop", "Scalar", "Site", "TensorName", "Value", "Variable", "Visits", "cut_visits", "parse_visits",
-           "read_visits", "write_visits"]  # fmt: skip
+           "plain_rows", "read_rows", "read_visits", "write_visits"]  # fmt: skip
 
 _MEMBER = "visits.json"
 
@@ -135,19 +136,27 @@ def write_visits(
     words: Mapping[str, Sequence[int]],
 ) -> bytes:
     """Return the member."""
-    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
-    value = {
-        "sites": [
-            {**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites
-        ],
-        "visits": [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
-        "words": {engine: list(runs) for engine, runs in words.items()},
-    }
+    encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+    plain_sites, visits = plain_rows(sites, rows)
+    value = {"sites": plain_sites, "visits": visits, "words": {engine: list(runs) for engine, runs in words.items()}}
     return encode(value).encode()
 
 
+def plain_rows(
+    sites: Sequence[Site], rows: Sequence[tuple[int, int, int, int, Mapping[str, Value]]]
+) -> tuple[list[object], list[object]]:
+    """Return sites and visits as values that JSON holds."""
+    return (
+        [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites],
+        [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
+    )
+
+
 def _plain(value: Value) -> object:
-    return {"tensor": str(value)} if isinstance(value, TensorName) else value
+    if isinstance(value, TensorName):
+        return {"tensor": str(value)}
+    # JSON has no infinities.
+    return {"number": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_visits(subgraph: Subgraph) -> Visits | None:
@@ -189,10 +198,7 @@ def cut_visits(visits: Visits, words: Mapping[str, Iterable[range]]) -> bytes:
 def parse_visits(data: bytes, path: str) -> Visits:
     """Return the visits that a member holds; FormatError where they are malformed."""
     fields = load(data, path)
-    sites = [_site(each) for each in fields.objects("sites")]
-    rows: list[_Row] = []
-    for number, item in enumerate(fields.array("visits")):
-        rows.append(_row(item, number, len(sites), rows, path))
+    sites, rows = read_rows(fields, path)
     words: dict[str, list[int]] = {}
     for engine, runs in fields.object("words").raw.items():
         if (
@@ -205,6 +211,15 @@ def parse_visits(data: bytes, path: str) -> Visits:
             raise FormatError("words of visits are not pairs of a pc and a visit", path=path, field=printable(engine))
         words[engine] = runs
     return Visits(sites, rows, words)
+
+
+def read_rows(fields: Fields, path: str) -> tuple[list[Site], list[_Row]]:
+    """Return the sites and visits of an object; FormatError where they are malformed."""
+    sites = [_site(each) for each in fields.objects("sites")]
+    rows: list[_Row] = []
+    for number, item in enumerate(fields.array("visits")):
+        rows.append(_row(item, number, len(sites), rows, path))
+    return sites, rows
 
 
 def _site(fields: Fields) -> Site:
@@ -245,4 +260,6 @@ def _value(value: object, path: str, field: str) -> Value:
         return tuple(value)
     if isinstance(value, dict) and list(value) == ["tensor"] and isinstance(value["tensor"], str):
         return TensorName(printable(value["tensor"]))
+    if isinstance(value, dict) and list(value) == ["number"] and value["number"] in ("inf", "-inf", "nan"):
+        return float(value["number"])
     raise FormatError("variable of a visit is neither number, text, shape nor tensor", path=path, field=field)

@@ -88,16 +88,20 @@ def table_lines(table: OomTable) -> list[str]:
     return lines
 
 
-def overall_list(values: Mapping[str, int], indent: str = "    ") -> list[str]:
-    """Return the form of older runtimes: one number a line, of a whole stack."""
-    lines = ["Overall HBM usage", f"{indent}* total: {size_text(sum(values.values()))}"]
+def overall_list(values: Mapping[str, int], indent: str = "    ", total: int | None = None) -> list[str]:
+    """Return the form of older runtimes: one number a line, of a whole stack.
+
+    `total` is one that was read: parts that were rounded need not add up to it.
+    """
+    whole = sum(values.values()) if total is None else total
+    lines = ["Overall HBM usage", f"{indent}* total: {size_text(whole)}"]
     return lines + [f"{indent}* {one.label}: {size_text(values.get(one.key, 0))}" for one in CATEGORIES]
 
 
-def model_block(name: str, values: Mapping[str, int], indent: str = "        ") -> list[str]:
-    """Return the lines on one NEFF that the runtime logs at a load, its total first."""
-    total = sum(values.get(key, 0) for key in BLOCK)
-    lines = [f"Per NEFF memory usage breakdown for [{name}]:", f"{indent}Total: {size_text(total)}"]
+def model_block(name: str, values: Mapping[str, int], indent: str = "        ", total: int | None = None) -> list[str]:
+    """Return the lines on one NEFF that the runtime logs at a load, its total first, as it was read or the sum."""
+    whole = sum(values.get(key, 0) for key in BLOCK) if total is None else total
+    lines = [f"Per NEFF memory usage breakdown for [{name}]:", f"{indent}Total: {size_text(whole)}"]
     return lines + [f"{indent}* {BY_KEY[key].label}: {size_text(values.get(key, 0))}" for key in BLOCK]
 
 

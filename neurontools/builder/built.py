@@ -24,8 +24,8 @@ from neurontools.builder.program import Program
 from neurontools.builder.report import CoreReport, Report
 from neurontools.builder.tiles import place_tiles, tile_map
 from neurontools.builder.trace import SendRecvOp, Space, Trace, View
-from neurontools.builder.trace_facts import facts_of
-from neurontools.builder.variables import Variables, shared_names
+from neurontools.builder.trace_facts import facts_of, with_shared
+from neurontools.builder.variables import Variables, common_tensors, shared_names
 
 __all__ = ["BuiltNeff", "build"]
 
@@ -74,7 +74,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     names = shared_names(traces)
     placed = [place_tiles(trace, chip) for trace in traces]
     traces, tiles = [trace for trace, _ in placed], [one for _, one in placed]
-    facts = [facts_of(trace) for trace in traces]
+    facts = with_shared([facts_of(trace) for trace in traces], common_tensors(traces))
     landings = [one.landings for one in facts]
     _check_exchanges(traces, landings)
     cores = []
@@ -175,7 +175,8 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
     words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
-    for opcode in np.unique(words[:, 0]).tolist():
+    # Not np.unique: the first call imports np.ma, which takes longer than all of this.
+    for opcode in np.flatnonzero(np.bincount(words[:, 0], minlength=256)).tolist():
         cls = BY_OPCODE[opcode]
         if opcode == EXTENSION_OPCODE or cls is None:
             return True

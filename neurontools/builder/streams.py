@@ -249,7 +249,7 @@ class Streams:
         for engine, stream in self.of.items():
             raw = np.frombuffer(stream.raw, np.uint8)
             places, actors, units = np.frombuffer(stream.conditions, np.int64).reshape(-1, 3).T
-            for actor in np.unique(actors).tolist():
+            for actor in sorted(set(actors.tolist())):  # np.unique imports np.ma
                 chosen = actors == actor
                 self._conditions(raw, places[chosen], actor, units[chosen], ranks)
             signals = np.frombuffer(stream.ends, np.int64)[awaited[stream.actor]] + _FIRST

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from neurontools.builder.activation_sets import ActivationLoop
 from neurontools.builder.trace import (
+    Allocation,
     CollectiveOp,
     ComputeOp,
     DmaComputeOp,
@@ -21,7 +23,7 @@ from neurontools.builder.trace import (
     views_of,
 )
 
-__all__ = ["Facts", "facts_of"]
+__all__ = ["Facts", "facts_of", "with_shared"]
 
 _COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
 
@@ -76,3 +78,13 @@ def facts_of(trace: Trace) -> Facts:
                 used.add(view.allocation.id)
     loops = [loop for loop in loops if loop.start < loop.stop]
     return Facts(functions, loops, frozenset(used), frozenset(written), landings, frozenset(engines))
+
+
+def with_shared(facts: Sequence[Facts], common: Sequence[Sequence[Allocation]]) -> list[Facts]:
+    """Return the facts of programs that share tensors: what one of them writes is written for all."""
+    found = [set(one.written) for one in facts]
+    for ones in common:
+        if any(one.id in written for one, written in zip(ones, found, strict=True)):
+            for one, written in zip(ones, found, strict=True):
+                written.add(one.id)
+    return [one._replace(written=frozenset(written)) for one, written in zip(facts, found, strict=True)]

@@ -11,7 +11,7 @@ from neurontools.builder.errors import BuildError
 from neurontools.builder.trace import Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code
 
-__all__ = ["STATE_BUFFER", "Variables", "shared_names"]
+__all__ = ["STATE_BUFFER", "Variables", "common_tensors", "shared_names"]
 
 STATE_BUFFER = "SB"
 _TABLE = "DGETable0"
@@ -54,6 +54,11 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
                 names[allocation.id] = name
         result.append(names)
     return result
+
+
+def common_tensors(traces: Sequence[Trace]) -> list[list[Allocation]]:
+    """Return the tensors that programs have together, each as the allocations that name it."""
+    return [list(ones) for ones in zip(*(_tensors(trace)[0] for trace in traces), strict=False)]
 
 
 def _tensors(trace: Trace) -> tuple[list[Allocation], list[Allocation]]:

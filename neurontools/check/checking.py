@@ -21,6 +21,7 @@ from neurontools.text.visible import visible
 
 if TYPE_CHECKING:
     from emulator.checks import Finding
+    from emulator.runtime.ranks import Ranks
     from formats.neff import Neff
     from neurontools.check.suppressions import Suppression
 
@@ -43,8 +44,10 @@ class Judging(NamedTuple):
     notes: bool = False
 
 
-def check(file: Path, configuration: RunConfiguration, wanted: Judging, out: Report) -> None:
-    """Run a file under checks and put what they found into the report."""
+def check(
+    file: Path, configuration: RunConfiguration, wanted: Judging, out: Report, where: Ranks | None = None
+) -> None:
+    """Run a file under checks, on several ranks where asked, and put what they found into the report."""
     from neurontools.check.suppressions import read_suppressions, split  # deferred: start-up
 
     patterns: list[Suppression] = [] if wanted.suppressions is None else read_suppressions(wanted.suppressions)
@@ -53,20 +56,60 @@ def check(file: Path, configuration: RunConfiguration, wanted: Judging, out: Rep
     runs: list[Execution] = []
     found: list[Finding] = []
     try:
-        runs = _script(file, bounded, out, runs) if script else [_program(file, configuration, out)]
+        if where is not None:
+            runs = _on_ranks(file, bounded, out, where)
+        else:
+            runs = _script(file, bounded, out, runs) if script else [_program(file, configuration, out)]
     except NeuronError as error:
         found += _refused(error, configuration.checks)
         if not found:
             raise
     found += [finding for run in runs for finding in run.result.findings if not finding.refuted]
+    more = () if where is None else _spelled(where)
+    if where is not None:
+        found = _merged(runs, found, where.ranks)
     for finding in found:
-        finding.reproduce = configuration.command_line("check", file, "--tool", finding.tool)
+        finding.reproduce = configuration.command_line("check", file, "--tool", finding.tool, *more)
     kept, suppressed = split(found, patterns)
     tools = configuration.checks
     out.result = CheckResult(tools, tuple(map(run_row, runs)), summary_of(kept), tuple(map(finding_row, kept)),
                              tuple(finding.id for finding in suppressed))  # fmt: skip
     out.lines = lambda: _lines(file, tools, wanted, runs, kept, suppressed, out)
     _decide(wanted, runs, kept, out)
+
+
+def _on_ranks(file: Path, configuration: RunConfiguration, out: Report, where: Ranks) -> list[Execution]:
+    from neurontools.running.ranked import execute_file  # deferred: start-up
+
+    launches = execute_file(file, configuration, where, out)
+    if not launches:
+        raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
+    for found, _ in launches:
+        if found.hang is not None:
+            out.warn(*found.hang.text().splitlines())
+    return [made for _, each in launches for made in each]
+
+
+def _spelled(where: Ranks) -> tuple[str, ...]:
+    """Return the options that run a file on the same ranks again."""
+    instance = () if where.instance is None else ("--instance", where.instance)
+    nodes = () if where.nodes == 1 else ("--nodes", str(where.nodes))
+    return ("--ranks", str(where.ranks), *instance, *nodes)
+
+
+def _merged(runs: list[Execution], found: list[Finding], ranks: int) -> list[Finding]:
+    """Return findings once where several ranks have the same, with the ranks that do."""
+    own = {id(finding): number % ranks for number, run in enumerate(runs) for finding in run.result.findings}
+    kept: dict[str, Finding] = {}
+    who: dict[str, list[int]] = {}
+    for finding in found:
+        kept.setdefault(finding.id, finding)
+        who.setdefault(finding.id, []).append(own.get(id(finding), 0))
+    for name, finding in kept.items():
+        some = sorted(set(who[name]))
+        text = ", ".join(map(str, some[:6])) + (f" and {len(some) - 6} more" if len(some) > 6 else "")
+        finding.message += f" (rank {text})" if len(some) == 1 else f" (ranks {text})"
+    return list(kept.values())
 
 
 def tell_refused(file: Path, form: str, error: Exception) -> None:

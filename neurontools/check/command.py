@@ -17,6 +17,7 @@ from neurontools.command.options import (
     HangTimeout,
     Inputs,
     InputsFrom,
+    InstanceType,
     Json,
     Lenient,
     Limit,
@@ -24,13 +25,16 @@ from neurontools.command.options import (
     MaxInstructions,
     MaxTime,
     Nki,
+    NodeCount,
     ProgramFile,
     Quiet,
+    RankCount,
     ScriptArguments,
     Seed,
     TargetName,
     Timing,
     given,
+    ranks_of,
 )
 from neurontools.command.output import report
 from neurontools.program.configuration import RunConfiguration
@@ -52,6 +56,9 @@ def check(
     ] = None,
     target: TargetName = None,
     lnc: Lnc = None,
+    ranks: RankCount = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
     inputs: Inputs = None,
     inputs_from: InputsFrom = None,
     seed: Seed = None,
@@ -102,7 +109,7 @@ def check(
     json = json or form == "json"
     with report(
         "check", json, quiet=quiet, file=file, arguments=arguments or None, tool=checks, target=target, lnc=lnc,
-        inputs=inputs, seed=seed, fail_on=fail_on, suppressions=suppressions,
+        inputs=inputs, seed=seed, fail_on=fail_on, suppressions=suppressions, ranks=ranks, instance=instance,
     ) as out:  # fmt: skip
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
 
@@ -120,8 +127,9 @@ def check(
             timing=timing, act=act, hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps,
             max_seconds=max_seconds, nki=nki, checks=tools, lenient=lenient, given=given(context),
         )  # fmt: skip
+        where = ranks_of(ranks, instance, nodes, configuration.given)
         try:
-            checking.check(file, configuration, checking.Judging(fail_on, form, suppressions, notes), out)
+            checking.check(file, configuration, checking.Judging(fail_on, form, suppressions, notes), out, where)
         except (NeuronError, OSError) as error:
             if not quiet:
                 checking.tell_refused(file, form, error)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from emulator.runtime.ranks import Ranks
+
 __all__ = [
-    "Act", "ErrorExitCode", "HangTimeout", "Inputs", "InputsFrom", "Json", "LaunchNumber", "Lenient", "Limit",
-    "Lnc", "MaxInstructions", "MaxTime", "NeffFile", "Nki", "ProgramFile", "Quiet", "ScriptArguments", "Seed",
-    "SubgraphNumber", "TargetName", "Timing", "complete_target", "given",
+    "Act", "ErrorExitCode", "HangTimeout", "Inputs", "InputsFrom", "InstanceType", "Json", "LaunchNumber", "Lenient",
+    "Limit", "Lnc", "MaxInstructions", "MaxTime", "NeffFile", "Nki", "NodeCount", "ProgramFile", "Quiet", "RankCount",
+    "ScriptArguments", "Seed", "SubgraphNumber", "TargetName", "Timing", "complete_target", "given", "ranks_of",
 ]  # fmt: skip
 
 
@@ -145,6 +148,29 @@ InputsFrom = Annotated[
         show_default=False,
     ),
 ]
+RankCount = Annotated[
+    int | None,
+    typer.Option(
+        "--ranks",
+        metavar="N",
+        min=1,
+        help="Run on N ranks of a machine that meet in collectives; {rank} in names of files is the number of the "
+        "rank. A script runs once for each, with RANK and WORLD_SIZE in its environment.",
+        show_default=False,
+    ),
+]
+InstanceType = Annotated[
+    str | None,
+    typer.Option(
+        "--instance",
+        metavar="TYPE",
+        help="With --ranks: the instance type; without, the usual one of the program's chip.",
+        show_default=False,
+    ),
+]
+NodeCount = Annotated[
+    int, typer.Option("--nodes", metavar="N", min=1, help="With --ranks: so many instances, joined by EFA.")
+]
 LaunchNumber = Annotated[int, typer.Option("--launch", metavar="N", min=1, help="Which launch of a script, from 1.")]
 ScriptArguments = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments of the script.", show_default=False)
@@ -212,3 +238,15 @@ def given(context: typer.Context, side: str = "") -> dict[str, str]:
             name = name.removesuffix(f"_{side}")
         found[name] = (spellings or parameter.opts)[0]
     return found
+
+
+def ranks_of(ranks: int | None, instance: str | None, nodes: int, given: Mapping[str, str]) -> Ranks | None:
+    """Return on what a program runs, None where it runs alone; BadParameter for options that mean nothing then."""
+    if ranks is None:
+        for name in ("instance", "nodes"):
+            if name in given:
+                raise typer.BadParameter("goes with --ranks", param_hint=given[name])
+        return None
+    from emulator.runtime.ranks import Ranks  # deferred: start-up
+
+    return Ranks(ranks, instance, nodes)

@@ -223,6 +223,10 @@ TABLE: dict[str, Listed] = {
     "memh roofline": Listed("Show what bounds a core: operations, or bytes of HBM.", "neurontools.memh.roofline"),
     "memh show": Listed("Show the memories of a core: sizes, rates, form, who reaches them.", "neurontools.memh.show"),
     "overlap": Listed("Show how compute and collectives share the DMA engines."),
+    "overlap report": Listed(
+        "Show of each collective what compute hides and what is exposed, and what the next matmul waits for.",
+        "neurontools.overlap.report",
+    ),
     "overlap whatif": Listed(
         "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
         "neurontools.overlap.whatif",
@@ -256,6 +260,14 @@ TABLE: dict[str, Listed] = {
         "Compile an HLO module to a NEFF; the word `model` may be left out.",
         "neurontools.compiler.command",
         default=True,
+    ),
+    "compile diff": Listed(
+        "Compare two compilations of a graph: passes, operations, instructions, bytes, time.",
+        "neurontools.compiler.diff_command",
+    ),
+    "compile report": Listed(
+        "Show what a compiled graph costs: casts, operations, instructions, bytes, time, the critical path.",
+        "neurontools.compiler.report_command",
     ),
     "compile map": Listed(
         "Show which operation became which instructions, and which source line it comes from.",

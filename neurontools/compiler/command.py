@@ -90,7 +90,7 @@ def compile_model(
         typer.Option(
             "--model-type",
             callback=_choice("generic", "transformer", "unet-inference"),
-            help=f"generic, transformer or unet-inference; {_NOTHING}.",
+            help="generic, transformer (long rows stay in SBUF) or unet-inference (long chains do).",
         ),
     ] = "generic",
     auto_cast: Annotated[
@@ -136,16 +136,18 @@ def compile_model(
             show_default="the target's",
         ),
     ] = None,
-    optlevel: Annotated[int, typer.Option("--optlevel", "-O", min=1, max=3, help=f"1, 2 or 3; {_NOTHING}.")] = 2,
+    optlevel: Annotated[
+        int, typer.Option("--optlevel", "-O", min=1, max=3, help="1, 2 or 3; 3 tries variants on the emulator.")
+    ] = 2,
     mixed_precision_accumulation: Annotated[
         bool,
         typer.Option(
             "--enable-mixed-precision-accumulation/--disable-mixed-precision-accumulation",
-            help=f"Keep sums in fp32 until they are complete; they always are, to disable it has {_NOTHING}.",
+            help="Keep sums of shorter floats in fp32 until they are complete.",
         ),
     ] = True,
     saturate_infinity: Annotated[
-        bool, typer.Option("--enable-saturate-infinity", help=f"Keep infinities out of transposes (trn1); {_NOTHING}.")
+        bool, typer.Option("--enable-saturate-infinity", help="Keep infinities out of transposes (trn1).")
     ] = False,
     fast_context_switch: Annotated[
         bool, typer.Option("--enable-fast-context-switch", help=f"Put off loading weights; {_NOTHING}.")
@@ -157,10 +159,20 @@ def compile_model(
         "log-neuron-cc.txt"
     ),
     verbose: Annotated[
-        str, typer.Option("--verbose", callback=_choice(*_LEVELS), help=f"{', '.join(_LEVELS)}; {_NOTHING}.")
+        str,
+        typer.Option(
+            "--verbose",
+            callback=_choice(*_LEVELS),
+            help=f"{', '.join(_LEVELS)}: what is told of the passes, and whether warnings are.",
+        ),
     ] = "warning",
     pipeline: Annotated[
-        str, typer.Option("--pipeline", help=f"compile or tensorize, then SaveTemps; {_NOTHING}.")
+        str,
+        typer.Option(
+            "--pipeline",
+            callback=_choice(*_STAGES),
+            help="compile or tensorize; SaveTemps keeps graphs.",
+        ),
     ] = "compile",
     tensorizer_options: Annotated[str, typer.Option("--tensorizer-options", help="--print-nki leaves nki.py.")] = "",
     internal_tensorizer_opt_level: Annotated[
@@ -203,6 +215,7 @@ def compile_model(
     `neurontools compile explain CODE` says more.
     """
     from neurontools.compiler.options import CompileOptions  # deferred: start-up
+    from neurontools.compiler.pipeline import PASSES  # deferred: start-up
 
     files = [one for one in models if str(one) not in _STAGES or one.exists()]
     if len(files) != 1:
@@ -217,31 +230,34 @@ def compile_model(
     with report("compile model", json, model=files[0], output=output, options=_given(options)) as out:
         unused = ignored(
             {
-                "--model-type": model_type,
                 "--distribution-strategy": distribution_strategy,
-                "--optlevel": optlevel,
-                "--disable-mixed-precision-accumulation": not mixed_precision_accumulation,
-                "--enable-saturate-infinity": saturate_infinity,
                 "--enable-fast-context-switch": fast_context_switch,
-                "--verbose": verbose,
-                "--pipeline": pipeline,
+                "--pipeline": "tensorize" if pipeline == "tensorize" else "compile",
                 "--internal-tensorizer-opt-level": internal_tensorizer_opt_level,
                 "--internal-hlo2tensorizer-options": internal_hlo2tensorizer_options,
             }
         )
-        log = _Log(logfile)
+        log = _Log(logfile, verbose)
         if unused:
-            out.warn(told(unused))
+            if log.tells("warning"):
+                out.warn(told(unused))
             log.add("warning", told(unused))
+        kept = "SaveTemps" in (pipeline, *map(str, models))
+        wanted = list(PASSES) if kept or log.tells("info") else []
         try:
-            made, cached = _compile(files[0], options, dump_after or [], cache_dir)
+            made, cached = _compile(files[0], options, [*(dump_after or []), *wanted], cache_dir)
         except NeuronError as error:
             log.add("error", str(error))
             raise
         finally:
             log.write()
         for name, text in made.dumps.items():
-            note(f"// after {name}\n{text}")
+            if name in (dump_after or []):
+                note(f"// after {name}\n{text}")
+            log.tell("info", f"after {name}: {count(len(text.splitlines()) - 3, 'line')}", json)
+            log.tell("debug", text, json)
+            if kept:
+                ((workdir or Path.cwd()) / f"{output.stem}.{name}.txt").write_text(f"{text}\n", encoding="utf-8")
         need_place(output)
         with write_whole(output) as beside:
             beside.write_bytes(made.neff)
@@ -276,13 +292,24 @@ def _compile(
 class _Log:
     """Collect the lines of the log file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, level: str) -> None:
+        self.path, self.level = path, _LEVELS.index(level)
         self.lines: list[str] = [json_module.dumps(sys.argv[1:])]
 
+    def tells(self, level: str) -> bool:
+        """Return whether messages of a level are told."""
+        return _LEVELS.index(level) >= self.level
+
     def add(self, level: str, text: str) -> None:
-        """Keep a line."""
+        """Keep a line, whatever its level."""
         self.lines.append(f"{level.upper()} {text}")
+
+    def tell(self, level: str, text: str, quiet: bool) -> None:
+        """Keep and print a message of a level that is told; with `quiet` it is only kept."""
+        if self.tells(level):
+            self.add(level, text)
+            if not quiet:
+                print(text)
 
     def write(self) -> None:
         """Write the log file; a folder that cannot be written is an error of the command line."""

@@ -9,38 +9,116 @@ from typing import NamedTuple
 import numpy as np
 
 from formats.dtypes import Dtype
+from formats.isa import AluOp
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type, is_float
 from neurontools.compiler.emitter import Emitter
-from neurontools.compiler.graph import Node
-from neurontools.compiler.lowering import Lowering, lowers
+from neurontools.compiler.epilogues import Finished, Finisher
+from neurontools.compiler.graph import Node, Value
+from neurontools.compiler.kernels import Splat
+from neurontools.compiler.lowering import Lowering, finishes, lowers
 
-__all__ = ["loads_first", "multiply"]
+__all__ = ["Side", "loads_first", "multiply", "span", "strips_of"]
 
 _ROWS, _COLUMNS, _MOVING = 128, 128, 512
+_NS_PRODUCT = 1 / (128 * 128 * 1.4)  # of bf16, by the clock and the array
 _BLOCK = 2048  # elements of a strip, a multiple of 128: rows of a transfer are long then
 _STRIP_BYTES = 48 << 10  # of a partition, for the strips of one operand
+
+
+class Sink(NamedTuple):
+    """Where a product goes: arrays of (batch, rows, columns) by value, and what finishes each tile, if anything does.
+
+    `place` is where these arrays begin in the whole product.
+    """
+
+    arrays: dict[Value, Array]
+    dtype: Dtype
+    shape: tuple[int, ...]
+    finisher: Finisher | None = None
+    place: tuple[int, ...] = (0, 0, 0)
+
+    def sliced(self, starts: Sequence[int], shape: Sequence[int]) -> Sink:
+        """Return a part."""
+        arrays = {value: one.sliced(starts, shape) for value, one in self.arrays.items()}
+        place = tuple(one + other for one, other in zip(self.place, starts, strict=True))
+        return self._replace(arrays=arrays, shape=tuple(shape), place=place)
+
+    def put(self, e: Emitter, made: View, row: int, column: int) -> None:
+        """Finish a tile and store it."""
+        found = dict.fromkeys(self.arrays, made)
+        if self.finisher is not None:
+            batch, first, left = self.place
+            found = self.finisher.finish(made, (batch, first + row, left + column))
+        (width,) = (count for _, count in made.dims)
+        for value, one in self.arrays.items():
+            e.copy(one.sliced((0, row, column), (1, made.partitions, width)), found[value])
 
 
 @lowers("dot")
 def _dot(self: Lowering, node: Node) -> None:
     out = self.result(node)
-    if not out.size:
-        return
+    if out.size:
+        _product(self, node, {node.result: out}, None)
+
+
+@finishes("dot")
+def _finished_dot(self: Lowering, step: Finished) -> None:
+    """Lower a product whose tiles go through a kernel before they are stored."""
+    inputs: dict[Value, Array | Splat] = {}
+    for value in step.group.inputs:
+        if value is not step.result:
+            splat = self.splats.get(value)
+            kind = element_type(value.dtype).storage
+            inputs[value] = self.array(value) if splat is None else Splat(kind, splat)
+    outputs = {value: self.result(value.node) for value in step.group.outputs}
+    finisher = Finisher(self.emitter, step, inputs, outputs)
+    _product(self, step.product, outputs, finisher)
+    if finisher.cores == {0}:
+        self.parts.update(finisher.parts)
+
+
+def _product(self: Lowering, node: Node, outputs: dict[Value, Array], finisher: Finisher | None) -> None:
     attrs = node.attrs
     left, right = (self.array(one) for one in node.operands)
     lhs = _matrices(self, left, attrs["lhs_batch"], attrs["lhs_contracting"], contracting_last=True)
     rhs = _matrices(self, right, attrs["rhs_batch"], attrs["rhs_contracting"], contracting_last=False)
     batch, rows, inner = lhs.shape
     columns = rhs.shape[2]
-    result = out.reshaped((batch, rows, columns))
-    assert result is not None  # dense
     if not inner:
+        (out,) = outputs.values()
         zero = self.emitter.constant(np.zeros((), out.dtype.numpy_name), out.dtype)
         self.copy(out, zero._replace(shape=out.shape, strides=(0,) * len(out.shape)))
         return
-    multiply(self, lhs, rhs, result, _operand_type(node))
+    shape = batch, rows, columns
+    arrays = {value: self.reshaped(one, shape) for value, one in outputs.items()}
+    result = Sink(arrays, element_type(node.result.dtype).storage, shape, finisher)
+    if finisher is not None:
+        finisher.shape = shape
+        finisher.inputs = {
+            value: self.reshaped(one, shape) if isinstance(one, Array) else one
+            for value, one in finisher.inputs.items()
+        }
+    dtype = _operand_type(node)
+    work = batch * rows * inner * columns * _NS_PRODUCT * (4 if dtype is Dtype.FLOAT32 else 1)
+    if batch > 1:
+        for begin, end in self.portions(batch, work):
+            many = end - begin
+            left, right = (one.sliced((begin, 0, 0), (many, *one.shape[1:])) for one in (lhs, rhs))
+            multiply(self, left, right, result.sliced((begin, 0, 0), (many, rows, columns)), dtype)
+        return
+    # Whole tiles, so that the words are those of one core, and sums the same to the bit.
+    by_rows = rows > _COLUMNS and (rows >= columns or columns <= _MOVING)
+    for begin, end in self.portions(rows, work, _COLUMNS) if by_rows else self.portions(columns, work, _MOVING):
+        many = end - begin
+        if by_rows:
+            left, right = lhs.sliced((0, begin, 0), (1, many, inner)), rhs
+            part = result.sliced((0, begin, 0), (1, many, columns))
+        else:
+            left, right = lhs, rhs.sliced((0, 0, begin), (1, inner, many))
+            part = result.sliced((0, 0, begin), (1, rows, many))
+        multiply(self, left, right, part, dtype)
 
 
 def _block_of(inner: int, dtype: Dtype) -> int:
@@ -79,21 +157,21 @@ def _matrices(
     return self.reshaped(turned, shape)
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """One operand, (batch, contracted, other), and the type it is multiplied in."""
 
     array: Array
     dtype: Dtype
 
 
-def multiply(self: Lowering, lhs: Array, rhs: Array, out: Array, dtype: Dtype) -> None:
+def multiply(self: Lowering, lhs: Array, rhs: Array, out: Sink, dtype: Dtype) -> None:
     """Append out[b] = lhs[b] @ rhs[b] for three-dimensional arrays.
 
     Strips of both operands lie in SBUF with the contraction on partitions. Those of the right one are loaded once a
     block of columns, those of the left one once where there is room for all of them.
     """
     batch, rows, inner = lhs.shape
-    left, right = _Side(lhs.permuted((0, 2, 1)), dtype), _Side(rhs, dtype)
+    left, right = Side(lhs.permuted((0, 2, 1)), dtype), Side(rhs, dtype)
     depth = -(-inner // _ROWS)
     block = _block_of(inner, dtype)
     if block < _ROWS:
@@ -105,28 +183,32 @@ def multiply(self: Lowering, lhs: Array, rhs: Array, out: Array, dtype: Dtype) -
         kept: dict[int, list[View]] = {}
         for column in range(0, rhs.shape[2], block):
             width = min(block, rhs.shape[2] - column)
-            moving = _strips(self.emitter, right, b, column, width)
+            moving = strips_of(self.emitter, right, b, column, width)
             for row in range(0, rows, block):
                 height = min(block, rows - row)
-                weights = kept.get(row) or _strips(self.emitter, left, b, row, height)
+                weights = kept.get(row) or strips_of(self.emitter, left, b, row, height)
                 if keep:
                     kept[row] = weights
                 _multiply_block(self.emitter, weights, moving, out.sliced((b, row, column), (1, height, width)))
 
 
-def _multiply_block(e: Emitter, weights: list[View], moving: list[View], out: Array) -> None:
+def _multiply_block(e: Emitter, weights: list[View], moving: list[View], out: Sink) -> None:
     """Append the products of strips that are in SBUF, and store them."""
     _, rows, columns = out.shape
     for row in range(0, rows, _COLUMNS):
         height = min(_COLUMNS, rows - row)
-        made = e.tile(out.dtype, height, (columns,))
+        made = e.tile(out.dtype, height, (columns,)) if out.finisher is None else None
         for column in range(0, columns, _MOVING):
             width = min(_MOVING, columns - column)
             total = e.tile(Dtype.FLOAT32, height, (width,), psum=True)
             for number, (one, other) in enumerate(zip(weights, moving, strict=True)):
                 e.matmul(total, span(one, row, height), span(other, column, width), number > 0)
-            e.evict(span(made, column, width), total)  # integers here are small enough not to saturate (expand_dots)
-        e.copy(out.sliced((0, row, 0), (1, height, columns)), made)
+            part = span(made, column, width) if made is not None else e.tile(out.dtype, height, (width,))
+            e.evict(part, total)  # integers here are small enough not to saturate (expand_dots)
+            if made is None:
+                out.put(e, part, row, column)
+        if made is not None:
+            out.put(e, made, row, 0)
 
 
 def span(view: View, start: int, count: int) -> View:
@@ -134,7 +216,7 @@ def span(view: View, start: int, count: int) -> View:
     return view._replace(offset=view.offset + start * view.dtype.size, dims=((1, count),))
 
 
-def _strips(e: Emitter, side: _Side, b: int, first: int, width: int) -> list[View]:
+def strips_of(e: Emitter, side: Side, b: int, first: int, width: int) -> list[View]:
     """Return part of an operand with the contraction on partitions, a strip for each 128 of it."""
     inner = side.array.shape[1]
     part = side.array.sliced((b, 0, first), (1, inner, width))
@@ -166,7 +248,7 @@ def _is_turned(part: Array) -> bool:
     return part.strides[0] in (1, -1) and part.strides[1] not in (1, -1) and min(part.shape) > 1
 
 
-def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int) -> None:
+def _multiply_deep(self: Lowering, left: Side, right: Side, out: Sink, b: int) -> None:
     """Append a product whose contraction is too long for strips: each tile is loaded when it is used."""
     e = self.emitter
     _, rows, columns = out.shape
@@ -179,8 +261,7 @@ def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int
             for step in range(0, inner, _BLOCK):
                 depth = min(_BLOCK, inner - step)
                 part = [
-                    _strips(e, side._replace(array=side.array.sliced((0, step, 0), (side.array.shape[0], depth, last))),
-                            b, first, count)
+                    strips_of(e, _deep_part(side, step, depth, last), b, first, count)
                     for side, last, first, count in (
                         (left, rows, row, height), (right, columns, column, width)
                     )
@@ -189,17 +270,31 @@ def _multiply_deep(self: Lowering, left: _Side, right: _Side, out: Array, b: int
                     e.matmul(total, one, other, step + number > 0)
             made = e.tile(out.dtype, height, (width,))
             e.evict(made, total)
-            e.copy(out.sliced((b, row, column), (1, height, width)), made)
+            out.sliced((b, 0, 0), (1, rows, columns)).put(e, made, row, column)
+
+
+def _deep_part(side: Side, step: int, depth: int, last: int) -> Side:
+    return side._replace(array=side.array.sliced((0, step, 0), (side.array.shape[0], depth, last)))
 
 
 def turn(e: Emitter, tile: View, out: View) -> None:
     """Write the transpose of a tile of at most 128 x 128, by way of PSUM."""
     rows, columns = tile.partitions, tile.dims[0][1]
     exact = e.limits.transpose_exact
+    if e.saturate and not exact:
+        tile = saturated(e, tile)
     middle = e.tile(tile.dtype if exact else Dtype.FLOAT32, columns, (rows,), psum=True)
     ones = e.identity(tile.dtype)
     e.matmul(middle, tile, ones._replace(partitions=rows, dims=((1, rows),)), False, middle.dtype is tile.dtype)
     e.evict(out, middle)
+
+
+def saturated(e: Emitter, tile: View) -> View:
+    """Return a tile with the largest numbers in the place of infinities, which times zero are no numbers."""
+    most = float(np.finfo(tile.dtype.numpy_name).max if tile.dtype is not Dtype.BFLOAT16 else 3.3895313892515355e38)
+    made = e.like(tile, tile.dtype)
+    e.tensor_scalar(made, tile, AluOp.MIN, most, AluOp.MAX, -most)
+    return made
 
 
 def _as_type(e: Emitter, tile: View, dtype: Dtype) -> View:

@@ -41,7 +41,7 @@ def compile_program(program: Any, args: tuple[Any, ...], options: dict[str, Any]
         raise FormatError("unknown option of the compiler", field=unknown[0],
                           expected=f"one of {', '.join(CompileOptions._fields)}")  # fmt: skip
     chosen = CompileOptions(**options)
-    module = _module(program, args)
+    module = _module(program, args, chosen.chip.name)
     kept = None if cache is None else CompileCache(Path(cache))
     # JAX counts its modules; the number says nothing about the graph.
     data = module_bytes(replace(module, id=0)) if kept is not None else b""
@@ -53,7 +53,7 @@ def compile_program(program: Any, args: tuple[Any, ...], options: dict[str, Any]
     return open_neff(made.neff)
 
 
-def _module(program: Any, args: tuple[Any, ...]) -> Module:
+def _module(program: Any, args: tuple[Any, ...], target: str) -> Module:
     if isinstance(program, Module):
         return program
     if isinstance(program, (bytes, bytearray)):
@@ -63,5 +63,5 @@ def _module(program: Any, args: tuple[Any, ...]) -> Module:
     if callable(program):
         from neurontools.compiler.jax_functions import lower  # deferred: start-up
 
-        return lower(program, args, {})[0]
+        return lower(program, args, {}, target)[0]
     raise FormatError("not a program", expected="a module, its bytes, a path or a function", got=type(program).__name__)

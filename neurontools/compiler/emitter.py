@@ -14,23 +14,28 @@ import numpy as np
 
 from formats import isa as words
 from formats.dtypes import Dtype
-from formats.isa import AluOp, ReduceDims
+from formats.isa import AluOp, CollectiveKind, ReduceCommand, ReduceDims
 from formats.targets import Target
+from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import (
     Allocation,
+    BarrierOp,
+    CollectiveOp,
     ComputeOp,
     DmaOp,
     IndirectDmaOp,
     LoopEndOp,
     LoopOp,
     MatmulOp,
+    Op,
     Space,
     Trace,
     View,
+    views_of,
 )
 from neurontools.compiler.arrays import Array, row_major
 from neurontools.compiler.graph import Origin
-from neurontools.nki.limits import LIMITS
+from neurontools.compiler.two_cores import Crossings
 
 __all__ = ["Emitter", "narrowed"]
 
@@ -43,16 +48,102 @@ def narrowed(view: View, rows: int) -> View:
 
 
 class Emitter:
-    """Append to one trace; `origin` says for which operation of the module."""
+    """Append to the trace of one core after another; `origin` says for which operation of the module.
 
-    def __init__(self, target: Target) -> None:
-        self.trace = Trace(target)
+    Tensors in device memory belong to all cores, tiles to the one at work, `core`.
+    """
+
+    def __init__(self, target: Target, cores: int = 1) -> None:
+        self.traces = [Trace(target, number, cores) for number in range(cores)]
+        self.core = 0
         self.limits = LIMITS[target.generation]
         self.origin = Origin("main", "?", 0)
+        self.saturate = False  # infinities become the largest numbers before they pass through the array
+        self.wide_sums = True  # folds of 16-bit floats keep fp32 until they are complete
+        self.output_kinds: frozenset[object] = frozenset()
         self._names: dict[str, int] = {"SB": 1, "DGETable0": 1}
         self._constants: dict[tuple[object, ...], Array] = {}
         self._turn = False
-        self._identities: list[dict[Dtype, View]] = [{}]
+        self._identities: list[list[dict[Dtype, View]]] = [[{}] for _ in range(cores)]
+        self._allocated = 0
+        self._crossings = Crossings(cores)
+        self._reads: list[set[int]] = [set() for _ in range(cores)]
+        self._marks = [(0, 0)] * cores
+        self.barriers = 0
+
+    @property
+    def trace(self) -> Trace:
+        """Return the trace of the core that is at work."""
+        return self.traces[self.core]
+
+    @property
+    def cores(self) -> int:
+        """Return the number of cores."""
+        return len(self.traces)
+
+    def finish(self) -> list[Trace]:
+        """Return the traces; tensors that both cores use are theirs together."""
+        if self.cores > 1:
+            used = [{view.allocation.id for op in trace.ops for view in views_of(op)} for trace in self.traces]
+            for one in self.traces[0].allocations:
+                if one.kind == "private" and all(one.id in each for each in used):
+                    one.kind = "shared"
+        return self.traces
+
+    def _append(self, op: Op) -> None:
+        """Append an operation to the core at work, behind a barrier where it needs what another core has done."""
+        if self.cores > 1 and (where := self._crossings.meets(self.core, op)):
+            self._meet(at_mark=where == "before")
+        self.place(op)
+
+    def place(self, op: Op) -> None:
+        """Append an operation to the core at work that needs nothing of another one."""
+        trace = self.trace
+        if self.cores > 1:
+            self._crossings.note(self.core, op)
+            if isinstance(op, DmaOp | IndirectDmaOp) and op.src.allocation.kind == "input":
+                one = op.src.allocation
+                if (one.dtype, one.shape) in self.output_kinds:
+                    self._reads[self.core].add(len(trace.ops))
+        trace.ops.append(op)
+
+    def alone(self) -> None:
+        """Begin work that the core does by itself: behind everything that others have done in device memory."""
+        if self._crossings.others(self.core):
+            self._meet()
+
+    def mark(self) -> None:
+        """Begin work that cores share; where one needs what was done before, the other meets it here."""
+        self._crossings.mark()
+        self._marks = [(len(trace.ops), len(trace.allocations)) for trace in self.traces]
+
+    def _meet(self, *, at_mark: bool = False) -> None:
+        """Let all cores meet: what they did in device memory before is done before anything behind it.
+
+        The core at work does so here, others here or at the mark.
+        """
+        self.barriers += 1
+        for core, trace in enumerate(self.traces):
+            here = len(trace.ops)
+            place, known = self._marks[core] if at_mark and core != self.core else (here, len(trace.allocations))
+            if place < here:
+                for one in trace.allocations[known:]:
+                    one.born += one.born >= place
+                trace.after = {
+                    number + (number >= place): {one + (one >= place) for one in ones}
+                    for number, ones in trace.after.items()
+                }
+            first = {one for one in self._reads[core] if one < place}
+            self._reads[core] = {one + 1 for one in self._reads[core] - first}
+            if first:
+                trace.after[place] = first
+            trace.ops.insert(place, BarrierOp(self._source()))
+        self._crossings.met(self.core, at_mark=at_mark)
+
+    def number(self) -> int:
+        """Return the number of the next tensor, which is one for all cores."""
+        self._allocated += 1
+        return self._allocated - 1
 
     # Memory
 
@@ -61,16 +152,15 @@ class Emitter:
     ) -> Array:
         """Allocate a dense tensor in device memory."""
         shape = tuple(shape)
-        trace = self.trace
         own = name if kind in ("input", "output") else self._name(name or self.origin.name)
-        allocation = Allocation(
-            len(trace.allocations), Space.HBM, own, dtype, shape, kind, data=data, born=len(trace.ops)
-        )
-        trace.allocations.append(allocation)
-        if kind == "input":
-            trace.inputs.append(allocation)
-        elif kind == "output":
-            trace.outputs.append(allocation)
+        born = len(self.trace.ops)
+        allocation = Allocation(self.number(), Space.HBM, own, dtype, shape, kind, data=data, born=born)
+        for trace in self.traces:
+            trace.allocations.append(allocation)
+            if kind == "input":
+                trace.inputs.append(allocation)
+            elif kind == "output":
+                trace.outputs.append(allocation)
         return Array(allocation, dtype, 0, shape, row_major(shape))
 
     def constant(self, values: np.ndarray[Any, Any], dtype: Dtype) -> Array:
@@ -86,10 +176,9 @@ class Emitter:
         """Allocate a tile of `rows` partitions with dense free dimensions."""
         trace = self.trace
         free = tuple(dims) or (1,)
-        allocation = Allocation(
-            len(trace.allocations), Space.PSUM if psum else Space.SBUF, f"t{len(trace.allocations)}", dtype,
-            (rows, prod(free)), born=len(trace.ops),
-        )  # fmt: skip
+        number = self.number()
+        space = Space.PSUM if psum else Space.SBUF
+        allocation = Allocation(number, space, f"t{number}", dtype, (rows, prod(free)), born=len(trace.ops))
         trace.allocations.append(allocation)
         return View(allocation, dtype, 0, rows, 0, tuple(zip(row_major(free), free, strict=True)))
 
@@ -99,10 +188,11 @@ class Emitter:
 
     def identity(self, dtype: Dtype) -> View:
         """Return the 128 x 128 identity in SBUF; one per type and per loop that is open."""
-        found = self._identities[-1].get(dtype)
+        known = self._identities[self.core][-1]
+        found = known.get(dtype)
         if found is None:
             ones = self.constant(np.eye(128, dtype=dtype.numpy_name), dtype)
-            found = self._identities[-1][dtype] = self.tile(dtype, 128, (128,))
+            found = known[dtype] = self.tile(dtype, 128, (128,))
             self.copy(found, ones)
         return found
 
@@ -125,13 +215,13 @@ class Emitter:
         b = src.view() if isinstance(src, Array) else src
         if b.dtype is not a.dtype:
             b = b._replace(dtype=a.dtype)  # the same bits: types of one width
-        self.trace.ops.append(DmaOp(a, b, None, False, self._source(), self.origin.name))
+        self._append(DmaOp(a, b, None, False, self._source(), self.origin.name))
 
     def indirect(
         self, dst: View, src: View, index: View, step: int, rows: int, *, scatter: bool, skip: bool = False
     ) -> None:
         """Append a transfer of which one side lies at run-time numbers; one number counts `step` bytes."""
-        self.trace.ops.append(
+        self._append(
             IndirectDmaOp(dst, src, index, step, rows, "Pool", self._source(), self.origin.name, scatter=scatter,
                           skip=skip)
         )  # fmt: skip
@@ -140,7 +230,7 @@ class Emitter:
 
     def compute(self, word: type[Any], engine: str, operands: dict[str, View], fields: dict[str, object]) -> None:
         """Append one instruction."""
-        self.trace.ops.append(ComputeOp(word, engine, operands, fields, self._source(), self.origin.name))
+        self._append(ComputeOp(word, engine, operands, fields, self._source(), self.origin.name))
 
     def tensor_tensor(self, dst: View, a: View, b: View, op: AluOp, engine: str = "DVE") -> None:
         """Append dst = a op b."""
@@ -169,14 +259,28 @@ class Emitter:
                 fields[name] = value
         self.compute(words.TensorScalar, "DVE", operands, fields)
 
-    def activation(self, dst: View, src: View, function: str, scale: float = 1.0, bias: View | None = None) -> None:
-        """Append dst = function(src * scale + bias)."""
+    def activation(
+        self,
+        dst: View,
+        src: View,
+        function: str,
+        scale: float = 1.0,
+        bias: View | None = None,
+        command: ReduceCommand | None = None,
+    ) -> None:
+        """Append dst = function(src * scale + bias); with a command its sum goes to the accumulators, too."""
         operands = {"src": src, "dst": dst}
         if bias is not None:
             operands["bias_pointer"] = bias
         fields: dict[str, object] = {"function": function, "scale": float(scale)}
-        simple = src.dtype < 16 and dst.dtype < 16
+        simple = src.dtype < 16 and dst.dtype < 16 and command is None
+        if command is not None:
+            fields |= {"reduce_command": command, "reduce_op": AluOp.ADD}
         self.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields)
+
+    def read_total(self, dst: View) -> None:
+        """Append a store of what activations have summed."""
+        self.compute(words.ActivationReadAccumulator, "Activation", {"dst": dst}, {})
 
     def cast(self, dst: View, src: View, engine: str = "DVE") -> None:
         """Append a copy of a tile through fp32, or of its bits where both types are one."""
@@ -205,26 +309,44 @@ class Emitter:
             fields[f"step{place}"], fields[f"count{place}"] = step, count
         self.compute(words.Iota, "Pool", {"dst": dst}, fields)
 
-    def reduce(self, dst: View, src: View, op: AluOp, folded: int) -> None:
-        """Append a fold over the last `folded` dimensions of a tile."""
+    def reduce(self, dst: View, src: View, op: AluOp, folded: int, negate: bool = False) -> None:
+        """Append a fold over the last `folded` dimensions of a tile, negated where that is asked for."""
         dims = ReduceDims(ReduceDims.X + folded - 1)
-        self.compute(words.TensorReduce, "DVE", {"src": src, "dst": dst}, {"op": op, "dims": dims, "negate": 0})
+        self.compute(
+            words.TensorReduce, "DVE", {"src": src, "dst": dst}, {"op": op, "dims": dims, "negate": int(negate)}
+        )
 
     def matmul(self, dst: View, stationary: View, moving: View, accumulate: bool, transpose: bool = False) -> None:
         """Append a product into PSUM."""
-        self.trace.ops.append(
-            MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name)
-        )
+        self._append(MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name))
+
+    def collective(
+        self, kind: CollectiveKind, dst: Array, src: Array, groups: tuple[tuple[int, ...], ...], reduce: AluOp | None
+    ) -> None:
+        """Append a collective of dense tensors, ranks one behind the other."""
+        table = self.constant(np.array(groups, np.int32), Dtype.INT32).view()
+        to, given = (one._replace(shape=(one.size,), strides=(1,)).view() for one in (dst, src))
+        self._append(
+            CollectiveOp(kind, to, given, table, len(groups), len(groups[0]), self._source(), self.origin.name,
+                         reduce=AluOp.ADD if reduce is None else reduce)
+        )  # fmt: skip
+
+    def rank(self, dst: View) -> None:
+        """Append what gives the number of the rank that runs the program."""
+        table = self.constant(np.zeros((1, 1), np.int32), Dtype.INT32).view()
+        source = table._replace(dims=((1, 1),))
+        self._append(CollectiveOp(CollectiveKind.RANK, dst, source, table, 1, 1, self._source(), self.origin.name))
 
     def loop(self, condition: View, counting: bool = False) -> None:
         """Begin a loop of the device that goes on while the condition is not 0 (above 0 when `counting`)."""
-        self._identities.append({})
-        self.trace.ops.append(LoopOp(condition, counting, self._source(), self.origin.name))
+        self.alone()  # no turn could meet another core
+        self._identities[self.core].append({})
+        self._append(LoopOp(condition, counting, self._source(), self.origin.name))
 
     def loop_end(self) -> None:
         """End the innermost loop."""
-        self._identities.pop()
-        self.trace.ops.append(LoopEndOp(self._source()))
+        self._identities[self.core].pop()
+        self._append(LoopEndOp(self._source()))
 
     def _source(self) -> tuple[str, int]:
         return self.origin.file, self.origin.line

@@ -31,7 +31,7 @@ def translated(arguments: list[str]) -> list[str]:
             stages = []
             while rest and rest[0] in ("compile", "tensorize", "SaveTemps"):
                 stages.append(rest.pop(0))
-            out += [word, stages[0]] if stages else []
+            out += [word, "SaveTemps" if "SaveTemps" in stages else stages[0]] if stages else []
         elif _IGNORED.match(word) and not word.startswith(_KNOWN):
             if "=" not in word and rest and not rest[0].startswith("-") and word not in ("--disable-dge", "--no_cache"):
                 rest.pop(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from neurontools.builder.native_kernel import TARGET
 from neurontools.compiler.errors import UnsupportedGraphError
 from neurontools.compiler.expand_sort import extreme_of, top_of
 from neurontools.compiler.graph import Node, Value
@@ -32,8 +33,10 @@ _MARKERS = ("AwsNeuronModuleMarker", "NeuronBoundaryMarker", "AwsNeuronLNCShardi
 _FRAMEWORK_MARKERS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement")
 
 
-def _custom_call(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
+def _custom_call(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
     target: str = node.attrs["target"]
+    if target == TARGET:
+        return None  # `inlining` lowers it
     if target.startswith(_MARKERS) or target in _FRAMEWORK_MARKERS:
         if len(operands) != len(node.results):
             raise UnsupportedGraphError("EUOC002", f"{target} with {len(operands)} operands and "
@@ -83,7 +86,7 @@ _UNARY = {
 # Names of frameworks that mean the same as one of ours, or nothing at all.
 UNDERSTOOD = frozenset({*_FRAMEWORK_MARKERS, *_UNARY, "TopK", "mhlo.topk"})
 COMPILED = frozenset(
-    {*UNDERSTOOD, "AwsNeuronArgMax", "AwsNeuronArgMin", "AwsNeuronTopK"}
+    {*UNDERSTOOD, TARGET, "AwsNeuronArgMax", "AwsNeuronArgMin", "AwsNeuronTopK"}
     | {name for name in KNOWN_TARGETS if name.startswith(_MARKERS)}
 )
 CALLS: dict[str, Rule] = {"custom-call": _custom_call}

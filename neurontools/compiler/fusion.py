@@ -15,13 +15,27 @@ from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.tile_folds import is_tile_fold
 
-__all__ = ["Group", "plan", "squeezed"]
+__all__ = ["REACH", "Group", "Reach", "plan", "squeezed"]
 
-_MOST = 40  # nodes of a kernel: their tiles share SBUF
 _SEARCHED = 500  # clusters looked at for a path before one is supposed: time stays linear
-_LONGEST = 1024  # elements of a row that is folded inside a kernel
 _ROWS = 16  # rows below which a fold is better spread over partitions, unless everything is small
 _SMALL = 4096
+
+
+class Reach(NamedTuple):
+    """How much a kernel takes together: elements of a row that it folds, nodes, nodes behind a product."""
+
+    longest: int
+    nodes: int
+    behind: int
+
+
+REACH = {
+    "generic": Reach(1024, 40, 12),
+    "transformer": Reach(4096, 40, 12),  # whole rows of softmax and norms stay in SBUF
+    "unet-inference": Reach(1024, 120, 40),  # long chains behind convolutions do
+}
+"""By --model-type; the figures are ours."""
 
 
 class Group(NamedTuple):
@@ -55,8 +69,8 @@ class _Cluster:
 
 
 class _Planner:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, reach: Reach) -> None:
+        self.graph, self.reach = graph, reach
         self.clusters: dict[int, _Cluster] = {}
         self.home: list[int] = []
 
@@ -111,7 +125,7 @@ class _Planner:
             cluster.shape = squeezed(node.result.shape)
         elif node.opcode == "reduce" and node.result.size and node.operands[0].size:
             shape = squeezed(node.operands[0].shape)
-            cluster.split = _rows_of(node, shape)
+            cluster.split = _rows_of(node, shape, self.reach)
             cluster.shape = None if cluster.split is None else shape
         self.home.append(number)
         cluster.needs = {self.find(one.node.number) for one in node.operands}
@@ -120,7 +134,7 @@ class _Planner:
             mine = self.find(number)
             if other == mine or other not in self.clusters or self.clusters[other].shape is None:
                 continue
-            if len(self.clusters[other].nodes) + len(self.clusters[mine].nodes) > _MOST:
+            if len(self.clusters[other].nodes) + len(self.clusters[mine].nodes) > self.reach.nodes:
                 continue
             split = self._fits(self.clusters[other], self.clusters[mine], node, operand)
             if split is not None and self.joinable(other, mine):
@@ -144,7 +158,7 @@ class _Planner:
         if len(mine.nodes) > 1:
             return None
         if node.opcode == "reduce":
-            kept = _rows_of(node, shape)
+            kept = _rows_of(node, shape, self.reach)
             if kept is None or split not in (None, kept) or operand is not node.operands[0]:
                 return None
             return kept if squeezed(operand.shape) == shape else None
@@ -156,7 +170,7 @@ class _Planner:
         return keep if node.opcode == "reshape" and same and squeezed(operand.shape) == shape[:split] else None
 
 
-def _rows_of(node: Node, shape: tuple[int, ...]) -> int | None:
+def _rows_of(node: Node, shape: tuple[int, ...], reach: Reach) -> int | None:
     """Return how many dimensions a reduction keeps where it folds the last ones, and that is done on tiles."""
     if not is_tile_fold(node):
         return None
@@ -166,7 +180,7 @@ def _rows_of(node: Node, shape: tuple[int, ...]) -> int | None:
     if not all(folded[kept:]) or kept == len(folded) or kept == 0:
         return None
     rows, length = prod(shape[:kept]), prod(shape[kept:])
-    return kept if length <= _LONGEST and (rows >= _ROWS or rows * length <= _SMALL) else None
+    return kept if length <= reach.longest and (rows >= _ROWS or rows * length <= _SMALL) else None
 
 
 def _leads(node: Node, split: int) -> bool:
@@ -177,9 +191,9 @@ def _leads(node: Node, split: int) -> bool:
     return places == real[:split]
 
 
-def plan(graph: Graph) -> Iterator[Group | Node]:
+def plan(graph: Graph, reach: Reach = REACH["generic"]) -> Iterator[Group | Node]:
     """Yield kernels and other nodes, in an order in which everything is there that they read."""
-    planner = _Planner(graph)
+    planner = _Planner(graph, reach)
     for node in graph.nodes:
         planner.add(node)
     users: dict[Value, set[int]] = {}

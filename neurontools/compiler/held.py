@@ -5,9 +5,9 @@ Source of the format: `formats/neff/operations.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from formats.neff.operations import Form, Held, Operation, Piece
+from formats.neff.operations import OPERATIONS, Form, Held, Operation, Piece, write_operations
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Value
 from neurontools.compiler.kernels import Part
@@ -15,7 +15,17 @@ from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.placing import VIEWS
 from neurontools.compiler.precision import Cast
 
-__all__ = ["operations_of"]
+__all__ = ["operation_tables", "operations_of"]
+
+
+def operation_tables(rows: Sequence[Operation], cores: int) -> dict[str, bytes]:
+    """Return the members that hold the operations, one for each core; what lies in tiles is the first one's."""
+    elsewhere = [
+        row._replace(results=tuple(one._replace(pieces=()) for one in row.results)) for row in rows
+    ] if cores > 1 else []  # fmt: skip
+    return {
+        f"sg{core:02d}/{OPERATIONS}": write_operations(elsewhere if core else rows) for core in range(cores)
+    }  # fmt: skip
 
 
 def operations_of(graph: Graph, lowering: Lowering, casts: Iterable[Cast]) -> list[Operation]:

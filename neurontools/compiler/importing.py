@@ -179,11 +179,15 @@ def _convolution(one: Instruction) -> dict[str, Any]:
 
 
 def _custom(one: Instruction) -> dict[str, Any]:
-    return {"target": one.custom_call_target, "config": one.backend_config}
+    found: dict[str, Any] = {"target": one.custom_call_target, "config": one.backend_config}
+    if one.output_aliasing:
+        found["aliases"] = {each.operand_index: (each.output_shape_index or (0,))[0] for each in one.output_aliasing}
+    return found
 
 
 def _collective(one: Instruction) -> dict[str, Any]:
-    return {"groups": one.replica_groups, "pairs": one.source_target_pairs}
+    dimension = one.dimensions[0] if one.dimensions else None
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension}
 
 
 _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {

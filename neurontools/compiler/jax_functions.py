@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from formats.errors import UnsupportedError
 from formats.hlo import Module, read_hlo
+from neurontools.nki.jax_calls import for_a_graph
 from neurontools.version import install_with
 
 __all__ = ["lower", "need_jax"]
@@ -21,9 +23,20 @@ def need_jax() -> Any:
     return jax
 
 
-def lower(fn: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Module, Any]:
-    """Return the HLO module of a function for these arguments, and the tree of its results."""
+def lower(
+    fn: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], target: str | None = None
+) -> tuple[Module, Any]:
+    """Return the HLO module of a function for these arguments, and the tree of its results.
+
+    NKI kernels that it calls are traced for the target.
+    """
     jax = need_jax()
-    lowered = jax.jit(fn, keep_unused=True).lower(*args, **keywords)
+
+    @functools.wraps(fn)
+    def traced(*args: Any, **keywords: Any) -> Any:  # another function: what JAX keeps of `fn` has no custom calls
+        return fn(*args, **keywords)
+
+    with for_a_graph(target):
+        lowered = jax.jit(traced, keep_unused=True).lower(*args, **keywords)
     proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     return read_hlo(proto), lowered.out_tree

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import NamedTuple
 
 from formats.dtypes import Dtype
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.compiler.arrays import Array, merged, row_major
+from neurontools.compiler.element_types import is_float
 from neurontools.compiler.elementwise import apply, as_stored
 from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.fusion import Group
-from neurontools.compiler.graph import Value
+from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.loading import load, part_of, store, without_folded
 from neurontools.compiler.tile_folds import fold_tile
 from neurontools.compiler.tile_math import constant_like
 from neurontools.compiler.tiling import Tile, tiles
 
-__all__ = ["Parts", "Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
+__all__ = ["NS_BYTE", "NS_ELEMENT", "Parts", "Splat", "load", "part_of", "run_kernel", "store", "tile_elements"]
 
 _BUDGET = 120 << 10  # bytes of a partition that the tiles of a kernel may take together
+# About what one core takes, to tell whether two are worth it: bytes through its DMA rings, 128 lanes at 1 GHz.
+NS_BYTE, NS_ELEMENT = 1 / 150, 1 / 128
 _TEMPORARIES = 14  # tiles that one node may need at a time besides its operands
 
 
@@ -31,10 +34,17 @@ class Splat(NamedTuple):
     value: int | float
 
 
-def tile_elements(live: int, temporaries: int = _TEMPORARIES) -> int:
+def tile_elements(live: int, temporaries: int = _TEMPORARIES, longest: int = 2048) -> int:
     """Return how many elements of 4 bytes a partition of each tile may have where `live` tiles are live."""
     room = _BUDGET // (4 * (live + temporaries))
-    return max(64, min(2048, 1 << room.bit_length() - 1))
+    return max(64, min(longest, 1 << room.bit_length() - 1))
+
+
+Portions = Callable[[int, float], Iterable[tuple[int, int]]]
+
+
+def _undivided(extent: int, nanoseconds: float) -> Iterable[tuple[int, int]]:
+    return ((0, extent),)
 
 
 class Part(NamedTuple):
@@ -55,20 +65,36 @@ def run_kernel(
     inputs: Mapping[Value, Array | Splat],
     outputs: Mapping[Value, Array],
     parts: Parts | None = None,
+    portions: Portions = _undivided,
+    longest: int = 2048,
 ) -> bool:
     """Append a kernel over all elements of a group's index space; False where a row takes more room than there is.
 
-    `parts` gets the places of values that are no output.
+    `parts` gets the places of values that are no output, where one core makes them all; `portions` says how the
+    outermost dimension is shared between cores.
     """
     space = _space_of(group, inputs, outputs)
     folds = len(space.shape) - space.rows
+    row = prod(space.shape[space.rows :])
     most = tile_elements(_live(group), _temporaries(group))
-    if folds and prod(space.shape[space.rows :]) > most:
+    if folds and most < row <= longest and not any(one.opcode in _HEAVY and not _is_light(one) for one in group.nodes):
+        most = tile_elements(_live(group), 4, longest)
+    if folds and row > most:
         return False
-    for tile in tiles(space.shape, most, folds):
-        values = _run_tile(e, group, inputs, outputs, space, tile, folds)
-        if parts is not None:
-            _note(parts, group, outputs, values, space, tile, folds)
+    arrays = sum(isinstance(one, Array) for one in inputs.values()) + len(outputs)
+    nanoseconds = prod(space.shape) * (4 * arrays * NS_BYTE + len(group.nodes) * NS_ELEMENT)
+    found: Parts = {}
+    shared = 0
+    for begin, end in portions(space.shape[0], nanoseconds) if space.rows else ((0, 0),):
+        shared += 1
+        shape = (end - begin, *space.shape[1:]) if space.rows else space.shape
+        starts = (begin, *(0 for _ in shape[1:])) if space.rows else None
+        for tile in tiles(shape, most, folds, starts):
+            values = _run_tile(e, group, inputs, outputs, space, tile, folds)
+            if parts is not None:
+                _note(found, group, outputs, values, space, tile, folds)
+    if parts is not None and shared == 1:
+        parts.update(found)
     return True
 
 
@@ -124,6 +150,11 @@ def _space_of(group: Group, inputs: Mapping[Value, Array | Splat], outputs: Mapp
 
 _HEAVY = frozenset({"atan2", "cbrt", "cosine", "divide", "log-plus-one", "popcnt", "power", "reduce-precision",
                     "remainder", "sine", "count-leading-zeros"})  # fmt: skip
+
+
+def _is_light(node: Node) -> bool:
+    """Return whether a node is one instruction for floats."""
+    return node.opcode == "divide" and is_float(node.result.dtype)
 
 
 def _temporaries(group: Group) -> int:

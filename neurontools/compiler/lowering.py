@@ -6,7 +6,7 @@ functions in files of their own, registered in `LOWERINGS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -17,14 +17,20 @@ from neurontools.compiler.arrays import Array, merged, row_major
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.elementwise import ELEMENTWISE, stored_constant
 from neurontools.compiler.emitter import Emitter
+from neurontools.compiler.epilogues import Finished, Step, with_epilogues
 from neurontools.compiler.errors import no_lowering
-from neurontools.compiler.fusion import Group, plan, squeezed
+from neurontools.compiler.fusion import REACH, Group, plan, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.kernels import Parts, Splat, run_kernel
+from neurontools.compiler.two_cores import halves
 
-__all__ = ["LOWERINGS", "Lowering", "lowers"]
+__all__ = ["FINISHED", "LOWERINGS", "Lowering", "finishes", "lowers"]
 
 LOWERINGS: dict[str, Callable[[Lowering, Node], None]] = {}
+
+
+Finish = Callable[["Lowering", Finished], None]
+FINISHED: dict[str, Finish] = {}
 
 
 def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Node], None]], Callable[[Lowering, Node], None]]:
@@ -38,11 +44,26 @@ def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Node], None]], Callab
     return register
 
 
+def finishes(opcode: str) -> Callable[[Finish], Finish]:
+    """Register a function as the lowering of an opcode with the kernel behind it."""
+
+    def register(function: Finish) -> Finish:
+        FINISHED[opcode] = function
+        return function
+
+    return register
+
+
 class Lowering:
     """Lower graphs into one trace; `values` has the array of every value so far."""
 
-    def __init__(self, target: Target) -> None:
-        self.emitter = Emitter(target)
+    def __init__(self, target: Target, cores: int = 1, worth: float = 0.0) -> None:
+        self.emitter = Emitter(target, cores)
+        self.worth = worth  # ns of work below which one core does it alone
+        self.saved = 0.0  # ns, about, that other cores take over
+        self.epilogues = True
+        self.reach = REACH["generic"]
+        self.inside = 0  # bodies of loops and branches that are open
         self.values: dict[Value, Array] = {}
         self.splats: dict[Value, int | float] = {}
         self.direct: dict[Value, str] = {}
@@ -101,17 +122,42 @@ class Lowering:
         if dst.size:
             run_copy(self.emitter, dst, src)
 
+    def steps(self, graph: Graph) -> list[Step]:
+        """Return what a graph is lowered as, in order."""
+        steps = plan(graph, self.reach)
+        return list(with_epilogues(steps, graph, self.reach.behind) if self.epilogues else steps)
+
     def run(self, graph: Graph) -> list[Array]:
-        """Lower all nodes of a graph, whose parameters have arrays; return the arrays of its results."""
-        for step in plan(graph):
+        """Lower all nodes of a body, whose parameters have arrays; return the arrays of its results."""
+        self.inside += 1
+        for step in self.steps(graph):
             self.step(step)
+        self.inside -= 1
         return [self.array(one) for one in graph.roots]
 
-    def step(self, step: Group | Node) -> None:
+    def portions(self, extent: int, nanoseconds: float, unit: int = 1) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of each core's part of work along a dimension of units, with that core at work.
+
+        `nanoseconds` is about what one core takes; work that is not worth a barrier, or is in a body, is not shared.
+        """
+        cores = 1 if self.inside or nanoseconds < self.worth else self.emitter.cores
+        parts = halves(extent, cores, unit)
+        if len(parts) > 1:
+            self.saved += nanoseconds / 2
+            self.emitter.mark()
+        for core, begin, end in parts:
+            self.emitter.core = core
+            yield begin, end
+        self.emitter.core = 0
+
+    def step(self, step: Step) -> None:
         """Lower a kernel or another node."""
         if isinstance(step, Node):
             self.emitter.origin = step.origin
             self._node(step)
+        elif isinstance(step, Finished):
+            self.emitter.origin = step.product.origin
+            FINISHED[step.product.opcode](self, step)
         else:
             self._kernel(step)
 
@@ -129,7 +175,7 @@ class Lowering:
             splat = self.splats.get(value)
             inputs[value] = self.array(value) if splat is None else Splat(element_type(value.dtype).storage, splat)
         outputs = {value: self.result(value.node) for value in group.outputs}
-        if run_kernel(self.emitter, group, inputs, outputs, self.parts):
+        if run_kernel(self.emitter, group, inputs, outputs, self.parts, self.portions, self.reach.longest):
             return
         for node in group.nodes:
             self.emitter.origin = node.origin

@@ -10,24 +10,34 @@ from typing import NamedTuple
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
-from formats.neff.operations import GRAPH, OPERATIONS, write_operations
+from formats.neff.operations import GRAPH
 from neurontools.builder import build
+from neurontools.builder.built import BuiltNeff
 from neurontools.builder.report import Report
-from neurontools.builder.trace import Allocation, Trace
-from neurontools.compiler import control, dots, indexing, random_bits, reductions  # noqa: F401  they register lowerings
+from neurontools.builder.trace import Trace
+from neurontools.compiler import (  # noqa: F401  they register lowerings
+    attention_kernel,
+    collectives,
+    control,
+    dots,
+    indexing,
+    inlining,
+    random_bits,
+    reductions,
+)
+from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
+from neurontools.compiler.choosing import chosen
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
-from neurontools.compiler.fusion import plan
 from neurontools.compiler.graph import Graph
-from neurontools.compiler.held import operations_of
+from neurontools.compiler.held import operation_tables, operations_of
 from neurontools.compiler.importing import import_module
 from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.options import CompileOptions, check_options
-from neurontools.compiler.placing import direct_outputs
 from neurontools.compiler.precision import Cast, cast_products
-from neurontools.compiler.signature import Names, declare_inputs, names_of, write_outputs
+from neurontools.compiler.signature import Names, names_of
 from neurontools.compiler.verify import verify
 
 __all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
@@ -59,6 +69,10 @@ def _canonicalise(graph: Graph, state: _State) -> Graph:
     return canonicalise(graph)
 
 
+def _attention(graph: Graph, state: _State) -> Graph:
+    return fuse_attention(graph)
+
+
 def _precision(graph: Graph, state: _State) -> Graph:
     return cast_products(graph, state.options, state.casts)
 
@@ -69,6 +83,7 @@ _STEPS: tuple[tuple[str, Pass], ...] = (
     ("expand", _expand),
     ("precision", _precision),
     ("canonicalise", _canonicalise),
+    ("attention", _attention),
 )
 PASSES = ("import", *(name for name, _ in _STEPS))
 
@@ -134,35 +149,16 @@ def compile_graph(
         if step_name in dump_after:
             dumps[step_name] = graph.text()
     _check_memory(graph, options)
-    lowering = Lowering(options.chip)
-    lowering.emitter.reserve((*names.inputs, *names.outputs))
-    declare_inputs(lowering, graph.parameters, names.inputs)
-    steps = list(plan(graph))
-    lowering.direct = direct_outputs(graph, steps, names.outputs)
-    for step in steps:
-        lowering.step(step)
-    write_outputs(lowering, graph.roots, [lowering.array(one) for one in graph.roots], names.outputs)
-    rows = write_operations(operations_of(graph, lowering, state.casts))
-    built = build(_programs(lowering.emitter.trace, options), name,
-                  compression="none" if options.fast_loading else "gzip",
-                  members={f"sg00/{OPERATIONS}": rows, **members})  # fmt: skip
+
+    def built(lowering: Lowering, traces: list[Trace]) -> BuiltNeff:
+        tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
+        return build(traces, name,
+                     compression="none" if options.fast_loading else "gzip",
+                     members={**tables, **members})  # fmt: skip
+
+    found = chosen(graph, names, options, built)
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
-    return Compiled(built.to_bytes(), names, kinds, built.report, tuple(state.casts), dumps, listing_of(graph))
-
-
-def _programs(trace: Trace, options: CompileOptions) -> list[Trace]:
-    """Return the programs of all cores: the first does everything, a second one has the same tensors and no work."""
-    if options.cores == 1:
-        return [trace]
-    trace.num_programs = 2
-    other = Trace(trace.target, 1, 2)
-    for one in trace.allocations:  # tensors of both cores go together by their order
-        if one.kind not in ("input", "output"):
-            continue
-        copy = Allocation(len(other.allocations), one.space, one.name, one.dtype, one.shape, one.kind)
-        other.allocations.append(copy)
-        (other.inputs if one.kind == "input" else other.outputs).append(copy)
-    return [trace, other]
+    return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph))
 
 
 def _check_memory(graph: Graph, options: CompileOptions) -> None:

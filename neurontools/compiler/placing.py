@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from neurontools.compiler.dots import loads_first
 from neurontools.compiler.elementwise import ELEMENTWISE
+from neurontools.compiler.epilogues import Finished, Step
 from neurontools.compiler.fusion import Group, squeezed
 from neurontools.compiler.graph import Graph, Node, Value
 
@@ -20,17 +21,17 @@ VIEWS = frozenset({"reshape", "bitcast", "transpose", "broadcast", "slice", "rev
 _WIDE = ("s64", "u64")
 
 
-def direct_outputs(graph: Graph, steps: Sequence[Group | Node], names: Sequence[str]) -> dict[Value, str]:
+def direct_outputs(graph: Graph, steps: Sequence[Step], names: Sequence[str], cores: int = 1) -> dict[Value, str]:
     """Return the results that are written to their outputs by the steps that make them, with the outputs' names."""
     sources: dict[Value, set[Value]] = {one: {one} for one in graph.parameters}
     plain = set(graph.parameters)  # whose elements lie as the input has them
     last: dict[Value, int] = {}
     made: dict[Value, int] = {}
     for number, step in enumerate(steps):
-        results = step.results if isinstance(step, Node) else step.outputs
+        results = step.results if isinstance(step, Node) else _kernel(step).outputs
         for value in results:
             made[value] = number
-        read = step.operands if isinstance(step, Node) else step.inputs
+        read = step.inputs if isinstance(step, Group) else step.operands
         if isinstance(step, Node) and step.opcode in VIEWS:
             # It may be a copy, too, and then it reads here.
             sources[step.result] = sources.get(step.operands[0], set())
@@ -51,21 +52,33 @@ def direct_outputs(graph: Graph, steps: Sequence[Group | Node], names: Sequence[
         if isinstance(step, Node) and step.opcode in (*VIEWS, "constant", "iota", "parameter", "gather"):
             continue
         rivals = [one for one in graph.parameters if (one.dtype, one.shape) == (value.dtype, value.shape)]
-        if all(_apart(one, last.get(one, -1), number, step, sources, plain) for one in rivals):
+        if all(_apart(one, last.get(one, -1), number, step, sources, plain, cores) for one in rivals):
             found[value] = name
     return found
 
 
+def _kernel(step: Group | Finished) -> Group:
+    return step if isinstance(step, Group) else step.group
+
+
 def _apart(
-    rival: Value, last: int, number: int, step: Group | Node, sources: dict[Value, set[Value]], plain: set[Value]
+    rival: Value,
+    last: int,
+    number: int,
+    step: Step,
+    sources: dict[Value, set[Value]],
+    plain: set[Value],
+    cores: int,
 ) -> bool:
     """Return whether an input that may be the output's own memory is not hurt when the step writes that."""
     if last < number:
         return True
     if last > number:
         return False
+    if isinstance(step, Finished):
+        return False
     if isinstance(step, Node):
-        return step.opcode == "dot" and loads_first(step)
+        return step.opcode == "dot" and cores == 1 and loads_first(step)  # one core may write while another loads
     reading = [one for one in step.inputs if rival in sources.get(one, ())]
     whole = all(one in plain and squeezed(one.shape) == step.shape for one in reading)
     return (

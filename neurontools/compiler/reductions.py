@@ -17,7 +17,7 @@ from neurontools.compiler.element_types import element_type
 from neurontools.compiler.elementwise import evaluate
 from neurontools.compiler.emitter import Emitter
 from neurontools.compiler.graph import Graph, Node, Value
-from neurontools.compiler.kernels import tile_elements
+from neurontools.compiler.kernels import NS_BYTE, NS_ELEMENT, tile_elements
 from neurontools.compiler.loading import load, part_of, store, without_folded
 from neurontools.compiler.lowering import Lowering, lowers
 from neurontools.compiler.tile_folds import NEUTRAL, fold_of, halved, instruction_of
@@ -25,6 +25,8 @@ from neurontools.compiler.tile_folds import folded as folded_tile
 from neurontools.compiler.tiling import tiles
 
 __all__ = ["reduce_arrays"]
+
+_FEW = 32  # rows below which parts of each are folded apart
 
 
 @lowers("reduce")
@@ -48,7 +50,18 @@ def _reduce(self: Lowering, node: Node) -> None:
         return
     turned = [one.permuted([*kept, *folded]) for one in arrays]
     initial = [None if one is None else self.array(one) for one in starts]
-    reduce_arrays(self, body, turned, outs, len(folded), initial)
+    if not kept:
+        reduce_arrays(self, body, turned, outs, len(folded), initial)
+        return
+    work = prod(turned[0].shape) * many * (4 * NS_BYTE + len(body.nodes) * NS_ELEMENT)
+    if prod(turned[0].shape[: len(kept)]) < 2 * _FEW:
+        work = 0.0  # halves would be folded in another order
+    for begin, end in self.portions(turned[0].shape[0], work):
+        cut = [
+            [one.sliced((begin, *(0 for _ in one.shape[1:])), (end - begin, *one.shape[1:])) for one in group]
+            for group in (turned, outs)
+        ]
+        reduce_arrays(self, body, cut[0], cut[1], len(folded), initial)
 
 
 def reduce_arrays(
@@ -77,11 +90,11 @@ def reduce_arrays(
     most = tile_elements(3 * len(arrays) + len(body.nodes))
     inner = prod(fold_shape)
     rows = prod(kept_shape)
-    parts = max(-(-inner // most), min(128, inner // 512) if rows < 32 else 1)
+    parts = max(-(-inner // most), min(128, inner // 512) if rows < _FEW else 1)
     if parts > 1 and fold_shape:
         _in_parts(self, body, sources, targets, len(fold_shape), initial, parts)
         return
-    instruction = instruction_of(body) if len(arrays) == 1 else None
+    instruction = instruction_of(body, self.emitter.wide_sums) if len(arrays) == 1 else None
     e = self.emitter
     for tile in tiles(sources[0].shape, most, len(fold_shape)):
         loaded = [load(e, part_of(one, one.strides, tile), tile) for one in sources]
@@ -128,7 +141,7 @@ def _in_parts(
     whole, rest = divmod(extent, size)
     count = whole + bool(rest)
     shape = (*sources[0].shape[:kept], count)
-    wide = instruction_of(body) is not None and len(sources) == 1
+    wide = instruction_of(body, self.emitter.wide_sums) is not None and len(sources) == 1
     middles = []
     for value in body.roots:
         dtype = element_type(value.dtype).storage

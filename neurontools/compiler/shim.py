@@ -11,8 +11,10 @@ FILE = "neuronx-cc"
 _SCRIPT = """\
 #!{python}
 # Hands its command line to neurontools: made by `neurontools shim`.
+import gc
 import sys
 
+gc.set_threshold(200_000, 20, 20)  # a start makes a hundred thousand objects that all stay
 sys.path[:0] = {path!r}
 from neurontools.compiler.entry import main
 

@@ -10,11 +10,11 @@ import numpy as np
 from formats.dtypes import Dtype
 from formats.hlo import Module
 from formats.isa import AluOp
-from neurontools.builder.trace import DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace
+from neurontools.builder.trace import CollectiveOp, DmaComputeOp, DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace, View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Value
-from neurontools.compiler.kernels import tile_elements
+from neurontools.compiler.kernels import NS_BYTE, tile_elements
 from neurontools.compiler.loading import load, part_of, store
 from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.tiling import tiles
@@ -22,6 +22,7 @@ from neurontools.compiler.tiling import tiles
 __all__ = ["Names", "declare_inputs", "names_of", "write_outputs"]
 
 _WIDE = {"s64": Dtype.INT64, "u64": Dtype.UINT64}
+_TRANSFERS = (DmaOp, IndirectDmaOp, DmaComputeOp, CollectiveOp)
 
 
 class Names(NamedTuple):
@@ -75,17 +76,17 @@ def write_outputs(self: Lowering, roots: Sequence[Value], results: Sequence[Arra
             self.copy(copy, array)
             array = copy
         held.append(array)
-    first = len(e.trace.ops)
-    readers = _readers(e.trace, inputs)
+    firsts = [len(trace.ops) for trace in e.traces]
+    readers = [_readers(trace, inputs) for trace in e.traces]
     for value, array, name in zip(roots, held, names, strict=True):
         if array.size and name not in written:
             e.origin = value.node.origin
             _write(self, value, array, name)
-    if readers:
-        for number in range(first, len(e.trace.ops)):
-            e.trace.after[number] = readers
-    _order_direct(e.trace, inputs, {one.id for one in e.trace.outputs if one.name in written})
-    e.trace.outputs.sort(key=lambda one: order[one.name])
+    for trace, first, ones in zip(e.traces, firsts, readers, strict=True):
+        for number in range(first, len(trace.ops)) if ones else ():
+            trace.after[number] = ones | trace.after.get(number, set())
+        _order_direct(trace, inputs, {one.id for one in trace.outputs if one.name in written})
+        trace.outputs.sort(key=lambda one: order[one.name])
 
 
 def _write(self: Lowering, value: Value, array: Array, name: str) -> None:
@@ -93,7 +94,13 @@ def _write(self: Lowering, value: Value, array: Array, name: str) -> None:
     out = self.emitter.tensor(wide or array.dtype, value.shape or (1,), "output", name)
     out = out._replace(shape=value.shape, strides=out.strides[: len(value.shape)])
     if wide is None:
-        self.copy(out, array)
+        if not value.shape:
+            self.copy(out, array)
+            return
+        rest = value.shape[1:]
+        for begin, end in self.portions(value.shape[0], 2 * array.size * array.dtype.size * NS_BYTE):
+            where, what = (begin, *(0 for _ in rest)), (end - begin, *rest)
+            self.copy(out.sliced(where, what), array.sliced(where, what))
         return
     words = out._replace(dtype=array.dtype, strides=tuple(2 * one for one in out.strides))
     self.copy(words, array)
@@ -107,14 +114,15 @@ def _order_direct(trace: Trace, inputs: set[int], outputs: set[int]) -> None:
     depth = 0
     for number, op in enumerate(trace.ops):
         depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
-        if not isinstance(op, DmaOp | IndirectDmaOp):
+        if not isinstance(op, _TRANSFERS):
             continue
         if op.dst.allocation.id in outputs:
             before = reads.get(kinds[op.dst.allocation.id])
             if before:
                 trace.after[number] = trace.after.get(number, set()) | before
-        if depth == 0 and op.src.allocation.id in inputs:
-            reads.setdefault(kinds[op.src.allocation.id], set()).add(number)
+        for src in _sources(op):
+            if depth == 0 and src.allocation.id in inputs:
+                reads.setdefault(kinds[src.allocation.id], set()).add(number)
 
 
 def _readers(trace: Trace, inputs: set[int]) -> set[int]:
@@ -122,9 +130,15 @@ def _readers(trace: Trace, inputs: set[int]) -> set[int]:
     found, depth = set(), 0
     for number, op in enumerate(trace.ops):
         depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
-        if depth == 0 and isinstance(op, DmaOp | IndirectDmaOp) and op.src.allocation.id in inputs:
+        if depth or not isinstance(op, _TRANSFERS):
+            continue
+        if any(src.allocation.id in inputs for src in _sources(op)):
             found.add(number)
     return found
+
+
+def _sources(op: DmaOp | IndirectDmaOp | DmaComputeOp | CollectiveOp) -> tuple[View, ...]:
+    return op.srcs if isinstance(op, DmaComputeOp) else (op.src,)
 
 
 def _high_words(self: Lowering, array: Array, words: Array, signed: bool) -> None:

@@ -34,13 +34,18 @@ def fold_of(body: Graph) -> str | None:
     return None
 
 
-def instruction_of(body: Graph) -> AluOp | None:
-    """Return the operator of an instruction that does a body exactly, else None."""
+def instruction_of(body: Graph, wide_sums: bool = True) -> AluOp | None:
+    """Return the operator of an instruction that does a body exactly, else None.
+
+    Instructions fold in fp32. Without `wide_sums` sums and products of shorter floats are rounded at every step.
+    """
     fold = fold_of(body)
     if fold is None:
         return None
     dtype = body.parameters[0].dtype
     if is_float(dtype):
+        if not wide_sums and dtype != "f32" and fold in ("add", "multiply"):
+            return None
         return _FLOAT_FOLDS.get(fold)
     return _TRUTH_FOLDS.get(fold) if dtype == "pred" else _BIT_FOLDS.get(fold)
 
@@ -55,7 +60,7 @@ def fold_tile(e: Emitter, node: Node, given: View, tile: Tile, folds: int) -> Vi
     body: Graph = node.attrs["body"]
     dtype = node.result.dtype
     given = as_stored(e, dtype, given)
-    op = instruction_of(body)
+    op = instruction_of(body, e.wide_sums)
     made = folded(e, given, tile, folds, op) if op is not None else halved(e, body, [given], tile, folds)[0]
     start = stored_constant(node.operands[1]).reshape(-1)[0].item()
     if NEUTRAL.get(fold_of(body) or "") != start:

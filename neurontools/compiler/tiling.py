@@ -42,13 +42,13 @@ class _Dim(NamedTuple):
     extent: int
 
 
-def tiles(shape: Sequence[int], most: int, kept_inside: int = 0) -> Iterator[Tile]:
-    """Yield tiles that together cover an index space, at most `most` elements a partition.
+def tiles(shape: Sequence[int], most: int, kept_inside: int = 0, starts: Sequence[int] | None = None) -> Iterator[Tile]:
+    """Yield tiles that together cover an index space, or `shape` of it from `starts`; `most` elements a partition.
 
     The last `kept_inside` dimensions never lie on partitions. In a tile, `splits` names the axis of each of its
     dimensions; `starts` has one number per axis.
     """
-    yield from _cover(list(shape), [0] * len(shape), most, kept_inside)
+    yield from _cover(list(shape), list(starts or [0] * len(shape)), most, kept_inside)
 
 
 def _cover(shape: list[int], starts: list[int], most: int, inside: int) -> Iterator[Tile]:

@@ -12,6 +12,7 @@ import numpy as np
 from formats.errors import NeuronError
 from neurontools.compiler.element_types import ELEMENT_TYPES, is_float, is_integer
 from neurontools.compiler.errors import UnsupportedGraphError, failed
+from neurontools.compiler.expand_collectives import check_groups
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.tile_folds import fold_of
@@ -23,7 +24,7 @@ _COMPLEX = ("c64", "c128")
 _WIDE = ("s32", "u32", "s64", "u64")
 _UNKNOWN = frozenset(
     {"cholesky", "fft", "triangular-solve", "infeed", "outfeed", "send", "recv", "domain", "set-dimension-size",
-     "get-dimension-size", "stochastic-convert", "ragged-dot", "partition-id", "replica-id", "rng",
+     "get-dimension-size", "stochastic-convert", "ragged-dot", "rng",
      "rng-get-and-update-state", "add-dependency", "dynamic-reshape"}
 )  # fmt: skip
 
@@ -151,8 +152,13 @@ def _power(node: Node, options: CompileOptions) -> None:
         raise failed("EVRF062", f"power of {dtype}; allowed with --implicit-integer-downcast=pow", node.origin)
 
 
+def _ranks(node: Node, options: CompileOptions) -> None:
+    check_groups(node)
+
+
 def _collective(code: str, name: str) -> Check:
     def check(node: Node, options: CompileOptions) -> None:
+        check_groups(node)
         wide = {one.dtype for one in node.operands} & set(_WIDE)
         if wide and name not in options.downcasts:
             raise failed(code, f"{node.opcode} of {' and '.join(sorted(wide))}; allowed with "
@@ -182,7 +188,11 @@ def _custom_call(node: Node, options: CompileOptions) -> None:
 
 
 _CHECKS: dict[str, Check] = {
+    "all-gather": _ranks,
     "all-reduce": _collective("EVRF061", "all_reduce"),
+    "all-to-all": _ranks,
+    "collective-broadcast": _ranks,
+    "collective-permute": _ranks,
     "constant": _constant,
     "convolution": _convolution,
     "custom-call": _custom_call,

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from formats.errors import NeuronError
+from formats.neff.fields import Fields
+from neurontools.builder.native_kernel import TARGET, config_of
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.expand_calls import KNOWN_TARGETS, UNDERSTOOD
 from neurontools.compiler.graph import Node
+from neurontools.compiler.inlining import check_kernel
 from neurontools.compiler.options import CompileOptions
 
 __all__ = ["check_call"]
@@ -31,8 +34,8 @@ def check_call(node: Node, options: CompileOptions) -> NeuronError | None:
         return _quantize(node, options)
     if target == _SCALED:
         return _scaled(node)
-    if target == "AwsNeuronCustomNativeKernel":
-        return _kernel(node)
+    if target == TARGET:
+        return _kernel(node, options)
     if target not in KNOWN_TARGETS and target not in UNDERSTOOD:
         names = ", ".join(sorted(KNOWN_TARGETS))
         return failed("EHCA005", f"custom call {target!r} is not known; allowed are {names}", node.origin)
@@ -140,12 +143,26 @@ def _dimensions(node: Node, numbers: dict[str, list[int]]) -> NeuronError | None
     return None
 
 
-def _kernel(node: Node) -> NeuronError:
-    """Return why an NKI kernel is not compiled: its file is missing, its version unknown, or it is not ours."""
+def _kernel(node: Node, options: CompileOptions) -> NeuronError | None:
+    """Return why an NKI kernel is not compiled: its file is missing, it is not ours, or it does not fit the call."""
+    config = config_of(node.attrs["config"])
+    if config is not None and "neurontools" in config:
+        return check_kernel(node, options.chip)
     text = node.attrs["config"].decode("utf-8", "replace").strip()
-    config = _object(node.attrs["config"]) or {}
-    path = Path(str(config.get("kernel_file") or config.get("path") or text))
+    named = {} if config is None else {**config.raw, **_inner_objects(config)}
+    path = Path(next((str(named[key]) for key in _FILE_KEYS if isinstance(named.get(key), str)), text))
     near = Path.cwd() / path.parent.name / path.name
-    if text and len(text) < 4096 and "/" in str(path) and not path.exists() and not near.exists():
+    if text and len(str(path)) < 4096 and "/" in str(path) and not path.exists() and not near.exists():
         return failed("EVRF059", f"kernel file {str(path)!r} does not exist, nor does {str(near)!r}", node.origin)
-    return UnsupportedGraphError("EUOC002", "NKI kernels of this form inside a graph are not compiled", node.origin)
+    if config is not None and "kernel_version" not in config:
+        return failed("EVRF065", "the NKI kernel does not say the version it was traced with", node.origin)
+    what = f"NKI kernel of {str(path)[:200]!r}: only kernels that neurontools' own nki traced are inlined"
+    return UnsupportedGraphError("EUOC002", f"{what}; trace the model with that", node.origin)
+
+
+def _inner_objects(config: Fields) -> dict[str, Any]:
+    """Return what the objects inside of a configuration hold, such as the `klir_binary` of documented ones."""
+    return {key: value for one in config.raw.values() if isinstance(one, dict) for key, value in one.items()}
+
+
+_FILE_KEYS = ("kernel_file", "path", "binary", "neff")

@@ -16,7 +16,8 @@ from neurontools.text.table import bold, duration
 
 # The causes of emulator.diagnosis.causes, which is not loaded for their names alone.
 CauseName = Literal[
-    "deadlock", "never-signalled", "never-met", "overshoot", "barrier", "fault", "blocked", "transfer", "running"
+    "deadlock", "never-signalled", "never-met", "overshoot", "barrier", "fault", "blocked", "transfer", "ranks",
+    "running",
 ]  # fmt: skip
 
 _LAST = 5  # completions shown of the engine that faulted

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Checking"]
 
+_LONG = 20_000  # events that are not run a second time without being asked
+
 
 class Checking:
     """Which checks run alongside an execution, and what they have found up to where the debugger stands."""
@@ -21,6 +23,7 @@ class Checking:
     def __init__(self, execution: LiveExecution) -> None:
         self._execution = execution
         self._live: LiveChecks | None = None
+        self._nan: LiveChecks | None = None
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -67,6 +70,21 @@ class Checking:
         with interruptible(flag):
             self._live.advance(self._execution.events, lambda: flag.raised)
         return self._live.findings(self._execution.events)
+
+    def nan_findings(self) -> tuple[Finding, ...]:
+        """Return where the NaN of outputs come from, by a run of its own; nothing before the end, or of a long run."""
+        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
+
+        here = self._execution
+        if here.outcome != "finished" or here.events > _LONG or self._live is not None:
+            return ()
+        edits = () if here.log is None else here.log.edits
+        if self._nan is None or self._nan.edits != edits:
+            self._nan = LiveChecks(here.loaded(), ("nancheck",), edits)
+        flag = Flag()
+        with interruptible(flag):
+            self._nan.advance(here.events, lambda: flag.raised)
+        return self._nan.findings(here.events)
 
     def found_at(self, events: int, tool: str) -> bool:
         """Return whether a check, of this name or any, found something first at exactly a position."""

@@ -201,12 +201,13 @@ class Program:
 
     def _operation(self, core: int | None, name: str) -> Target:
         """Return the first word that each engine has of an operation of the graph."""
-        # The second core of a logical core may have no part in the graph.
         cores = range(len(self.device.cores)) if core is None else [core]
-        having = [number for number in cores if self.graphs.of(number) is not None] or [*cores][:1]
+        # The second core of a logical core may have no part in an operation.
         places = {
-            (number, engine, pcs[0]) for number in having for engine, pcs in self.graphs.words(number, name).items()
-        }
+            (number, engine, pcs[0])
+            for number in cores
+            for engine, pcs in self.graphs.all_words(number).get(name, {}).items()
+        } or {(cores[0], engine, pcs[0]) for engine, pcs in self.graphs.words(cores[0], name).items()}
         return Target("operation", f"%{name}", frozenset(places))
 
     def _pc(self, core: int | None, engine: str, pc: int) -> Target:

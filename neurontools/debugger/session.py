@@ -237,6 +237,13 @@ class Session:
         """Return what the checks found up to where the session stands; what came later returns with going forward."""
         return () if self._controls is None else self._controls.checking.findings()
 
+    def nan_findings(self) -> tuple[Finding, ...]:
+        """Return where the NaN that outputs hold come from, once the run is over; nothing where no output has one."""
+        outputs = {tensor.name for tensor in self.execution.device.tensors.values() if tensor.kind == "output"}
+        if self._controls is None or not outputs & self.inspector.not_numbers("HBM", self.focus()[0]):
+            return ()
+        return self._controls.checking.nan_findings()
+
     def focus(self, core: int | str | None = None, engine: str | None = None) -> tuple[int, str]:
         """Choose the core and engine that other commands mean; return (core, engine)."""
         if isinstance(core, str):

@@ -13,7 +13,7 @@ from emulator.timeline import Owner, Recorder, Track
 from formats.isa import ENGINES
 from neurontools.debugger.execution import Execution, LiveExecution
 
-__all__ = ["Activity", "Spans", "Timeline", "shares"]
+__all__ = ["Activity", "Block", "Spans", "Timeline", "shares"]
 
 Longs = npt.NDArray[np.int64]
 Shares = npt.NDArray[np.float32]
@@ -47,6 +47,15 @@ class Activity(NamedTuple):
     pc: int
     number: int
     text: str
+
+
+class Block(NamedTuple):
+    """A word or transfer that takes whole columns of time: first, the one behind the last, its name."""
+
+    owner: int
+    start: int
+    end: int
+    name: str
 
 
 _NO_ROWS = np.zeros((5, 0), np.int64)
@@ -147,7 +156,7 @@ class Timeline:
         self.device, self._execution = execution.device, execution
         self._known_ps = 0
         self._rows: dict[Owner, _Rows] = {}
-        self._strips = _Strips((), 0, 1, 0)
+        self._strips = self._used = _Strips((), 0, 1, 0)
         self._recorder: Recorder | None = None
         if not isinstance(execution, LiveExecution):
             self._take_log()
@@ -185,9 +194,10 @@ class Timeline:
         return max(self._known_ps, self._execution.time_ps)
 
     def _owners(self) -> tuple[Owner, ...]:
-        """Return every engine that has words and every queue, in an order that does not change during a run."""
+        """Return every engine that has words and every queue, core by core, in an order that stays."""
         found = [Owner(core.index, name) for core in self.device.cores for name in ENGINES if core.engines[name].count]
-        return (*found, *dict.fromkeys(Owner(queue.core, queue.name, "queue") for queue in self.device.queues))
+        found += dict.fromkeys(Owner(queue.core, queue.name, "queue") for queue in self.device.queues)
+        return tuple(sorted(found, key=lambda owner: owner.core))  # engines before queues, as they stand
 
     def spans(self, start_ps: int, step_ps: int, columns: int) -> Spans:
         """Return engines and queues in so many columns of time."""
@@ -198,6 +208,52 @@ class Timeline:
         found = self._strips
         return Spans(view[0], start_ps, step_ps, found.busy.copy(), found.waiting.copy(), found.completed.copy(),
                      self._execution.time_ps, known_ps)  # fmt: skip
+
+    def blocks(self, start_ps: int, step_ps: int, columns: int, least: int) -> tuple[Block, ...]:
+        """Return what takes `least` columns at least, by the indexes of `spans`' owners."""
+        self.look()
+        found = []
+        for number, owner in enumerate(self._owners()):
+            rows = self._rows.get(owner)
+            if rows is None:
+                continue
+            starts, ends, pcs, _, _ = rows.between(start_ps, start_ps + columns * step_ps)
+            first = np.maximum(-(-(starts - start_ps) // step_ps), 0)
+            behind = np.minimum((ends - start_ps) // step_ps, columns)
+            free = 0
+            for at in np.flatnonzero(behind - first >= least).tolist():
+                if first[at] < free:
+                    continue  # transfers of one queue may run side by side
+                free = int(behind[at])
+                kind = "dma" if owner.kind == "queue" else "instruction"
+                word = self._execution.word_of((owner.core, owner.name, int(pcs[at]), kind))
+                name = self._execution.program.text(*word).split(" ", 1)[0].removeprefix("PSEUDO_")
+                found.append(Block(number, int(first[at]), free, name))
+        return tuple(found)
+
+    def utilisation(self, parts: int) -> dict[Owner, tuple[float, ...]]:
+        """Return how busy every engine and queue was, from the beginning on in at most `parts` equal times."""
+        step = 1
+        while step * parts < self._execution.time_ps:
+            step *= 2  # so that most looks find the columns of the one before
+        view, now_ps = (self._owners(), 0, step, parts), self._execution.time_ps
+        behind = max(-(-now_ps // step), 1)
+        self.look()
+        last = max((each.columns[3][-1] for each in self._rows.values() if len(each)), default=-1)
+        if last >= self._execution.events:  # what was taken back does not count
+            return {owner: self._until(owner, step, behind) for owner in view[0]}
+        if self._used.view != view:
+            self._used = _Strips(*view)
+        self._used.take(self._rows)
+        return {owner: tuple(busy[:behind].tolist()) for owner, busy in zip(view[0], self._used.busy, strict=True)}
+
+    def _until(self, owner: Owner, step_ps: int, columns: int) -> tuple[float, ...]:
+        """Return the busy shares of what has completed where the session stands."""
+        rows = self._rows.get(owner)
+        if rows is None:
+            return (0.0,) * columns
+        found = rows.part(0, bisect_left(rows.columns[3], self._execution.events))
+        return tuple(shares(found[0], found[1], 0, step_ps, columns).tolist())
 
     def activity(self, owner: Owner, time_ps: int) -> Activity | None:
         """Return what an engine or queue was doing, or had done last, at a time; None before its first."""

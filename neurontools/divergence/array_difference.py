@@ -20,10 +20,11 @@ def _wide(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64)
 
 
-def difference(one: Array, other: Array, rtol: float = 0.0, atol: float = 0.0) -> Difference | None:
+def difference(one: Array, other: Array, rtol: float = 0.0, atol: float | Array = 0.0) -> Difference | None:
     """Return how two arrays of one shape differ beyond |one - other| <= atol + rtol * |other|; None where they do not.
 
-    NaN equals NaN, and infinities equal themselves.
+    `atol` may be an array with a number for each element, in their order. NaN equals NaN, and infinities equal
+    themselves.
     """
     one, other = np.asarray(one), np.asarray(other)
     if one.dtype == other.dtype and one.tobytes() == other.tobytes():

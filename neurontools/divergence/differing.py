@@ -10,7 +10,7 @@ from formats.errors import FormatError
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import need_file
 from neurontools.command.output import Report
-from neurontools.divergence.results import GoldenRun, Outcome, RunDifference
+from neurontools.divergence.results import GoldenRun, GraphRun, Outcome, RunDifference
 from neurontools.program.arrays import load_arrays
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.opening import open_program
@@ -18,7 +18,7 @@ from neurontools.program.opening import open_program
 if TYPE_CHECKING:
     from neurontools.debugger import Session
 
-__all__ = ["Side", "against", "compare"]
+__all__ = ["Side", "against", "against_graph", "compare"]
 
 _REGISTERED = 2  # what NumPy says of types that ml_dtypes has registered with it
 
@@ -53,6 +53,11 @@ def compare(one: Side, other: Side, rtol: float, atol: float, out: Report) -> No
         found.same, found.compared, found.unmatched, cast(tuple[Outcome, ...], found.outcomes),
         found.alignments.streams, found.alignments.moved, first, found.outputs, found.missing, commands,
     )  # fmt: skip
+    if any(each.how == "line" for each in found.alignments.streams):
+        from neurontools.divergence.graph_run import compare_operations  # deferred: start-up
+
+        operations = compare_operations(_opener(one, out)(), _opener(other, out)(), rtol, atol)
+        result = out.result = result._replace(operations=operations)
     out.lines = lambda: render.comparison_lines(result, (str(one[0]), str(other[0])))
     out.status = ExitStatus.OK if found.same else ExitStatus.FINDING
 
@@ -76,5 +81,22 @@ def against(file: Path, configuration: RunConfiguration, golden: Path, rtol: flo
     result = out.result = GoldenRun(found.same, cast(Outcome, found.outcome), found.rows, found.unknown,
                                     found.divergence, command)  # fmt: skip
     out.lines = lambda: render.golden_lines(result, str(golden))
+    if not found.same:
+        out.status = ExitStatus.FAULT if found.outcome in ("fault", "hang") else ExitStatus.FINDING
+
+
+def against_graph(file: Path, configuration: RunConfiguration, chosen: tuple[float, float] | None,
+                  out: Report) -> None:  # fmt: skip
+    """Run a compiled graph and report the first operation that the reference interpreter computes otherwise."""
+    from neurontools.divergence import view as render  # deferred: start-up
+    from neurontools.divergence.graph_run import compare_graph  # deferred: start-up
+
+    found: GraphRun = compare_graph(_opener((file, configuration), out)(), chosen)
+    if found.first is not None and found.first.words:
+        name = found.first.name.rpartition("/")[2]
+        found = found._replace(command=configuration.command_line("debug", file, "--cli", "-c", f"break %{name}",
+                                                                  "-c", "continue"))  # fmt: skip
+    out.result = found
+    out.lines = lambda: render.graph_lines(found)
     if not found.same:
         out.status = ExitStatus.FAULT if found.outcome in ("fault", "hang") else ExitStatus.FINDING

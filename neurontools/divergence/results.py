@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple
 
+from neurontools.command.results import LEFT_OUT
 from neurontools.running.rows import SourceRow
 
-__all__ = ["Alignment", "Completion", "Difference", "Divergence", "Figures", "GoldenRow", "GoldenRun", "OperandPair",
-           "OutputGap", "RunDifference"]  # fmt: skip
+__all__ = ["Alignment", "Completion", "Difference", "Divergence", "Figures", "GoldenRow", "GoldenRun", "GraphRun",
+           "OperandPair", "OperationDifference", "OperationGap", "OperationOperand", "OutputGap", "RunDifference",
+           "Untried"]  # fmt: skip
 
 Kind = Literal["instruction", "dma", "barrier"]
 Outcome = Literal["running", "finished", "fault", "hang"]
@@ -105,6 +107,19 @@ class OutputGap(NamedTuple):
     difference: Difference
 
 
+class OperationDifference(NamedTuple):
+    """Two compiled graphs operation by operation: the first whose values differ, where one does."""
+
+    compared: int
+    unmatched: Annotated[tuple[int, int], "operations of each side whose values the other one does not hold"]
+    name: Annotated[str | None, "with the calls, loops and branches around it"]
+    source: SourceRow | None
+    type: str
+    turn: Annotated[int | None, "of the loop around it"]
+    difference: Difference | None
+    words: Annotated[tuple[dict[str, tuple[int, ...]], ...], "instructions by engine, of both sides"]
+
+
 class RunDifference(NamedTuple):
     """What came of two executions side by side.
 
@@ -122,6 +137,9 @@ class RunDifference(NamedTuple):
     outputs: tuple[OutputGap, ...]
     missing: Annotated[tuple[str, ...], "outputs that one side has"]
     commands: Annotated[tuple[str, ...] | None, "what stops there in the debugger, of both sides"]
+    operations: Annotated[
+        OperationDifference | None, LEFT_OUT, "of compiled graphs whose words differ, the first operation that does"
+    ] = None
 
 
 class GoldenRow(NamedTuple):
@@ -141,4 +159,47 @@ class GoldenRun(NamedTuple):
     names: tuple[GoldenRow, ...]
     unknown: Annotated[tuple[str, ...], "names that are none of the program's"]
     divergence: Annotated[Divergence | None, "the first completion whose bytes are still there and wrong"]
+    command: Annotated[str | None, "what stops there in the debugger"]
+
+
+class OperationOperand(NamedTuple):
+    """An operand of an operation, as the device had it."""
+
+    name: str
+    type: str
+    figures: Figures | None
+
+
+class OperationGap(NamedTuple):
+    """An operation whose result is not what the reference interpreter makes of the operands that the device had."""
+
+    name: Annotated[str, "with the calls, loops and branches around it"]
+    opcode: str
+    source: SourceRow
+    result: Annotated[int, "of an operation with several results, which"]
+    type: str
+    turn: Annotated[int | None, "of the loop around it, counted from 0 over the whole run"]
+    tolerance: Annotated[str, "the rule, and its numbers"]
+    difference: Difference
+    operands: tuple[OperationOperand, ...]
+    words: Annotated[dict[str, tuple[int, ...]], "instructions by engine"]
+
+
+class Untried(NamedTuple):
+    """An operation that was not compared, and why."""
+
+    name: str
+    why: str
+
+
+class GraphRun(NamedTuple):
+    """What came of an execution against the graph that it was compiled from."""
+
+    same: bool
+    outcome: Outcome
+    operations: Annotated[int, "of the graph, those of bodies among them"]
+    compared: int
+    first: Annotated[OperationGap | None, "the first operation that differs, in the order of the graph"]
+    others: Annotated[tuple[str, ...], "further operations that differ, given their own operands"]
+    untried: tuple[Untried, ...]
     command: Annotated[str | None, "what stops there in the debugger"]

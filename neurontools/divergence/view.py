@@ -8,14 +8,18 @@ from neurontools.divergence.results import (
     Completion,
     Difference,
     Divergence,
+    Figures,
     GoldenRun,
+    GraphRun,
     Number,
     OperandPair,
+    OperationDifference,
     RunDifference,
 )
-from neurontools.text.table import bold, count, duration, table
+from neurontools.running.rows import place_text
+from neurontools.text.table import bold, count, duration, ranges, table
 
-__all__ = ["comparison_lines", "golden_lines"]
+__all__ = ["comparison_lines", "golden_lines", "graph_lines"]
 
 
 def comparison_lines(found: RunDifference, names: tuple[str, str]) -> Iterator[str]:
@@ -30,6 +34,8 @@ def comparison_lines(found: RunDifference, names: tuple[str, str]) -> Iterator[s
         yield f"{count(found.moved, 'word')} more matched on other engines, by the same"
     if any(found.unmatched):
         yield f"without a counterpart: {found.unmatched[0]:,} results of A, {found.unmatched[1]:,} of B"
+    if found.operations is not None:
+        yield from _operations(found.operations)
     if found.divergence is not None:
         yield bold(f"first result that differs, after {count(found.compared, 'equal result')}:")
         yield from _divergence(found.divergence, ("A", "B"))
@@ -43,6 +49,19 @@ def comparison_lines(found: RunDifference, names: tuple[str, str]) -> Iterator[s
         yield f"output {name} is on one side only"
     if found.same:
         yield f"no result differs: {count(found.compared, 'result')} compared"
+
+
+def _operations(found: OperationDifference) -> Iterator[str]:
+    if found.name is None or found.source is None or found.difference is None:
+        yield f"operation by operation: {count(found.compared, 'operation')} of both graphs have the same values"
+        return
+    turn = "" if found.turn is None else f", turn {found.turn} of its loop"
+    yield bold(f"first operation that differs: %{found.name} = {found.type}, {found.source.file}:{found.source.line}"
+               f"{turn}, after {found.compared - 1} that do not")  # fmt: skip
+    yield f"  {_gap(found.difference)}"
+    for label, words in zip("AB", found.words, strict=False):
+        listed = "  ".join(f"{engine} {ranges(pcs)}" for engine, pcs in words.items())
+        yield f"  instructions of {label}: {listed or 'none of its own'}"
 
 
 def golden_lines(found: GoldenRun, file: str) -> Iterator[str]:
@@ -59,6 +78,38 @@ def golden_lines(found: GoldenRun, file: str) -> Iterator[str]:
         yield f"stop there  {found.command}"
     if found.outcome != "finished":
         yield f"the execution ended with a {found.outcome}"
+
+
+def graph_lines(found: GraphRun) -> Iterator[str]:
+    """Return an execution against its graph for people."""
+    if found.outcome != "finished":
+        yield f"the execution ended with a {found.outcome}"
+    agree = found.compared - (found.first is not None) - len(found.others)
+    yield f"{count(found.compared, 'operation')} of {found.operations} compared, {agree} agree"
+    for one in found.untried:
+        yield f"not compared: %{one.name}: {one.why}"
+    first = found.first
+    if first is None:
+        return
+    turn = "" if first.turn is None else f", turn {first.turn} of its loop"
+    yield bold(f"the first that differs: %{first.name} = {first.type} {first.opcode}, "
+               f"{first.source.file}:{first.source.line}{turn}")  # fmt: skip
+    yield f"  {_gap(first.difference)}"
+    index = ", ".join(map(str, first.difference.worst))
+    yield (f"  worst at [{index}]: is {_exact(first.difference.one)}, expected {_exact(first.difference.other)}; "
+           f"first at [{', '.join(map(str, first.difference.first))}]")  # fmt: skip
+    yield f"  allowed: {first.tolerance}"
+    rows = [[f"%{one.name}", one.type, *(("-",) * 4 if one.figures is None else (
+        *_range(one.figures), one.figures.nans))]
+        for one in first.operands]  # fmt: skip
+    yield from (f"  {line}" for line in table(["operand", "type", "min", "mean", "max", "NaN"], rows))
+    words = "  ".join(f"{engine} {ranges(pcs)}" for engine, pcs in first.words.items())
+    yield f"  instructions: {words or 'none of its own'}"
+    if found.others:
+        shown = ", ".join(f"%{one}" for one in found.others[:8])
+        yield f"  also wrong, given the operands they had: {shown}{' …' if len(found.others) > 8 else ''}"
+    if found.command is not None:
+        yield f"stop there  {found.command}"
 
 
 def _divergence(item: Divergence, labels: tuple[str, str]) -> Iterator[str]:
@@ -91,7 +142,7 @@ def _divergence(item: Divergence, labels: tuple[str, str]) -> Iterator[str]:
 def _completion(item: Completion, label: str) -> Iterator[str]:
     head = f"{label} " if label else ""
     source = item.source
-    line = "" if source is None else f"  ({source.file}:{source.line})"
+    line = "" if source is None else f"  ({place_text(source)})"
     pc = f"(pc {item.pc})" if item.kind == "dma" else f"pc {item.pc}"
     yield f"  {head}#{item.number} {duration(item.time_ps)}  nc{item.core} {item.engine} {pc}  {item.text}{line}"
 
@@ -112,6 +163,10 @@ def _gap(gap: Difference) -> str:
         f"{gap.differing:,} of {gap.elements:,} elements differ, at most by {_short(gap.max_abs)} "
         f"(relative {_short(gap.max_rel, 3)}), on average {_short(gap.mean_abs, 3)}{nans}"
     )
+
+
+def _range(found: Figures) -> list[str | None]:
+    return [None if value is None else _short(value) for value in (found.minimum, found.mean, found.maximum)]
 
 
 def _exact(value: Number) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.hlo import Instruction, dtype_of
+from neurontools.builder.native_kernel import TARGET
+from neurontools.hlo_interpreter.native_kernels import native_kernel
 from neurontools.hlo_interpreter.numbers import exact, rounded
 from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, dtype, operation
 from neurontools.hlo_interpreter.sorting import largest_first
@@ -89,6 +91,7 @@ def _extreme(function: Callable[..., Array]) -> CustomCall:
 
 
 TARGETS: dict[str, CustomCall] = {
+    TARGET: native_kernel,
     "AwsNeuronErf": _of_numbers(error_function),
     "AwsNeuronGelu": _of_numbers(_gelu),
     "AwsNeuronGeluApprxTanh": _of_numbers(_gelu_tanh),

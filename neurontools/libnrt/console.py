@@ -20,7 +20,10 @@ def console(place: str, line: str) -> None:
             return
         except OSError:
             pass
+    if sys.stderr is None:
+        return  # a program without standard error
     try:
-        print(line, file=sys.stderr, flush=True)
+        sys.stderr.write(line + "\n")  # in one piece: other threads have lines too
+        sys.stderr.flush()
     except (OSError, ValueError):
         return  # nobody listens

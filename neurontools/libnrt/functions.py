@@ -270,7 +270,6 @@ _EARLY = frozenset(
         "nrt_inspect_config_get_all_activity_types", "nrt_inspect_config_free_activity_types",
     )
 )  # fmt: skip
-_SEND = "tensors are not sent to other processes"
 _MISSING: Mapping[str, tuple[str, NrtStatus]] = {
     "nrt_get_dmabuf_fd": ("no dma-buf stands behind emulated memory", NrtStatus.NRT_FAILURE),
     "nrt_get_hbm_mmap_va": ("emulated HBM is not mapped as a whole", NrtStatus.NRT_INVALID),
@@ -295,10 +294,7 @@ def _functions() -> Iterator[Function]:
                 if each is not None
             )
             name = found["name"]
-            default = (
-                (_SEND, NrtStatus.NRT_FAILURE) if header == "nrt_async_sendrecv.h" else ("", NrtStatus.NRT_FAILURE)
-            )
-            missing, status = _MISSING.get(name, default)
+            missing, status = _MISSING.get(name, ("", NrtStatus.NRT_FAILURE))
             yield Function(name, found["returns"].strip(), parameters, header, name in _EARLY, missing, status)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.libnrt import calls_async, calls_session, calls_tensors, calls_traces
+from neurontools.libnrt import calls_async, calls_sendrecv, calls_session, calls_tensors, calls_traces
 from neurontools.libnrt.calls import CALLS
 from neurontools.libnrt.library import Library
 
 __all__ = ["PARTS", "start"]
 
 # The modules whose import fills `CALLS`.
-PARTS = (calls_session, calls_tensors, calls_async, calls_traces)
+PARTS = (calls_session, calls_tensors, calls_async, calls_sendrecv, calls_traces)
 
 
 def start(ffi: Any, lib: Any) -> Library:

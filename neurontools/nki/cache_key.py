@@ -219,7 +219,7 @@ class _Digest:
         """Add an object by its class and its attributes; one of a C type says nothing about itself."""
         if kind.__name__ == "Kernel" and kind.__module__ == "neurontools.nki.kernel":
             self._put("kernel")
-            self.value([value.function, value.grid, value.options])
+            self.value([value.func, value.grid, value.options])
             return
         names = [name for one in kind.__mro__ for name in getattr(one, "__slots__", ())]
         held = {name: getattr(value, name) for name in names if isinstance(name, str) and hasattr(value, name)}

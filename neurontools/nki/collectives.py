@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from formats.isa import CollectiveKind
+from neurontools.builder.limits import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.collective_groups import ReplicaGroup, append, channels, fold, groups_of, paired, pairs_of, where
 from neurontools.nki.dtype import uint32
@@ -19,7 +20,6 @@ from neurontools.nki.isa.dma_indirect import dma_compute
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.isa.registers import VirtualRegister
 from neurontools.nki.isa.vector import tensor_tensor
-from neurontools.nki.limits import PARTITIONS
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor

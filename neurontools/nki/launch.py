@@ -12,13 +12,13 @@ import numpy as np
 
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
+from neurontools.builder.limits import LIMITS, PARTITIONS
 from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
 from neurontools.nki import artifacts, cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
 from neurontools.nki.cache_key import key_of
 from neurontools.nki.dtype import as_registered, dtype_of, is_packed
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
-from neurontools.nki.limits import LIMITS, PARTITIONS
 from neurontools.nki.reshaping import check_copies
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Observation, Tracer, default_lenient, default_target, tracing
@@ -40,7 +40,7 @@ class Traced(NamedTuple):
 
 def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str | None]:
     """Return the Python function, launch grid and decorator target of a kernel or plain function."""
-    return getattr(kernel, "function", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
+    return getattr(kernel, "func", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
 
 
 def _grid(grid: tuple[int, ...], lnc: int | None, target: Target) -> tuple[int, ...]:

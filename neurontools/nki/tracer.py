@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.dtypes import Dtype
 from formats.targets import Target, resolve_target
+from neurontools.builder.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
 from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
 from neurontools.nki.errors import NkiValidationError
-from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
 from neurontools.nki.syntax import assigned_name
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "OVERRIDES",
     "OpenLoop",
     "Surroundings",
     "Tracer",
@@ -47,6 +48,9 @@ _HBM, _PSUM = Space.HBM, Space.PSUM
 
 DEFAULT_TARGET = "trn3"
 """Target of a launch that nothing else decides, as the simulator's documentation says (nki.md 4.1)."""
+
+OVERRIDES = ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION")
+"""Variables that decide before a kernel does, the first that is set."""
 
 
 _ours: dict[str, bool] = {}  # by file: asked for twice per operation
@@ -120,7 +124,7 @@ def default_target(platform_target: str | None = None) -> Target:
     NEURON_PLATFORM_TARGET_OVERRIDE comes first, then NKI_NC_VERSION, then `platform_target` of the decorator, then
     trn3.
     """
-    for name in ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"):
+    for name in OVERRIDES:
         text = os.environ.get(name)
         if text:
             return resolve_target(text, name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -91,19 +92,32 @@ class NrtpyModel:
         save_trace: bool = False,
         ntff_name: str | None = None,
     ) -> dict[str, NrtpyTensor] | None:
-        """Execute; return the outputs where none were given."""
-        if save_trace:
-            raise NrtpyError(
-                "save_trace: the emulator writes no NTFF; `neurontools profile` shows where the time of a NEFF goes"
-            )
+        """Execute; return the outputs where none were given.
+
+        `save_trace` writes the execution as NTFF to `ntff_name`, or beside the NEFF.
+        """
         if self._runtime.closed:
             raise NrtpyError(f"Model '{self.name}' belongs to a runtime that was reset")
         made = self._allocate() if outputs is None else None
         given = self._set(inputs)
         wanted = self._set(made if outputs is None and made is not None else outputs or {})
-        with failing("Failed to execute model"):
+        tracing = self._traced(Path(ntff_name or self.neff_path.with_suffix(".ntff"))) if save_trace else nullcontext()
+        with tracing, failing("Failed to execute model"):
             self._runtime.session.execute(self._model, given, wanted)
         return made
+
+    @contextmanager
+    def _traced(self, path: Path) -> Iterator[None]:
+        session = self._runtime.session
+        with failing("Failed to start profile"):
+            session.watching.start_profile(session.core(self._model.core), self._model, str(path))
+        try:
+            yield
+        finally:
+            try:
+                session.watching.stop_profile(str(path))
+            except OSError as error:
+                raise NrtError(NrtStatus.NRT_FAILURE, "Failed to save trace", str(error)) from None
 
     def _allocate(self) -> dict[str, NrtpyTensor]:
         made = {}

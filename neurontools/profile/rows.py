@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from emulator.timeline import Causes, CriticalPath, Link, Owner
     from emulator.timeline.measure import Measured
     from emulator.timeline.track import EngineTrack, QueueTrack
+    from formats.neff import SourceLocation
 
 __all__ = ["SHOWN", "Line", "Timeline", "Waited"]
 
@@ -40,7 +41,7 @@ class Timeline:
         self.measured = measured
         self.recorder, self.device, self.end_ps = measured.recorder, measured.device, measured.end_ps
         self.causes: Causes = Causes(self.recorder)
-        self._lines: dict[tuple[int, str, int], Line | None] = {}
+        self._places: dict[tuple[int, str, int], SourceLocation | None] = {}
         self._queues = {(queue.core, queue.name): queue.engine for queue in self.device.queues}
 
     @cached_property
@@ -87,13 +88,17 @@ class Timeline:
         """Return whether the program names a source line for any word that ran."""
         return any(self._source(track.owner, row) is not None for track in self.engines for row in range(len(track)))
 
-    def _source(self, owner: Owner, row: int) -> Line | None:
+    def place(self, owner: Owner, row: int) -> SourceLocation | None:
+        """Return where a row comes from, for a transfer the word that triggered it; None where nothing is known."""
         engine = owner.name if owner.kind == "engine" else self._queues[owner.core, owner.name]
         key = owner.core, engine, self.recorder.tracks[owner].pc[row]
-        if key not in self._lines:
-            source = self.device.cores[owner.core].source_of(engine, key[2])
-            self._lines[key] = (source.file, source.line) if source and source.file and source.line else None
-        return self._lines[key]
+        if key not in self._places:
+            self._places[key] = self.device.cores[owner.core].source_of(engine, key[2])
+        return self._places[key]
+
+    def _source(self, owner: Owner, row: int) -> Line | None:
+        source = self.place(owner, row)
+        return (source.file, source.line) if source and source.file and source.line else None
 
     def word(self, owner: Owner, row: int) -> isa.Instruction:
         """Return the word of a row, for a transfer the word that triggered it."""

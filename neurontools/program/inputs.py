@@ -21,7 +21,7 @@ from neurontools.program.input_dump import load_input_dump
 if TYPE_CHECKING:
     from formats.neff import Neff, TensorInfo
 
-__all__ = ["program_inputs"]
+__all__ = ["given_inputs", "program_inputs"]
 
 Array = npt.NDArray[Any]
 _RANDOM = re.compile(r"random(?::(\d+))?")
@@ -45,9 +45,18 @@ def program_inputs(neff: Neff, configuration: RunConfiguration) -> tuple[dict[st
         given = {tensor.name: _random(tensor, source) for tensor in neff.inputs}
     elif wanted is not None and wanted != "zeros":
         given = load_arrays(need_file(Path(wanted)))
+    arrays, missing = given_inputs(neff, given, quiet=wanted == "zeros")
+    return arrays, (*notes, *missing)
+
+
+def given_inputs(
+    neff: Neff, given: dict[str, Array], *, quiet: bool = False
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Return all inputs of a NEFF where some are given, and a note on those that are zeros; errors as above."""
+    notes: list[str] = []
     missing = [tensor for tensor in neff.inputs if tensor.name not in given]
     given.update({tensor.name: _zeros(tensor) for tensor in missing})
-    if missing and wanted != "zeros":
+    if missing and not quiet:
         names = ", ".join(f"{tensor.name} {tensor.dtype}{list(tensor.shape)}" for tensor in missing)
         notes.append(f"input {names} was not given; it is all zeros" if len(missing) == 1 else
                      f"inputs {names} were not given; they are all zeros")  # fmt: skip

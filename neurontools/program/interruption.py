@@ -6,13 +6,23 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from emulator.diagnosis.causes import Reason
 
 if TYPE_CHECKING:
-    from emulator.device import Device
     from emulator.runtime import Result
+
+
+class Interruptible(Protocol):
+    """What runs: a device, or a machine of several."""
+
+    def interrupt(self) -> None:
+        """End the run soon."""
+
+    @property
+    def hang(self) -> object: ...
+
 
 __all__ = ["Interrupted", "interruptible", "was_interrupted"]
 
@@ -22,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible(device: Device) -> Iterator[None]:
+def interruptible(device: Interruptible) -> Iterator[None]:
     """Let the first SIGINT end the execution and the second raise KeyboardInterrupt; so does one that came too late.
 
     Outside the main thread, and where SIGINT is ignored, nothing changes.
@@ -45,7 +55,7 @@ def interruptible(device: Device) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed and (device.hang is None or device.hang.reason != Reason.INTERRUPTED):
+    if pressed and getattr(device.hang, "reason", None) != Reason.INTERRUPTED:
         raise KeyboardInterrupt
 
 

@@ -17,7 +17,7 @@ from neurontools.program.execution import Execution, execute
 from neurontools.program.interruption import Interrupted, was_interrupted
 from neurontools.program.script import run_script
 
-__all__ = ["Launch", "Launches", "Taken", "current", "run_launches", "take_launch", "using"]
+__all__ = ["Launch", "Launches", "Taken", "current", "run_launches", "stand", "take_launch", "using"]
 
 _OUTSIDE = RunConfiguration(timing=False)  # of kernels that are called in a process without a command of ours
 
@@ -65,6 +65,12 @@ _current: Launches | None = None
 def current() -> Launches | None:
     """Return the launches of the running command, None outside of one."""
     return _current
+
+
+def stand(launches: Launches | None) -> None:
+    """Let kernels be launched this way from here on; for scripts that take turns."""
+    global _current
+    _current = launches
 
 
 @contextlib.contextmanager

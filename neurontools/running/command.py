@@ -17,6 +17,7 @@ from neurontools.command.options import (
     HangTimeout,
     Inputs,
     InputsFrom,
+    InstanceType,
     Json,
     Lenient,
     Limit,
@@ -24,17 +25,21 @@ from neurontools.command.options import (
     MaxInstructions,
     MaxTime,
     Nki,
+    NodeCount,
     ProgramFile,
     Quiet,
+    RankCount,
     ScriptArguments,
     Seed,
     TargetName,
     Timing,
     given,
+    ranks_of,
 )
 from neurontools.command.output import report
-from neurontools.divergence.results import GoldenRun
+from neurontools.divergence.results import GoldenRun, GraphRun
 from neurontools.program.configuration import RunConfiguration
+from neurontools.running.ranked_results import RankedRun, RankedScriptRun
 from neurontools.running.results import ProgramRun, ScriptRun
 
 
@@ -77,9 +82,10 @@ def run(
         Path | None,
         typer.Option(
             "--against",
-            metavar="FILE",
+            metavar="FILE|hlo",
             help="Compare tensors, and tiles by the names of kernel variables, with an .npz; of a script, those of "
-            "its first launch. Names the first instruction whose result is wrong; the exit status is 1 then.",
+            "its first launch. Names the first instruction whose result is wrong; the exit status is 1 then. With the "
+            "word hlo, compare each operation of a compiled graph with the reference interpreter.",
             show_default=False,
         ),
     ] = None,
@@ -104,6 +110,9 @@ def run(
             show_default=False,
         ),
     ] = None,
+    ranks: RankCount = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
     quiet: Quiet = False,
     error_exitcode: ErrorExitCode = None,
     json: Json = False,
@@ -127,6 +136,8 @@ def run(
         inputs=inputs,
         inputs_from=inputs_from,
         outputs=outputs,
+        ranks=ranks,
+        instance=instance,
     ) as out:
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
         from neurontools.running import files as running  # deferred: start-up
@@ -140,12 +151,22 @@ def run(
             timing=timing, act=act, hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps,
             max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, given=options,
         )  # fmt: skip
-        if against is not None:
+        where = ranks_of(ranks, instance, nodes, options)
+        if where is not None:
+            from neurontools.running.ranked import run_ranked  # deferred: start-up
+
+            _refuse(options, "goes without --ranks", ("against", "rtol", "atol"))
+            run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out)
+        elif against is not None:
             from neurontools.divergence import differing  # deferred: start-up
 
             _refuse(options, "--against writes nothing but its report", _WRITTEN)
             out.inputs["against"] = str(against)
-            differing.against(file, configuration, against, rtol, atol, out)
+            if str(against) == "hlo":
+                chosen = (rtol, atol) if {"rtol", "atol"} & set(options) else None
+                differing.against_graph(file, configuration, chosen, out)
+            else:
+                differing.against(file, configuration, against, rtol, atol, out)
         else:
             _refuse(options, "goes with --against", _OF_AGAINST)
             running.run_any(file, configuration, running.Kept(outputs, save_neff), out)
@@ -164,4 +185,4 @@ def _refuse(options: Mapping[str, str], why: str, names: tuple[str, ...]) -> Non
             raise typer.BadParameter(why, param_hint=options[name])
 
 
-app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun)
+app = command_app(run, result=ProgramRun | ScriptRun | GoldenRun | GraphRun | RankedRun | RankedScriptRun)

@@ -74,7 +74,8 @@ class Acting(App[int]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
-        if action in ("prompt", "jump") and (isinstance(self.focused, Input) or len(self.screen_stack) > 1):
+        taken = isinstance(self.focused, Input | StatusLine)  # the next key is a letter, or of a pane
+        if action in ("prompt", "jump") and (taken or len(self.screen_stack) > 1):
             return False
         if action == "interrupt":
             return self.worker.running

@@ -27,7 +27,7 @@ from neurontools.tui.actions import ACTIONS
 from neurontools.tui.carry_out import Done, repeats
 from neurontools.tui.command_line import CommandLine, Completing, Typed
 from neurontools.tui.labels import label
-from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS
+from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS, Wish, heights
 from neurontools.tui.output import OutputPane
 from neurontools.tui.pane import Command, Pane, Question, Selected, Selection, Snapshot
 from neurontools.tui.panes import LogPane
@@ -176,12 +176,26 @@ class DebuggerApp(Acting):
         single = narrow or bool(self._zoomed)
         self.query_one("#body").set_class(single, "-tabs")
         self.query_one("#left").styles.width = "100%" if single else f"{self._layout.left}%"
+        self._adapt()
         tabs = self.tab_line
         tabs.display = narrow
         tabs.choose(list(TABS).index(self._tab))
         if self.focused is None or (isinstance(self.focused, Pane) and not self.focused.display):
             self.action_focus_panes()
         self.call_after_refresh(self._collect)
+
+    def _adapt(self) -> None:
+        """Give every pane the height that it asks for; those that take what is left share it."""
+        single = self.narrow or bool(self._zoomed)
+        room = self.size.height - 2 - int(self.narrow)
+        columns = [(*LEFT, *RIGHT)] if single else [LEFT, RIGHT]
+        for column in columns:
+            shown = [self._panes[name] for name, _, _ in column if self._panes[name].display]
+            wishes = [Wish(pane.wanted, pane.WEIGHT, pane.MOST, pane.given) for pane in shown]
+            for pane, height in zip(shown, heights(wishes, room), strict=True):
+                if pane.high != height:
+                    pane.high = height
+                    pane.styles.height = height
 
     # --- the worker --------------------------------------------------------------------------------------------------
 
@@ -245,6 +259,8 @@ class DebuggerApp(Acting):
         self._prompt()
         for pane in self.visible_panes:
             pane.show(snapshot)
+        if not snapshot.running:
+            self._adapt()
 
     def _prompt(self) -> None:
         """Show which core and engine commands mean, or that a block waits for its end."""

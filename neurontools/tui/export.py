@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from formats.whole_files import write_whole
+from neurontools.tui.picture import picture_of
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -33,7 +34,7 @@ def save_screen(app: App[Any], folder: Path) -> tuple[Path, Path]:
     while any((folder / f"neurontools-{number}{end}").exists() for end in (".txt", ".svg")):
         number += 1
     text, picture = folder / f"neurontools-{number}.txt", folder / f"neurontools-{number}.svg"
-    contents = ((text, screen_text(app)), (picture, app.export_screenshot(title="neurontools debug")))
+    contents = ((text, screen_text(app)), (picture, picture_of(app, "neurontools debug")))
     for place, content in contents:
         with write_whole(place) as beside:
             beside.write_text(content, encoding="utf-8")

@@ -29,7 +29,11 @@ LEGENDS = (
     ("⏳", "a semaphore or event that an engine waits for"),
     ("↑ ↓", "a value that rose or fell with the last move"),
     ("▓ ▒ ░", "a ring of DMA descriptors: moving, waiting, free"),
-    ("┄", "in the timeline, time spent waiting; ▼ is the present"),
+    ("▁ █ ▊", "in the timeline and beside engines, the share of a time that was busy; ▊ ends a block with a name"),
+    ("┄", "in the timeline, time spent waiting"),
+    ("▼ │", "the present in the timeline; the column of the cursor in a map"),
+    ("◂ ▸ ◆", "bytes that the chosen instruction reads, writes, or both"),
+    ("N ∞", "in a map of values, a cell with a NaN; with an infinity"),
     ("#N", "the event that completed last, by the number that commands take"),
 )
 

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from neurontools.debugger.names import is_engine, short_engine
 
-__all__ = ["label"]
+__all__ = ["SPARKS", "label", "number_ranges", "sparkline"]
+
+SPARKS = 8  # bars of a sparkline
 
 
 def label(name: str) -> str:
     """Return the short name of an engine in capitals, the name of a queue as it is."""
     return short_engine(name).upper() if is_engine(name) else name
+
+
+def sparkline(shares: Sequence[float] | None) -> str:
+    """Return shares of equal times as bars with their mean in percent; blanks where nothing is known."""
+    if not shares:
+        return " " * (SPARKS + 5)
+    bars = "".join(" ▁▂▃▄▅▆▇█"[min(-int(-share * 8 // 1), 8)] for share in shares[:SPARKS])
+    return f"{bars:<{SPARKS}}{sum(shares) / len(shares) * 100:>4.0f}%"
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Return whole numbers as ranges, "8-23" or "4,8-11"."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and found[-1][1] == number - 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)

@@ -21,7 +21,8 @@ from neurontools.tui.pane import Pane
 
 __all__ = ["LinesPane", "Parts"]
 
-# A line: texts with the role that colours each ("" plain, "dim", "good", "bad", "warm", "name", "mark", "value").
+# A line: texts with the role that colours each: "" plain, "dim", "good", "bad", "warm", "name", "mark", "value",
+# and those of `neurontools.tui.syntax`.
 Parts = tuple[tuple[str, str], ...]
 _NOTHING: Parts = ()
 
@@ -30,7 +31,23 @@ class LinesPane(Pane, ScrollView):
     """Lines under a cursor. Subclasses give `set_lines` the lines, and say in `enter` what choosing one means."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"lines--{role}" for role in ("cursor", "good", "bad", "warm", "name", "mark", "value")
+        f"lines--{role}"
+        for role in (
+            "cursor",
+            "good",
+            "bad",
+            "warm",
+            "name",
+            "mark",
+            "value",
+            "opcode",
+            "operand",
+            "semaphore",
+            "keyword",
+            "text",
+            "number",
+            "call",
+        )
     }
     DEFAULT_CSS = """
     LinesPane {
@@ -44,6 +61,13 @@ class LinesPane(Pane, ScrollView):
         & > .lines--name { color: $text-accent; text-style: bold; }
         & > .lines--mark { color: $text-primary; text-style: bold; }
         & > .lines--value { color: $text-secondary; }
+        & > .lines--opcode { color: $text-primary; text-style: bold; }
+        & > .lines--operand { color: $text-secondary; }
+        & > .lines--semaphore { color: $text-warning; }
+        & > .lines--keyword { color: $text-accent; text-style: bold; }
+        & > .lines--text { color: $text-success; }
+        & > .lines--number { color: $text-secondary; }
+        & > .lines--call { color: $text-primary; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

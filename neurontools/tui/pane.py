@@ -107,10 +107,15 @@ class Pane(Widget, can_focus=True):
 
     TITLE: ClassVar[str] = ""
     TWIN: ClassVar[str] = ""
+    MOST: ClassVar[int] = 1000  # lines that it takes where it asks for a number of them
+    WEIGHT: ClassVar[float] = 1.0  # its share of what is left where it does not
 
     class Asks(Message):
         """What a pane wants to know has changed (scrolled, zoomed, resized): the app collects questions again."""
 
+    wanted: int | None = None  # lines that it would fill; None for as many as there are
+    high = 0  # what it has
+    given = 0  # height that a person gave it with the mouse
     _plain: Style | None = None
 
     @property

@@ -91,7 +91,7 @@ def _runs(text: str) -> Iterator[tuple[int, str]]:
             yield start, text[start:end]
 
 
-_DRAWN = frozenset((*_EIGHTHS[1:], *_SHADES, *_LINES, "▀", "▌", "▐", "▎", "▍", "▏", "┄"))
+_DRAWN = frozenset((*_EIGHTHS[1:], *_SHADES, *_LINES, "▀", "▌", "▐", "▎", "▍", "▏", "▊", "┄"))
 
 
 def _draw(text: str, column: int, row: int, fore: str, style: Style, fills: dict[str, list[str]],
@@ -131,8 +131,8 @@ def _shape(sign: str, x: float, y: float, wide: float) -> Iterator[Rectangle]:
     elif sign == "┄":
         for part in range(round(wide / 4)):
             yield x + part * 4 + 1, y + HIGH // 2, 2, 1, 1
-    elif sign in "▌▐▎▍▏":
-        share = {"▌": 0.5, "▐": 0.5, "▍": 0.375, "▎": 0.25, "▏": 0.125}[sign]
+    elif sign in "▌▐▎▍▏▊":
+        share = {"▊": 0.75, "▌": 0.5, "▐": 0.5, "▍": 0.375, "▎": 0.25, "▏": 0.125}[sign]
         for at in range(round(wide / WIDE)):
             yield x + at * WIDE + (WIDE / 2 if sign == "▐" else 0), y, WIDE * share, HIGH, 1
     else:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.faults import source_line
 from formats.engines import short_engine
 from formats.errors import NeuronError
 
 if TYPE_CHECKING:
+    from emulator.checks import Finding
     from emulator.diagnosis.graph import Producer
     from formats.regions import Region
     from neurontools.debugger import Session
@@ -28,6 +30,7 @@ __all__ = [
     "SourceAnswer",
     "Touched",
     "Transfers",
+    "Used",
     "Verdict",
     "Words",
 ]
@@ -71,6 +74,18 @@ def _blocker(session: Session, core: int, engine: str) -> Blocker | None:
         return blocker_of(session.device, core, engine)
     report = session.why(engine, core).report
     return blocker_of_wait(report.waits[0]) if report is not None and report.waits else None
+
+
+@dataclass(frozen=True)
+class Used:
+    """How busy engines and queues of the focus core were, in at most `parts` equal times since the beginning."""
+
+    parts: int
+
+    def answer(self, session: Session) -> dict[str, tuple[float, ...]]:
+        """Return it by the name of the engine or queue."""
+        core, found = session.focus()[0], session.inspector.timeline.utilisation(self.parts)
+        return {owner.name: shares for owner, shares in found.items() if owner.core == core}
 
 
 @dataclass(frozen=True)
@@ -179,8 +194,8 @@ class Findings:
             found.append(("fault", tuple(fault_lines(device.fault))))
         if session.outcome == "hang" and device.hang is not None:
             found.append(("hang", tuple(device.hang.text().splitlines())))
-        for item in session.findings():
-            found.append(("finding", tuple(str(item.text).splitlines())))
+        for item in (*session.findings(), *session.nan_findings()):
+            found.append(("finding", tuple(item.text().splitlines())))
         found += [(notice.kind, (notice.text,)) for notice in session.warnings()]
         return tuple(found)
 
@@ -204,8 +219,18 @@ class Verdict:
             waits = device.hang.waits
             why = f" · {short_engine(waits[0].engine).upper()} pc {waits[0].pc} · {waits[0].verdict}" if waits else ""
             return f"{dead}hang{why or ' · ' + device.hang.text().splitlines()[0]}"
-        found = session.findings()
-        return f"{found[0].tool} · {str(found[0].text).splitlines()[0]}" if found else ""
+        found = (*session.findings(), *session.nan_findings())
+        return _of_finding(found[0]) if found else ""
+
+
+def _of_finding(found: Finding) -> str:
+    """Return a finding on a line: the check, the place, what is wrong."""
+    site = found.site
+    line = source_line(site.source) if site is not None else ""
+    where = f" · {short_engine(site.engine).upper()} pc {site.pc}" if site is not None and site.pc is not None else ""
+    if line:
+        where += f" · {PurePath(line).name}"
+    return f"{found.tool}{where} · {found.message}"
 
 
 @dataclass(frozen=True)

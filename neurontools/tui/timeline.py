@@ -14,14 +14,14 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Region as Area
 from textual.strip import Strip
 
-from neurontools.debugger.spans import Spans
+from neurontools.debugger.spans import Block, Spans
 from neurontools.debugger.view_maps import row_name, timeline_blocks
 from neurontools.text.table import duration
 from neurontools.text.visible import visible_line
 from neurontools.tui.contrast import quiet, readable
 from neurontools.tui.maps.paint import palette_of, text_strip
 from neurontools.tui.pane import Command, Pane, Question, Selected, Snapshot
-from neurontools.tui.timeline_view import At, Timespan, TimeView, ruler
+from neurontools.tui.timeline_view import LEAST_NAMED, At, Named, Timespan, TimeView, ruler
 
 __all__ = ["Timeline"]
 
@@ -33,10 +33,11 @@ _COLOURS = (("#87d75f", "#5fafff", "#875f3f", "#6f6f6f"), ("#3f7f00", "#005faf",
 
 
 @lru_cache(16)
-def _styles_on(base: Style, palette: int) -> tuple[Style, ...]:
-    """Return the styles of busy engine, busy queue, waiting and taken back; then the same under the cursor."""
+def _styles_on(base: Style, palette: int) -> tuple[tuple[Style, ...], tuple[Style, ...]]:
+    """Return styles of busy engine, busy queue, waiting and taken back; and of what is written on such blocks."""
     plain = tuple(readable(base + Style(color=colour)) for colour in _COLOURS[palette])
-    return (*plain, *(style + Style(reverse=True) for style in plain))
+    on = tuple(readable(Style(color="#000000", bgcolor=style.color.name if style.color else None)) for style in plain)
+    return plain, on
 
 
 class Timeline(Pane):
@@ -44,6 +45,7 @@ class Timeline(Pane):
 
     TITLE: ClassVar[str] = "TIMELINE"
     TWIN: ClassVar[str] = "info timeline"
+    MOST: ClassVar[int] = 14
     HELP: ClassVar[str] = ("blocks: busy, ┄: waits, to the right of the cursor: taken back; left, right and the mouse "
                            "travel there")  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,6 +76,7 @@ class Timeline(Pane):
         self._dead = False
         self._cursor_ps = self._now_ps = 0
         self._target_ps: int | None = None
+        self._names: tuple[Block, ...] = ()
 
     # --- questions and answers ---------------------------------------------------------------------------------------
 
@@ -85,7 +88,8 @@ class Timeline(Pane):
     def questions(self) -> tuple[Question[object], ...]:
         """Ask for the rows in columns, and what the row of the cursor is doing."""
         at = (self._at,) if self._at is not None else ()
-        return (Timespan(self.view.start_ps, self.view.step_ps, self.view.columns), *at)
+        part = self.view.start_ps, self.view.step_ps, self.view.columns
+        return (Timespan(*part), Named(*part), *at)
 
     def show(self, snapshot: Snapshot) -> None:
         """Show the timeline of a snapshot."""
@@ -93,9 +97,13 @@ class Timeline(Pane):
         spans = snapshot.get(Timespan(self.view.start_ps, self.view.step_ps, self.view.columns))
         if spans is not None:
             self.spans = spans
+            self.wanted = len(spans.owners) + 2 if spans.owners else 0
             self._follow(spans.now_ps, snapshot.state.outcome != "running")
             self.row = min(self.row, max(len(spans.owners) - 1, 0))
-            self._see(self.view.following(spans.now_ps, spans.known_ps))
+            part = self.view.start_ps, self.view.step_ps, self.view.columns
+            self._names = snapshot.get(Named(*part), ())
+            over = snapshot.state.outcome != "running" and not snapshot.running
+            self._see(self.view.following(spans.now_ps, spans.known_ps, over))
         if self._at is not None:
             moment = snapshot.get(self._at)
             if moment is not None:
@@ -158,16 +166,22 @@ class Timeline(Pane):
             return []
         palette = palette_of(self.app)
         column = (self._cursor_ps - spans.start_ps) // spans.step_ps
-        head = f"{duration(spans.now_ps)}".ljust(_GUTTER) + ruler(spans, column)
+        self.top = min(max(self.top, self.row - self.rows + 1), self.row, max(len(spans.owners) - self.rows, 0))
+        below = len(spans.owners) - self.top - self.rows
+        more = f"{'↑' if self.top else ' '}{'↓' if below > 0 else ' '}"
+        head = f"{more}{duration(spans.now_ps)}"[:_GUTTER].ljust(_GUTTER) + ruler(spans, column)
         lines: list[tuple[object, Strip]] = [((head, palette), text_strip(((head, quiet(base)),), width, base))]
-        self.top = min(max(self.top, self.row - self.rows + 1), self.row)
+        names: dict[int, list[Block]] = {}
+        for block in self._names:
+            names.setdefault(block.owner, []).append(block)
         for number in range(self.top, min(self.top + self.rows, len(spans.owners))):
             text = timeline_blocks(spans.busy[number], spans.waiting[number], spans.completed[number])
             chosen = number == self.row
-            key = (text, spans.owners[number], column, spans.now_ps // spans.step_ps, chosen, palette, width)
+            blocks = tuple(names.get(number, ()))
+            key = (text, blocks, spans.owners[number], column, spans.now_ps // spans.step_ps, chosen, palette, width)
             known = self._lines[len(lines)] if len(lines) < len(self._lines) else None
             lines.append(known if known is not None and known[0] == key else
-                         (key, self._row(spans, number, text, column, palette, base)))  # fmt: skip
+                         (key, self._row(spans, number, text, blocks, column, palette, base)))  # fmt: skip
         lines += [("", Strip.blank(width, base))] * (self.size.height - 1 - len(lines))
         last = ""
         if spans.owners:
@@ -179,19 +193,31 @@ class Timeline(Pane):
     def _cores(self) -> int:
         return 1 + max((owner.core for owner in self.spans.owners), default=0) if self.spans is not None else 1
 
-    def _row(self, spans: Spans, number: int, text: str, column: int, palette: int, base: Style) -> Strip:
+    def _row(self, spans: Spans, number: int, text: str, blocks: tuple[Block, ...], column: int, palette: int,
+             base: Style) -> Strip:  # fmt: skip
         owner, width = spans.owners[number], self.size.width
-        styles = _styles_on(base, palette)
+        plain, on = _styles_on(base, palette)
         name = visible_line(row_name(owner, self._cores))[: _GUTTER - 2].ljust(_GUTTER - 2)
         focus = base + (_BOLD if number == self.row else Style())
         segments = [Segment(("›" if number == self.row else " ") + name + " ", focus)]
         kinds = np.where(np.frombuffer(text.encode("utf-32-le"), "<u4") == ord("┄"), 2, owner.kind == "queue")
         kinds[max((spans.now_ps - spans.start_ps) // spans.step_ps + 1, 0) :] = 3
+        signs = list(text)
+        for block in blocks:
+            end = min(block.end, len(text))
+            if end - block.start >= LEAST_NAMED and set(text[block.start : end]) <= {"█"}:
+                # A gap on the right keeps blocks of one colour apart.
+                written = block.name[: end - block.start - 1].center(end - block.start - 1)
+                signs[block.start : end] = [*written, "▊"]
+                kinds[block.start : end - 1] += 4
         if 0 <= column < len(text):
-            kinds[column] += 4
+            signs[column] = "│"
+            kinds[column] = 8 + (kinds[column] & 3 if text[column] == "█" else 4)
         edges = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(text)]
         for start, end in pairwise(edges if text else ()):
-            segments.append(Segment(text[start:end], styles[kinds[start]]))
+            kind = int(kinds[start])
+            style = on[kind & 3] if kind < 12 and kind >= 4 else base + _BOLD if kind >= 12 else plain[kind]
+            segments.append(Segment("".join(signs[start:end]), style))
         return Strip(segments).extend_cell_length(width, base).crop(0, width)
 
     # --- keys and mouse ----------------------------------------------------------------------------------------------

@@ -10,11 +10,14 @@ from neurontools.text.table import duration
 
 if TYPE_CHECKING:
     from neurontools.debugger import Session
-    from neurontools.debugger.spans import Activity, Spans
+    from neurontools.debugger.spans import Activity, Block, Spans
 
-__all__ = ["At", "TimeView", "Timespan", "ruler"]
+__all__ = ["LEAST_NAMED", "At", "Named", "TimeView", "Timespan", "ruler"]
+
+_ROOM = 1.25  # of the time known, which a view takes when the run grows out of it
 
 _STEPS = tuple(digit * 10**power for power in range(13) for digit in (1, 2, 5))  # picoseconds a column
+LEAST_NAMED = 4  # columns
 _LEAST = 1  # picosecond a column, in runs without timing
 
 
@@ -29,6 +32,19 @@ class Timespan:
     def answer(self, session: Session) -> Spans:
         """Return the timeline."""
         return session.inspector.timeline.spans(self.start_ps, self.step_ps, self.columns)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What takes so many columns of time that its name can be written there."""
+
+    start_ps: int
+    step_ps: int
+    columns: int
+
+    def answer(self, session: Session) -> tuple[Block, ...]:
+        """Return it."""
+        return session.inspector.timeline.blocks(self.start_ps, self.step_ps, self.columns, LEAST_NAMED)
 
 
 @dataclass(frozen=True)
@@ -63,16 +79,18 @@ class TimeView:
         return replace(self, columns=columns, step_ps=_LEAST if self.fits else self.step_ps)
 
     def fitted(self, known_ps: int) -> TimeView:
-        """Return the view of everything up to a time, in the smallest step that shows it."""
-        steps = (step for step in _STEPS if step >= _LEAST and step * (self.columns - 1) > known_ps)
-        return replace(self, start_ps=0, step_ps=next(steps, _STEPS[-1]), fits=True)
+        """Return the view of everything up to a time, and no more."""
+        step = known_ps // max(self.columns - 1, 1) + 1
+        return replace(self, start_ps=0, step_ps=max(step, _LEAST), fits=True)
 
-    def following(self, now_ps: int, known_ps: int) -> TimeView:
-        """Return the view for a session at a time: it moves only where that went out of it."""
+    def following(self, now_ps: int, known_ps: int, over: bool = False) -> TimeView:
+        """Return the view for a session at a time: it moves where that went out of it, and fits a run that is over."""
         view = replace(self, now_ps=now_ps)
+        if self.fits and over:
+            return view.fitted(known_ps)
         if self.fits:
             # It shrinks only on request: a picture that breathes cannot be read.
-            return view if known_ps < view.end_ps - view.step_ps else view.fitted(known_ps)
+            return view if known_ps < view.end_ps - view.step_ps else view.fitted(int(known_ps * _ROOM))
         if now_ps == self.now_ps or self.start_ps <= now_ps < self.end_ps:
             return view
         return view.around(now_ps)
@@ -97,8 +115,18 @@ class TimeView:
 
 
 def ruler(spans: Spans, column: int) -> str:
-    """Return the line above the rows: times every sixteen columns, and the cursor."""
-    columns = spans.busy.shape[1]
-    line = "".join(f"╵{duration(spans.start_ps + at * spans.step_ps)}".ljust(16) for at in range(0, columns, 16))
-    line = line[:columns]
+    """Return the line above the rows: round times where they are, and the cursor."""
+    columns, step = spans.busy.shape[1], spans.step_ps
+    apart = next((each for each in _STEPS if each >= 14 * step), _STEPS[-1])
+    line = ""
+    for time_ps in range(-(-spans.start_ps // apart) * apart, spans.start_ps + columns * step, apart):
+        at = (time_ps - spans.start_ps) // step
+        line = line.ljust(at) + f"╵{_round(time_ps)}"
+    line = line[:columns].ljust(columns)
     return line[:column] + "▼" + line[column + 1 :] if 0 <= column < columns else line
+
+
+def _round(time_ps: int) -> str:
+    """Return a round time without noughts at its end."""
+    text, _, unit = duration(time_ps).partition(" ")
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"

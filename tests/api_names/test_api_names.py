@@ -12,7 +12,7 @@ import pytest
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from neurontools import builder
-from neurontools.nki.limits import LIMITS
+from neurontools.builder.limits import LIMITS
 from tests.api_names import support
 from tests.api_names.samples import SAMPLES
 from tests.api_names.support import Entry, entries, exceptions, property_tests, rows

@@ -11,7 +11,8 @@ from typer.main import get_command
 import neurontools
 from formats.hlo import PrimitiveType, save_hlo
 from neurontools.compiler.command import app
-from neurontools.compiler.without_effect import WITHOUT_EFFECT
+from neurontools.compiler.pipeline import PASSES
+from neurontools.compiler.without_effect import WITHOUT_EFFECT, told
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.compiler.support import adder
@@ -93,14 +94,9 @@ def test_bad_options(cli: Cli, model: Path, tmp_path: Path, arguments: list[str]
 
 
 _USES = {
-    "--model-type": ["--model-type=transformer"],
     "--distribution-strategy": ["--distribution-strategy=llm-training"],
-    "--optlevel": ["-O3"],
-    "--disable-mixed-precision-accumulation": ["--disable-mixed-precision-accumulation"],
-    "--enable-saturate-infinity": ["--enable-saturate-infinity"],
     "--enable-fast-context-switch": ["--enable-fast-context-switch"],
-    "--verbose": ["--verbose=debug"],
-    "--pipeline": ["--pipeline", "tensorize", "SaveTemps"],
+    "--pipeline": ["--pipeline", "tensorize"],
     "--internal-tensorizer-opt-level": ["--internal-tensorizer-opt-level=3"],
     "--internal-hlo2tensorizer-options": ["--internal-hlo2tensorizer-options=--verify-hlo=false"],
 }
@@ -115,14 +111,50 @@ def test_options_without_effect_say_so(cli: Cli, model: Path, tmp_path: Path, ro
     offered = {one: each for each in get_command(app).params for one in (*each.opts, *each.secondary_opts)}
     for name, use in _USES.items():
         used = cli(*command, tmp_path / "used.neff", "--enable-fast-loading-neuron-binaries", *use)
-        assert (used.status, used.err) == (0, f"warning: {name}: accepted, without effect in this compiler\n")
+        assert (used.status, used.err) == (0, f"warning: {told((name,))}\n")
+        assert WITHOUT_EFFECT[name].reason in used.err
         assert (tmp_path / "used.neff").read_bytes() == (tmp_path / "plain.neff").read_bytes(), name
         assert f"`{name}`" in section
-        assert "no effect here" in offered[name].help
     said = [one for one, each in offered.items() if "no effect here" in (getattr(each, "help", "") or "")]
-    assert {*said} - {"-O", "--enable-mixed-precision-accumulation"} == WITHOUT_EFFECT.keys()
-    both = cli(*command, tmp_path / "used.neff", "-O1", "--model-type", "transformer", "--json")
-    assert both.json["warnings"] == ["--model-type, --optlevel: accepted, without effect in this compiler"]
+    assert {*said} == WITHOUT_EFFECT.keys() - {"--pipeline"}  # of which one value has an effect
+    both = cli(
+        *command, tmp_path / "used.neff", "--internal-tensorizer-opt-level=3", "--distribution-strategy=NEMO", "--json"
+    )
+    names = "--distribution-strategy", "--internal-tensorizer-opt-level"
+    assert both.json["warnings"] == [told(names)]
+
+
+def test_verbose_says_what_is_told(cli: Cli, model: Path, tmp_path: Path) -> None:
+    command = (
+        "compile",
+        model,
+        "-o",
+        tmp_path / "a.neff",
+        "--logfile",
+        tmp_path / "log",
+        "--distribution-strategy=NEMO",
+    )
+    plain, info, debug, error = (cli(*command, *more) for more in (
+        (), ("--verbose=info",), ("--verbose=debug",), ("--verbose=error",)
+    ))  # fmt: skip
+    assert "without effect" in plain.err
+    assert "after canonicalise" not in plain.out
+    assert "after canonicalise" in info.out
+    assert "graph " not in info.out
+    assert "graph " in debug.out
+    assert error.err == ""
+    assert "WARNING --distribution-strategy" in (tmp_path / "log").read_text()  # the file has all
+
+
+def test_temporary_graphs_are_kept_where_that_is_asked_for(cli: Cli, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    command = ("compile", model, "-o", tmp_path / "a.neff", "--logfile", tmp_path / "log", "--workdir", folder)
+    assert cli(*command).status == 0
+    assert list(folder.iterdir()) == []
+    assert cli(*command, "--pipeline", "compile", "SaveTemps").status == 0
+    assert {one.name for one in folder.iterdir()} == {f"a.{name}.txt" for name in PASSES}
+    assert "graph " in (folder / "a.attention.txt").read_text()
 
 
 def test_bad_modules(cli: Cli, tmp_path: Path) -> None:

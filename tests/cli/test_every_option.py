@@ -49,11 +49,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "profile run": ("--no-advice",),
 }
 
+RANKS = ("ranks", "instance", "nodes")  # another way to run, tested in test_run_ranks
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
-    "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol"},
-    "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol"},
-    "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json"},
+    "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
+    "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
+    "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json", *RANKS},
     "debug": {
         "commands",
         "execute",

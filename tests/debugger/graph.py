@@ -6,12 +6,16 @@ from functools import cache
 
 import numpy as np
 
+from formats.hlo import module_bytes
 from formats.hlo.text import parse_module
 from formats.neff import Neff, open_neff
+from formats.neff.operations import GRAPH
+from neurontools.compiler.importing import import_module
 from neurontools.compiler.options import CompileOptions
-from neurontools.compiler.pipeline import compile_module
+from neurontools.compiler.pipeline import compile_graph, compile_module
+from neurontools.compiler.signature import names_of
 
-__all__ = ["INPUTS", "MODEL", "model"]
+__all__ = ["INPUTS", "LOOP", "MODEL", "mistaken", "model"]
 
 MODEL = """HloModule model, entry_computation_layout={(f32[211,16]{1,0}, f32[16,24]{1,0}, f32[24]{0})->f32[211,24]{1,0}}
 
@@ -48,3 +52,43 @@ INPUTS = {
 def model(lnc: int = 1, text: str = MODEL) -> Neff:
     """Return a compiled model."""
     return open_neff(compile_module(parse_module(text), CompileOptions(lnc=lnc, limits="ours")).neff)
+
+
+LOOP = """HloModule loop
+
+cond {
+  s.1 = (s32[], f32[8,4]) parameter(0)
+  n.1 = s32[] get-tuple-element(s.1), index=0
+  five.1 = s32[] constant(5)
+  ROOT less.1 = pred[] compare(n.1, five.1), direction=LT
+}
+
+body {
+  s.2 = (s32[], f32[8,4]) parameter(0)
+  n.2 = s32[] get-tuple-element(s.2), index=0
+  v.2 = f32[8,4] get-tuple-element(s.2), index=1
+  one.2 = s32[] constant(1)
+  next.2 = s32[] add(n.2, one.2), metadata={source_file="loop.py" source_line=3}
+  part.2 = f32[8,4] cosine(v.2), metadata={source_file="loop.py" source_line=4}
+  grown.2 = f32[8,4] add(part.2, v.2), metadata={source_file="loop.py" source_line=5}
+  ROOT out.2 = (s32[], f32[8,4]) tuple(next.2, grown.2)
+}
+
+ENTRY main {
+  x.3 = f32[8,4] parameter(0)
+  zero.3 = s32[] constant(0)
+  start.3 = (s32[], f32[8,4]) tuple(zero.3, x.3)
+  while.3 = (s32[], f32[8,4]) while(start.3), condition=cond, body=body
+  ROOT result.3 = f32[8,4] get-tuple-element(while.3), index=1
+}
+"""
+
+
+def mistaken(old: str, new: str, text: str = MODEL) -> Neff:
+    """Return what a compiler with a mistake makes: it takes one operation for another, and keeps the right graph."""
+    assert old in text
+    right, wrong = parse_module(text), parse_module(text.replace(old, new))
+    graph = import_module(wrong)
+    options = CompileOptions(lnc=1, limits="ours")
+    made = compile_graph(graph, names_of(wrong, graph), options, members={GRAPH: module_bytes(right)})
+    return open_neff(made.neff)

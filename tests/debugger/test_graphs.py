@@ -121,11 +121,16 @@ def test_info_ops_lists_every_operation_in_the_order_of_the_graph(session: Sessi
         session.info_ops("model.py:999")
 
 
-def test_the_second_core_without_a_part_is_no_obstacle() -> None:
+def test_a_core_without_a_part_in_an_operation_is_no_obstacle() -> None:
     session = Session(model(2), INPUTS, timing=False)
-    assert session.break_at("%dot.1").places
+    for name in ("dot.1", "tanh.1"):
+        at_work = {core for core in (0, 1) if name in session.program.graphs.all_words(core)}
+        assert {core for core, _, _ in session.break_at(f"%{name}").places} == at_work
+        for core in {0, 1} - at_work:
+            with pytest.raises(NotFoundError, match="no instructions of its own"):
+                session.break_at(f"nc{core} %{name}")
     with pytest.raises(NotFoundError):
-        session.break_at("nc1 %dot.1")
+        session.break_at("nc7 %dot.1")
 
 
 def test_a_program_without_a_graph_says_so(program_file: Path) -> None:

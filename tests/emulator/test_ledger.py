@@ -27,7 +27,8 @@ from formats.neff import open_neff
 from formats.neff.memory import device_memory
 from formats.nrt.memory import CATEGORIES, USES
 from formats.nrt.memory_sizes import size_text
-from formats.nrt.oom import table_lines
+from formats.nrt.oom import model_block, overall_list, table_lines
+from formats.nrt.oom_reading import read_memory_report
 from tests.formats.neff.support import fixture
 from tests.nrt.memory_reports import DOCUMENTED_LIST, DOCUMENTED_TABLE
 
@@ -112,6 +113,16 @@ def check_laws(ledger: Ledger) -> None:
     assert total == monitor_memory(ledger)["neuron_runtime_used_bytes"]["neuron_device"]
     rows = profile_rows(ledger)
     assert total == sum(row["total_bytes"] for row in rows)
+    for stack, table in zip(stacks, tables, strict=True):
+        printed = table_lines(table)
+        report = read_memory_report(printed)
+        assert report.problems == () and table_lines(report.table) == printed
+        (again,) = read_memory_report(oom_list(ledger, stack)).lists
+        assert overall_list(again.values, total=again.total) == oom_list(ledger, stack)
+    for owner, model in ledger.models.items():
+        printed = model_lines(ledger, owner)[2:]
+        (block,) = read_memory_report(printed).blocks
+        assert model_block(model.name, block.values, total=block.total) == printed
     for region in {(one.allocation.owner.core, one.part) for one in ledger.entries.values()}:
         pages = [one for one in ledger.entries.values() if one.use == "shared scratchpad"
                  and (one.allocation.owner.core, one.part) == region]  # fmt: skip

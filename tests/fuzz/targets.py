@@ -46,6 +46,7 @@ from tests.formats.core import maker
 from tests.formats.core.test_damage import look, view
 from tests.formats.neff import support
 from tests.formats.ntff.exercise import read_everything
+from tests.fuzz import libnrt
 from tests.fuzz.oracles import Broken, need_json, need_printable
 from tests.hlo_interpreter.cases import CASES
 from tests.nrt import logs
@@ -367,5 +368,6 @@ TARGETS: dict[str, Target] = {
         Target("execution", _execution, _asm_seeds, text=True),
         Target("hlo", _hlo, _hlo_seeds),
         Target("hlo-text", _hlo_text, _hlo_texts, text=True),
+        *(() if libnrt.lacking() else (Target("libnrt", libnrt.run, libnrt.seeds),)),
     )
 }

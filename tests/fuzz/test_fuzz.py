@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.driver import fuzz
+from tests.fuzz.libnrt import lacking
 from tests.fuzz.mutation import mutated, mutated_text
 from tests.fuzz.oracles import Broken, need_json, need_printable, tried
 from tests.fuzz.targets import TARGETS
@@ -20,6 +21,12 @@ KEPT = sorted((Path(__file__).parent / "crashes").glob("*.input"))
 def test_no_input_breaks_a_reader(name: str) -> None:
     tally = fuzz(TARGETS[name], seed=SEED, inputs=INPUTS)
     assert tally.inputs == INPUTS and not tally.found, [found.crash for found in tally.found.values()]
+
+
+def test_libnrt_is_a_target_where_it_can_be_made() -> None:
+    if lacking():
+        pytest.skip(lacking())
+    assert "libnrt" in TARGETS
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)

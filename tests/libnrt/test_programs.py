@@ -21,12 +21,12 @@ from tests.runtime.support import X, copying, out_of_bounds
 _HEADERS = "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
 
 
-def _header() -> str:
+def header() -> str:
     """Return declarations of all functions, made from the table."""
     return _HEADERS + TYPES + "".join(f"{function.prototype};\n" for function in FUNCTIONS)
 
 
-def _compiled(source: str, library: Path, folder: Path, *flags: str) -> Path:
+def compiled(source: str, library: Path, folder: Path, *flags: str) -> Path:
     (folder / "program.c").write_text(source)
     program = folder / "program"
     command = [need_compiler(), "-o", str(program), str(folder / "program.c"), *flags, f"-L{library.parent}", "-lnrt"]
@@ -36,13 +36,16 @@ def _compiled(source: str, library: Path, folder: Path, *flags: str) -> Path:
 
 
 def _run(program: Path, library: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    # Nothing of this interpreter's surroundings: a C program's user need not have it on any path.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEURON", "PYTHON", "VIRTUAL"))}
-    kept["PATH"] = os.defpath
     return subprocess.run(
         [str(program), *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=program.parent,
-        env={**kept, "LD_LIBRARY_PATH": str(library.parent), **environ},
+        env=surroundings(library, **environ),
     )  # fmt: skip
+
+
+def surroundings(library: Path, **environ: str) -> dict[str, str]:
+    """Return variables of a C program, with nothing of this interpreter's: its user need not have it on any path."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NEURON", "PYTHON", "VIRTUAL"))}
+    return {**kept, "PATH": os.defpath, "LD_LIBRARY_PATH": str(library.parent), **environ}
 
 
 MOMENTS = r"""
@@ -64,7 +67,7 @@ int main(void) {
 
 
 def test_the_moments_of_a_session(library: Path, tmp_path: Path) -> None:
-    done = _run(_compiled(_header() + MOMENTS, library, tmp_path), library)
+    done = _run(compiled(header() + MOMENTS, library, tmp_path), library)
     assert done.returncode == 0, done.stderr
     expected = [S.NRT_UNINITIALIZED, S.NRT_SUCCESS, S.NRT_SUCCESS, S.NRT_INVALID, S.NRT_CLOSED, S.NRT_SUCCESS]
     assert [S(int(line)) for line in done.stdout.split()] == expected
@@ -144,10 +147,10 @@ int main(int argc, char **argv) {
 
 
 def test_sixteen_threads(library: Path, tmp_path: Path) -> None:
-    """The same with a thousand turns, 10^5 calls, runs outside of the suite: `benchmarks` has the figures."""
+    """Some 10^4 calls; with a thousand turns, 10^5, outside of the suite."""
     (tmp_path / "copy.neff").write_bytes(copying())
-    program = _compiled(_header() + THREADS, library, tmp_path)
-    done = _run(program, library, str(tmp_path / "copy.neff"), os.environ.get("NEURONTOOLS_STRESS_TURNS", "9"))
+    program = compiled(header() + THREADS, library, tmp_path)
+    done = _run(program, library, str(tmp_path / "copy.neff"), os.environ.get("NEURONTOOLS_STRESS_TURNS", "70"))
     assert (done.returncode, done.stdout) == (0, "0 bytes more\n"), done.stdout + done.stderr
 
 
@@ -165,7 +168,7 @@ def _guide() -> str:
 def test_the_program_of_the_guide(library: Path, tmp_path: Path) -> None:
     source = _guide()
     headers = Path(os.environ["NEURONTOOLS_CORPUS"], "aws-neuron-sdk", "src", "libnrt", "include")
-    program = _compiled(source, library, tmp_path, f"-I{headers}")
+    program = compiled(source, library, tmp_path, f"-I{headers}")
     (tmp_path / "copy.neff").write_bytes(copying())
     X.tofile(tmp_path / "x.bin")
     done = _run(program, library, "copy.neff", "x", "x.bin")
@@ -200,9 +203,9 @@ def test_structures_are_as_large_as_in_the_public_headers(library: Path, tmp_pat
     if not corpus or not headers.is_dir():
         pytest.skip("NEURONTOOLS_CORPUS names no folder with aws-neuron-sdk")
     sizes = "".join(f"SIZE({name});" for name in _SIZED)
-    theirs = _run(_compiled(LAYOUTS.replace("SIZES", sizes), library, tmp_path, f"-I{headers}"), library).stdout
-    own = _header() + LAYOUTS[LAYOUTS.index("#define") :].replace("SIZES", sizes)
-    assert len(_SIZED) > 12 and _run(_compiled(own, library, tmp_path), library).stdout == theirs
+    theirs = _run(compiled(LAYOUTS.replace("SIZES", sizes), library, tmp_path, f"-I{headers}"), library).stdout
+    own = header() + LAYOUTS[LAYOUTS.index("#define") :].replace("SIZES", sizes)
+    assert len(_SIZED) > 12 and _run(compiled(own, library, tmp_path), library).stdout == theirs
 
 
 DUMPING = r"""
@@ -231,7 +234,7 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize(("inject", "data"), [("", out_of_bounds()), ("dma-abort:2", copying())])
 def test_a_failure_leaves_a_dump_that_names_its_cause(library: Path, tmp_path: Path, inject: str, data: bytes) -> None:
     (tmp_path / "model.neff").write_bytes(data)
-    program = _compiled(_header() + DUMPING, library, tmp_path)
+    program = compiled(header() + DUMPING, library, tmp_path)
     done = _run(
         program, library, "model.neff", NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY=str(tmp_path / "dumps" / "dt-%d-cid-%c"),
         NEURONTOOLS_INJECT=inject, NEURON_RT_DBG_DUMP_INPUTS_ON_ERR="1203" if inject else "1006",

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from formats.ntff import open_ntff
 from neurontools import nrt
 from neurontools.nrt import NrtError, NrtpyError, NrtpyModel, NrtpyTensor
 from tests.runtime.support import X, copying, out_of_bounds
@@ -88,9 +89,17 @@ def test_errors_have_the_documented_texts(neff: Path, tmp_path: Path) -> None:
     assert issubclass(NrtpyError, RuntimeError) and not issubclass(NrtError, NrtpyError)
 
 
-def test_what_is_not_written_is_refused(neff: Path) -> None:
-    with pytest.raises(NrtpyError, match="writes no NTFF"):
-        NrtpyModel.load_from_neff(neff)({"x": NrtpyTensor.from_numpy(X)}, save_trace=True)
+def test_a_trace_is_written_beside_the_file_or_where_it_is_wanted(neff: Path, tmp_path: Path) -> None:
+    model, x = NrtpyModel.load_from_neff(neff), {"x": NrtpyTensor.from_numpy(X)}
+    assert model(x, save_trace=True) is not None
+    model(x, save_trace=True, ntff_name=str(tmp_path / "other.ntff"))
+    for path in (neff.with_suffix(".ntff"), tmp_path / "other.ntff"):
+        assert len(open_ntff(path).executed(0)) == 8
+    with pytest.raises(NrtError, match=r"NRT_FAILURE\(1\): Failed to save trace"):
+        model(x, save_trace=True, ntff_name=str(tmp_path / "no" / "folder.ntff"))
+    with pytest.raises(NrtError, match=r"NRT_INVALID\(2\): Failed to execute model"):
+        model({}, save_trace=True)
+    assert model(x) is not None  # nothing stays profiled
 
 
 def test_benchmarks(neff: Path) -> None:
@@ -179,3 +188,42 @@ def test_the_tutorial_runs_unmodified(root: Path, tmp_path: Path) -> None:
     assert "  NRT Error NRT_EXEC_OOB(1006): Failed to execute model\n" in said["debug_with_nrtpy"]
     assert "Output shape: (128, 512)" in said["validate_fix"]
     assert "Execution succeeded. Output shape: (128, 512)" in said["confirm_with_nrtpy"]
+
+
+_ADDED = """
+import numpy as np
+from neurontools import nki
+from neurontools.nki import isa as nisa, language as nl
+from neurontools.nki.launch import build_neff
+
+def add(a_input, b_input):
+    first, second = (nl.ndarray(a_input.shape, a_input.dtype, nl.sbuf) for _ in range(2))
+    nisa.dma_copy(first, a_input)
+    nisa.dma_copy(second, b_input)
+    nisa.tensor_tensor(first, first, second, nl.add)
+    output = nl.ndarray(a_input.shape, a_input.dtype, nl.shared_hbm)
+    nisa.dma_copy(output, first)
+    return output
+
+zeros, others = np.zeros((4, 3), np.float16), np.ones((4, 3), np.float16)
+open("add_neff/kernel.neff", "wb").write(build_neff(nki.jit(add), (zeros, others), {}, target="trn2").to_bytes())
+"""
+
+
+def test_the_second_tutorial_runs_unmodified(root: Path, tmp_path: Path) -> None:
+    """Validate, benchmark, compare with a baseline, save a trace: AWS's own blocks as one program."""
+    corpus = os.environ.get("NEURONTOOLS_CORPUS")
+    page = Path(corpus or "", "aws-neuron-sdk", "neuron-runtime", "nrtpy", "tutorial-validate-benchmark.rst")
+    if not corpus or not page.is_file():
+        pytest.skip("NEURONTOOLS_CORPUS names no folder with aws-neuron-sdk")
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page.read_text())
+    (tmp_path / "add_neff").mkdir()
+    (tmp_path / "make.py").write_text(_ADDED)
+    (tmp_path / "tutorial.py").write_text("".join(map(textwrap.dedent, blocks)))
+    path = os.pathsep.join([str(root), str(root / "neurontools" / "nki_path")])
+    for program in ("make.py", "tutorial.py"):
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path, check=False,
+                              env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "Results: 5 passed, 0 failed" in done.stdout and "OK: 1.00x of baseline" in done.stdout
+    assert open_ntff(tmp_path / "kernel_trace.ntff").executed(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,25 @@ def with_header(neff: Neff, **fields: Any) -> bytes:
     """Return a file with other values in its header."""
     data = neff.to_bytes()
     return neff.header._replace(**fields).encode() + data[1024:]
+
+
+def free_port(several: int = 1) -> int:
+    """Return a port that nobody has, with some behind it that nobody has either."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port + several < 1 << 16 and all(_is_free(port + each) for each in range(1, several)):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @dataclass

@@ -20,7 +20,7 @@ from formats.debug_events import DebugEvent
 from formats.neff import open_neff
 from formats.nrt.environment import NAMED
 from neurontools.libnrt.collecting import collector
-from tests.runtime.support import Session, X, copying, hanging, with_header
+from tests.runtime.support import Session, X, copying, free_port, hanging, with_header
 
 Seen = Callable[[Session], object]
 
@@ -104,11 +104,21 @@ def _tag(session: Session) -> object:
     return state.tag
 
 
+def _listens(session: Session) -> object:
+    try:
+        session.runtime.exchange.init(0)
+    except StatusError:
+        return False
+    session.runtime.exchange.close_all()
+    return True
+
+
 def _damaged() -> bytes:
     neff = open_neff(copying())
     return with_header(neff, hash=b"\1" * 32)
 
 
+PORT = "NEURON_RT_ASYNC_SENDRECV_BOOTSTRAP_PORT"
 NAN = np.full_like(X, np.nan)
 PAGES = {"NEURON_LOGICAL_NC_CONFIG": "1"}  # where scratchpads have pages
 # Name: a value that is not the usual one, what it changes, what else has to be set.
@@ -147,6 +157,8 @@ HONOURED: dict[str, tuple[str, Seen, dict[str, str]]] = {
     "NEURON_RT_CONTIGUOUS_SCRATCHPAD": ("0", _scratchpad, {}),
     "NEURON_SCRATCHPAD_PAGE_SIZE": ("1024", _scratchpad, PAGES),
     "NEURON_RT_ENABLE_DEVICE_MEMORY_OOM_LOG": ("0", _full, {}),
+    "NEURON_RT_ASYNC_SENDRECV_EXPERIMENTAL_ENABLED": ("1", _listens, {PORT: str(free_port())}),
+    PORT: (str(free_port()), _listens, {"NEURON_RT_ASYNC_SENDRECV_EXPERIMENTAL_ENABLED": "1"}),
     **{f"NEURON_RT_PROFILE_BUF_{kind}_MB": ("512", _buffers, {})
        for kind in ("EVENT", "DMA", "THROTTLE", "CC_CORE_INSTRUCTION", "CC_CORE_EVENT")},
 }  # fmt: skip

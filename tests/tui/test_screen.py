@@ -12,6 +12,8 @@ from neurontools.tui.actions import ACTIONS
 from neurontools.tui.layout import LEFT, RIGHT, TABS
 from tests.tui.driving import LARGE, SMALL, Driver, check_golden, drive, open_program
 
+ENGINES = ("PE", "ACT", "POOL", "DVE", "SP")
+
 
 def _events(driver: Driver) -> int:
     assert driver.app.snapshot is not None
@@ -45,14 +47,16 @@ def test_all_panes_on_a_large_screen_and_a_tab_of_them_on_a_small_one(double: Se
 
     async def large(driver: Driver) -> None:
         assert [pane.id for pane in driver.app.visible_panes] == names
-        assert all(pane.TITLE in driver.text and pane.size.height > 1 for pane in driver.app.visible_panes)
+        assert all(pane.TITLE in driver.text and (pane.size.height > 1 or pane.wanted in (0, 1))
+                   for pane in driver.app.visible_panes)  # fmt: skip
 
     async def small(driver: Driver) -> None:
         for number, (tab, panes) in enumerate(TABS.items(), 1):
             await driver.press(str(number))
             assert {pane.id for pane in driver.app.visible_panes} == set(panes)
             assert f"[{number} {tab}]" in driver.text
-            assert all(pane.size.height > 1 and pane.size.width == 80 for pane in driver.app.visible_panes)
+            assert all((pane.size.height > 1 or pane.wanted in (0, 1)) and pane.size.width == 80
+                       for pane in driver.app.visible_panes)  # fmt: skip
 
     drive(double, large)
     drive(open_program(program_file), small, SMALL)
@@ -63,7 +67,7 @@ def test_a_resize_goes_over_to_tabs_and_back(double: Session) -> None:
         before = driver.text
         await driver.pilot.resize_terminal(*SMALL)
         await driver.settle()
-        assert len(driver.app.visible_panes) == 3
+        assert len(driver.app.visible_panes) == 4
         await driver.pilot.resize_terminal(*LARGE)
         await driver.settle()
         assert driver.text == before
@@ -109,15 +113,19 @@ def test_stepping_back_paints_what_was_there_before(double: Session) -> None:
 
 
 def test_stepping_does_not_move_what_stays(deadlock: Session) -> None:
-    """No jitter: names, columns and panes stay in their places."""
+    """No jitter: names and columns stay in their places, and panes but where one of them fills or an engine ends."""
 
     async def script(driver: Driver) -> None:
-        places = [pane.region for pane in driver.app.visible_panes]
+        seen: dict[object, list[object]] = {}
         for _ in range(6):
             await driver.press("s")
             lines = driver.pane_text("engines").split("\n")
-            assert [line[1:5].strip() for line in lines[1:11:2]] == ["PE", "ACT", "POOL", "DVE", "SP"]
-            assert [pane.region for pane in driver.app.visible_panes] == places
+            names = [line[1:5].strip() for line in lines[1:] if line[1:5].strip() in ENGINES]
+            assert names == ["PE", "ACT", "POOL", "DVE", "SP"]
+            wishes = tuple(pane.wanted for pane in driver.app.visible_panes)
+            places = [pane.region for pane in driver.app.visible_panes]
+            assert seen.setdefault(wishes, places) == places
+        assert len(seen) < 6
 
     drive(deadlock, script)
 
@@ -312,9 +320,9 @@ def test_search(deadlock: Session) -> None:
 def test_jump_zoom_panes_and_division(double: Session) -> None:
     async def script(driver: Driver) -> None:
         await driver.press("f")
-        assert "(a) ENGINES" in driver.text and "(d) QUEUES" in driver.text
-        await driver.press("d")
-        assert driver.app.focused is driver.pane("queues") and "(d) QUEUES" not in driver.text
+        assert "(s) ENGINES" in driver.text and "(f) QUEUES" in driver.text
+        await driver.press("f")
+        assert driver.app.focused is driver.pane("queues") and "(f) QUEUES" not in driver.text
         await driver.press("f", "escape")
         assert driver.app.focused is driver.pane("queues")
         await driver.press("tab")
@@ -446,12 +454,12 @@ def test_the_screen_stands_at_the_word_that_faulted(root: Path, monkeypatch: pyt
         fault = driver.app.worker._session.device.fault
         assert fault is not None and f"pc {fault.pc} · out_of_bounds.s:15" in driver.status
         standing = [line for line in driver.pane_text("source").split("\n") if "▶" in line]
-        assert len(standing) == 1 and standing[0].split()[:2] == ["DVE▶", "15"]
+        assert len(standing) == 1 and standing[0].split()[0] == "DVE▶15"
         words = driver.pane_text("disassembly").split("\n")
         assert [line.split()[1] for line in words if line.strip().startswith("▶")] == [str(fault.pc)]
         assert any(line.split()[:2] == ["»", str(fault.pc - 1)] for line in words)
         row = next(line for line in driver.pane_text("engines").split("\n") if "✗ flt" in line)
-        assert row.split()[3:5] == [str(fault.pc), "TENSOR_TENSOR"]
+        assert f" {fault.pc} TENSOR_TENSOR" in " ".join(row.split())
 
     drive(open_program(Path("examples/out_of_bounds.s")), script)
 

@@ -98,6 +98,8 @@ class Engine:
         self.jobs: list[Job] = []
         self.transfers: list[Transfer] = []
         self._record = record
+        # What moves the bytes of a rank where programs use its DMA engines too; returns when they are through.
+        self.carry: Callable[[Job, int, int], int] | None = None
         self._chance = random.Random(seed) if seed else None
         self._events: list[tuple[int, float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -253,7 +255,11 @@ class Engine:
         """Return when a transfer of this size is through, and take its share of every resource."""
         ends, latency = float(self.now), self._local if move.writes else 0
         if size:
-            ends = max(ends, self._use(f"dma r{rank}", size * max(len(move.reads), len(move.writes)), self._rank_rate))
+            moved = size * max(len(move.reads), len(move.writes))
+            if self.carry is None:
+                ends = max(ends, self._use(f"dma r{rank}", moved, self._rank_rate))
+            else:
+                ends = max(ends, self.carry(job, rank, moved))
             for piece in (*move.reads, *move.writes):
                 ends = max(ends, self._use(f"hbm r{piece.rank}", size, self._hbm_rate))
         for piece in move.reads:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.dma.collectives import Arrived, Call, Piece
+from emulator.dma.collectives import Arrival, Arrived, Call
 from emulator.dma.moves import element_dtype
+from emulator.dma.transfer import Transfer
 from emulator.machine.collectives.choose import choose
 from emulator.machine.collectives.engine import Engine, Job
 from emulator.machine.collectives.group import Group
@@ -84,6 +85,7 @@ class Meeting:
     calls: dict[int, Call] = field(default_factory=dict)
     told: dict[int, Arrived] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
+    transfers: dict[int, Transfer] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     job: Job | None = None
     strangers: dict[int, Signature] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class Communicators:
         self.open: list[Meeting] = []
         self._counts: dict[tuple[int, tuple[int, ...], int, int, int], int] = {}
         self._plans: dict[Request, Plan] = {}
+        self.of_job: dict[int, Meeting] = {}
 
     def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
         """Take a call of a rank; its CC-cores start a moment later.
@@ -144,7 +147,7 @@ class Communicators:
         if word.kind in (Kind.RANK, Kind.RANK_IN_TURN):
             number = rank if word.kind == Kind.RANK else in_turn(group_of(call, rank), rank, word.turn, word.channel)
             value = np.array([number], element_dtype(Dtype(word.dtype)))
-            self.engine.at(start, lambda: arrived(start, [Piece(0, value)], ()))
+            self.engine.at(start, lambda: arrived(start, [Arrival(0, value)], ()))
             return
         ranks = group_of(call, rank)
         if not ranks:
@@ -160,7 +163,7 @@ class Communicators:
             _check(call, signature, ranks)
             meeting = self.meetings[key] = Meeting(key, signature)
             self.open.append(meeting)
-        meeting.begun[rank] = now_ps
+        meeting.begun[rank], meeting.transfers[rank] = now_ps, call.transfer
         if meeting.signature != signature:
             meeting.strangers[rank] = signature
             return
@@ -201,7 +204,7 @@ class Communicators:
             plan, dtype.itemsize, buffers=RankBuffers(plan, dtype), stream=meeting.key.stream,
             name=meeting.signature.kind.lower(),
         )  # fmt: skip
-        meeting.job = job
+        meeting.job, self.of_job[job.number] = job, meeting
         job.on_finish = self._finisher(meeting)
 
     def _finisher(self, meeting: Meeting) -> Callable[[int, int], None]:
@@ -310,19 +313,19 @@ def _request(machine: Machine, meeting: Meeting) -> Request:
     )  # fmt: skip
 
 
-def _results(meeting: Meeting, rank: int, out: Array) -> tuple[list[Piece], tuple[int, ...]]:
+def _results(meeting: Meeting, rank: int, out: Array) -> tuple[list[Arrival], tuple[int, ...]]:
     """Return what arrived at a rank, and the received counts of a V form."""
     kind, ranks = meeting.signature.kind, meeting.key.ranks
     if kind in ("PERMUTE", "PERMUTE_NEXT"):
-        return ([Piece(0, out)] if out.size else []), ()
+        return ([Arrival(0, out)] if out.size else []), ()
     if kind not in ("ALL_GATHER_V", "ALL_TO_ALL_V"):
-        return [Piece(0, out)], ()
+        return [Arrival(0, out)], ()
     call, mine, at = meeting.calls[rank], ranks.index(rank), 0
     slot, pieces, received = call.room // len(ranks), [], []
     for number, sender in enumerate(ranks):
         size = _v_row(meeting.calls[sender], 0 if kind == "ALL_GATHER_V" else mine)[2]
         place = call.counts[_PLACED][number] if call.word.has_places else slot * number
-        pieces.append(Piece(place, out[at : at + size].copy()))
+        pieces.append(Arrival(place, out[at : at + size].copy()))
         received.append(size)
         at += size
     return pieces, () if call.word.keeps_counts else tuple(received)

@@ -64,6 +64,10 @@ class RankDevice(Device):
         if not self._ended:
             super()._advance()
 
+    def stay_away(self) -> None:
+        """Run nothing: whoever waits for this rank waits in vain."""
+        self._ended = True
+
     def settle(self) -> None:
         """End: nothing will happen any more in the whole machine."""
         if not self._ended and not self.heap:

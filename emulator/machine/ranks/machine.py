@@ -9,25 +9,51 @@ synchronisation, the delay as lookahead).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from emulator.addresses import DMA_ENGINES
 from emulator.dma.collectives import Arrived, Call
+from emulator.dma.transfer import DESCRIPTOR_LIMIT
 from emulator.errors import InputError, LoadError
-from emulator.machine.collectives.engine import Engine, Faults
+from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
+from emulator.machine.collectives.engine import Engine, Faults, Job
 from emulator.machine.collectives.steps import uncollected
 from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
 from emulator.machine.ranks.devices import RankDevice
+from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
 
-__all__ = ["RankedMachine"]
+__all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
 
 Array = npt.NDArray[Any]
 _NEVER = 1 << 62
+
+
+class Carried(NamedTuple):
+    """Bytes of a collective on the DMA engines of a rank: from when to when, and how long they would take alone."""
+
+    rank: int
+    begin_ps: int
+    end_ps: int
+    alone_ps: int
+
+
+class Packets(NamedTuple):
+    """Bytes of a packet: of compute from load-time descriptors, and of collectives by stream (collectives.md 9).
+
+    They are NEURON_RT_DBG_DMA_PACKETIZATION_SIZE and NEURON_RT_DBG_CC_DMA_PACKET_SIZE.
+    """
+
+    compute: int | None = None
+    collective: tuple[int, ...] = ()
+
+
+USUAL_PACKETS = Packets()
 
 
 class RankedMachine:
@@ -35,12 +61,13 @@ class RankedMachine:
 
     def __init__(
         self, machine: Machine, ranks: int, *, cores: int = 1, seed: int | None = None, faults: Faults | None = None,
-        record: bool = False, **options: Any,
+        record: bool = False, packets: Packets = USUAL_PACKETS, **options: Any,
     ) -> None:  # fmt: skip
         if not 1 <= ranks <= machine.ranks:
             raise InputError(f"{ranks} ranks; {machine.instance.name} has 1 to {machine.ranks}")
         self.machine = machine
         self.engine = Engine(machine, seed=0 if seed is None else seed + 1, faults=faults, record=record)
+        self.hang: RankHang | None = None
         self.trigger_ps = int(machine.figures["trigger"].value * 1000)
         self.communicators = Communicators(machine, self.engine, self.trigger_ps)
         target = machine.instance.target
@@ -48,6 +75,19 @@ class RankedMachine:
             RankDevice(rank, self, target, cores, seed=None if seed is None else seed * 65537 + rank, **options)
             for rank in range(ranks)
         ]
+        compute, self._packets = packet_sizes(packets.compute, packets.collective, MAX_STREAMS)
+        if self.devices[0].timing:
+            self.engine.carry = self._carry
+        for device in self.devices:
+            device.dma.packet_bytes = compute
+        # Each physical core moves its share with its own DMA engines.
+        rate = machine.figures["rank_rate"].value / cores / DMA_ENGINES
+        self._ps_per_byte = 1e12 / rate
+        costs = self.devices[0].dma.costs
+        # Picoseconds that an engine takes for a byte of compute, in large descriptors, and of a collective.
+        self.rates = costs.data_ps(1, DESCRIPTOR_LIMIT, True, 1.0, True) / DESCRIPTOR_LIMIT, self._ps_per_byte
+        self._record = record
+        self.carried: list[Carried] = []
 
     @property
     def ranks(self) -> int:
@@ -56,13 +96,16 @@ class RankedMachine:
 
     # --- programs and tensors ----------------------------------------------------------------------------------------
 
-    def load(self, programs: Neff | Sequence[Neff]) -> None:
-        """Load one program on all ranks, or one for each."""
+    def load(self, programs: Neff | Sequence[Neff | None]) -> None:
+        """Load one program on all ranks, or one for each; a rank without one has ended from the start."""
         each = [programs] * self.ranks if isinstance(programs, Neff) else list(programs)
         if len(each) != self.ranks:
             raise LoadError(f"{len(each)} programs for {self.ranks} ranks")
         for device, neff in zip(self.devices, each, strict=True):
-            device.load(neff)
+            if neff is None:
+                device.stay_away()
+            else:
+                device.load(neff)
 
     def set_inputs(self, rank: int, inputs: Mapping[str, Array]) -> None:
         """Store arrays as input tensors of a rank."""
@@ -71,6 +114,22 @@ class RankedMachine:
     def outputs(self, rank: int) -> dict[str, Array]:
         """Return copies of the output tensors of a rank."""
         return self.devices[rank].outputs()
+
+    def _carry(self, job: Job, rank: int, nbytes: int) -> int:
+        """Let the DMA engines of a rank move bytes of a collective, between those of its program."""
+        device, stream, now = self.devices[rank], job.stream, self.engine.now
+        transfer = self.communicators.of_job[job.number].transfers[rank]
+        share = -(-nbytes // len(device.cores))
+        ends = now
+        for core in device.cores:
+            own = (each for each in device.dma.queues if (each.core, each.name) == (core.index, transfer.queue))
+            queue = next(own, None)
+            if queue is not None:
+                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self._ps_per_byte, now))
+        if self._record:
+            alone = int(-(-share // DMA_ENGINES) * self._ps_per_byte)
+            self.carried.append(Carried(rank, now, ends, alone))
+        return ends
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -86,6 +145,11 @@ class RankedMachine:
         self.settle()
         return self.outcome
 
+    def interrupt(self) -> None:
+        """End the run between two completions; for signal handlers."""
+        for device in self.devices:
+            device.interrupt()
+
     @property
     def outcome(self) -> str:
         """Return "fault" or "hang" where a rank ended so, "running" where one goes on, else "finished"."""
@@ -98,9 +162,11 @@ class RankedMachine:
         return max(device.now_ps for device in self.devices)
 
     def settle(self) -> None:
-        """Let every device see that nothing more will happen."""
+        """Let every device see that nothing more will happen; note why ranks wait for each other."""
         for device in self.devices:
             device.settle()
+        if self.outcome != "running":
+            self.hang = explain(self)
 
     def _turn(self, before_ps: int, but: RankDevice | None = None) -> bool:
         """Let the earliest events before a time happen, those of one device left out; return whether there were any."""

@@ -13,8 +13,8 @@ from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.tile import Tile, unwrap
 from neurontools.nki import language as nl
 from neurontools.nki.arguments import map_structure
+from neurontools.nki.compile import FrameworkMethods
 from neurontools.nki.kernel import Kernel as PresentKernel
-from neurontools.nki.launch import launch
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import is_tracing
 from neurontools.program import launches
@@ -23,20 +23,22 @@ from neurontools.program.configuration import RunConfiguration
 __all__ = ["Benchmark", "Kernel", "baremetal", "benchmark", "jit", "profile", "simulate_kernel"]
 
 
-class Kernel(PresentKernel):
+class Kernel(FrameworkMethods, PresentKernel):
     """A kernel of the first generation; `kernel[4, 2]` runs eight programs, one after another on one core."""
 
     def __getitem__(self, grid: Any) -> Kernel:
         """Return the kernel with a launch grid."""
         checked = super().__getitem__(grid)
-        return type(self)(self.function, checked.grid, **self.options)
+        return type(self)(self.func, checked.grid, **self.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel and return its results."""
         if is_tracing():
-            return self.function(*args, **kwargs)
-        body = PresentKernel(_body(self.function, self.grid), (), **self.options)
-        return launch(body, args, kwargs)
+            return self.func(*args, **kwargs)
+        return self._as_launched()(*args, **kwargs)
+
+    def _as_launched(self) -> PresentKernel:
+        return PresentKernel(_body(self.func, self.grid), (), **self.options)
 
 
 def _body(function: Any, grid: tuple[int, ...]) -> Any:
@@ -74,7 +76,7 @@ def jit(func: Any = None, mode: str = "auto", **kwargs: Any) -> Any:
     if func is None:
         return lambda function: jit(function, mode, **kwargs)
     if isinstance(func, PresentKernel):
-        return Kernel(func.function, func.grid, **(func.options | kwargs))
+        return Kernel(func.func, func.grid, **(func.options | kwargs))
     return Kernel(func, **kwargs)
 
 
@@ -127,7 +129,7 @@ def benchmark(kernel: Any = None, **options: Any) -> Any:
     if kernel is None:
         return lambda function: benchmark(function, **options)
     inner = jit(kernel)
-    return Benchmark(inner.function, inner.grid, **(inner.options | options))
+    return Benchmark(inner.func, inner.grid, **(inner.options | options))
 
 
 def profile(kernel: Any = None, **unused: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["mutable_tensor", "scalar", "tensor"]
+__all__ = ["immutable", "mutable", "mutable_tensor", "scalar", "tensor"]
 
 
 class tensor:
@@ -16,6 +16,14 @@ class tensor:
 
 class mutable_tensor(tensor):
     """Annotate a tensor that the kernel writes."""
+
+
+class mutable(tensor):
+    """Annotate what the kernel may write."""
+
+
+class immutable(tensor):
+    """Annotate what the kernel only reads."""
 
 
 class scalar:

@@ -7,6 +7,7 @@ from typing import Any
 
 from formats import isa as words
 from formats.dtypes import Dtype
+from neurontools.builder.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
 from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import float32
 from neurontools.nki.isa.checks import pick_engine, tensor, tile
@@ -16,7 +17,6 @@ from neurontools.nki.isa.indirection import check_product
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import tensor_copy
 from neurontools.nki.isa.refusals import reject, unsupported
-from neurontools.nki.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import identity_tile, new_tensor
 from neurontools.nki.tensor import NkiTensor

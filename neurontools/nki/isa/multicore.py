@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from formats.isa import ENGINES
+from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import BarrierOp, SendRecvOp, Space
 from neurontools.nki.isa.checks import pick_engine, same_free, same_partitions, tensor, tile
 from neurontools.nki.isa.constants import dma_engine as dma_engines
@@ -13,7 +14,6 @@ from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import nc_version
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
-from neurontools.nki.limits import LIMITS
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, current, default_target, kernel_line, tracer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neurontools.builder.limits import PSUM_BANK_BYTES
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of
 from neurontools.nki.isa.constants import engine
@@ -11,7 +12,6 @@ from neurontools.nki.isa.dma import dma_copy, dma_transpose
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
 from neurontools.nki.isa.moves import nc_stream_shuffle, ones_tile, tensor_copy
 from neurontools.nki.language.creation import fill
-from neurontools.nki.limits import PSUM_BANK_BYTES
 from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.storage import new_tensor

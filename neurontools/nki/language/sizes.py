@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neurontools.nki.limits import LIMITS, PARTITIONS, PSUM_BANK_BYTES, PSUM_PARTITION_BYTES, Limits
+from neurontools.builder.limits import LIMITS, PARTITIONS, PSUM_BANK_BYTES, PSUM_PARTITION_BYTES, Limits
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.tracer import current, default_target
 

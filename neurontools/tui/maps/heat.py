@@ -206,4 +206,4 @@ def _label(start: int, width: int, name: str, number: int, bad: bool) -> Label:
     if len(text) > width:
         short = name[: width - 1] + "…" if width >= 4 else LETTERS[number % len(LETTERS)]
         text = "NaN" if bad and width >= 3 else short
-    return Label(start + (width - len(text)) // 2, text, bad)
+    return Label(start + (width - len(text) + 1) // 2, text, bad)

@@ -25,6 +25,7 @@ class PsumMap(ChipMap):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._whole = True  # every bank at once
+        self.wanted = 4
 
     def _ruler(self, base: Style) -> tuple[tuple[str, Style], ...]:
         if self.view is None:

@@ -15,3 +15,4 @@ class SbufMap(ChipMap):
     TITLE: ClassVar[str] = "SBUF"
     TWIN: ClassVar[str] = "info map sbuf tensor"
     SPACE: ClassVar[str] = "SBUF"
+    WEIGHT: ClassVar[float] = 1.4

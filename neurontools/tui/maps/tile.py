@@ -36,6 +36,7 @@ class TileInspector(Pane):
     """Shows the chosen tensor, and without one the tile that was written last."""
 
     TITLE: ClassVar[str] = "TENSOR"
+    WEIGHT: ClassVar[float] = 1.2
     TWIN: ClassVar[str] = "info values NAME"
     HELP: ClassVar[str] = ("the chosen tensor, or the one of the chosen bytes; without one, the tile written last; "
                            "z: the whole screen")  # fmt: skip
@@ -102,6 +103,7 @@ class TileInspector(Pane):
         self.view, self.error = (view, "") if view is not None else (None, error)
         if view is not None and question != self._question():
             self.ask()  # the width of a cell is known only now
+        self.wanted = None if view is not None else 1
         self._paint()
 
     def choose(self, selection: Selection) -> None:

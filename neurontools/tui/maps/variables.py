@@ -23,6 +23,7 @@ class HbmVariables(LinesPane):
 
     TITLE: ClassVar[str] = "HBM"
     TWIN: ClassVar[str] = "info variables"
+    MOST: ClassVar[int] = 8
     HELP: ClassVar[str] = "enter: choose the variable; the bar shows which parts of it are written"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "last_write", "print what wrote the variable last", show=False)
@@ -51,6 +52,8 @@ class HbmVariables(LinesPane):
         self._nans = snapshot.get(NotNumbers("HBM", self._core), self._nans)
         wide = max((len(item.name) for item in found), default=0)
         types = max((len(_type(item)) for item in found), default=0)
+        self.wanted = len(found)
+        self.border_title = "HBM" if found else "HBM nothing allocated"
         self.set_lines([self._parts(item, min(wide, 28), min(types, 24)) for item in found])
 
     def _parts(self, item: Variable, wide: int, types: int) -> Parts:

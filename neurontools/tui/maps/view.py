@@ -9,7 +9,7 @@ from neurontools.debugger.window import Window
 __all__ = ["View", "fitting"]
 
 _STEPS = tuple(sorted({2**k for k in range(19)} | {3 * 2**k for k in range(6, 17)}))  # bytes a column
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # partitions a row
+_ROWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 128)  # partitions a row
 
 
 @dataclass(frozen=True)

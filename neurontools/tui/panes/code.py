@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.markup import escape
 
 from neurontools.debugger.names import short_engine
@@ -14,6 +15,7 @@ from neurontools.tui.labels import label
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Selected, Snapshot
 from neurontools.tui.questions import Source, Words
+from neurontools.tui.syntax import source_parts, word_parts
 
 if TYPE_CHECKING:
     from neurontools.debugger.results import DisassemblyRow, SourceRow
@@ -28,6 +30,7 @@ class SourcePane(LinesPane):
 
     TITLE = "SOURCE"
     TWIN = "list"
+    WEIGHT = 1.2
     HELP: ClassVar[str] = "enter: go back to following the focus engine; b: break at the line under the cursor"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -36,6 +39,7 @@ class SourcePane(LinesPane):
         self.texts: list[str] = []
         self._stops: dict[int, tuple[int, ...]] = {}
         self._line = 0
+        self._title = self.TITLE
 
     def questions(self) -> tuple[Question[object], ...]:
         """Ask for the file."""
@@ -48,19 +52,36 @@ class SourcePane(LinesPane):
             why = snapshot.error(Source())
             if why:
                 self.file, self.texts, self._stops = "", [], {}
-                self.set_lines([((why, "dim"),)])
+                self._head(f"SOURCE none: {why}")
+                self.wanted = 0
+                self.set_lines([])
             return
+        self.wanted = None
         listing = answer.listing
         if listing.file != self.file:
             self.file, self._line = listing.file, 0
-            self.border_title = escape(visible_line(f"SOURCE {PurePath(listing.file).name}"))
+        self._head(f"SOURCE {PurePath(listing.file).name}")
         self.texts = [row.text for row in listing.rows]
         self._stops = {row.number: row.breakpoints for row in listing.rows if row.breakpoints}
-        self.set_lines([_source_line(row, row.number == answer.line) for row in listing.rows])
+        parts = source_parts(tuple(row.text.expandtabs(4) for row in listing.rows), listing.file.endswith(".py"))
+        wide = len(str(len(listing.rows)))
+        self.set_lines([_source_line(row, row.number == answer.line, each, wide)
+                        for row, each in zip(listing.rows, parts, strict=True)])  # fmt: skip
         if answer.line and answer.line != self._line:
             self._line = answer.line
             self.move_cursor(answer.line - 1)
             self.reveal(answer.line - 1)
+
+    def on_resize(self, event: Resize) -> None:
+        """Keep the line in sight at which the focus engine stands."""
+        super().on_resize(event)
+        if self._line:
+            self.call_after_refresh(self.reveal, self._line - 1)
+
+    def _head(self, title: str) -> None:
+        if title != self._title:
+            self._title = title
+            self.border_title = escape(visible_line(title))
 
     def break_command(self) -> str:
         """Return the command that sets or deletes the breakpoint under the cursor, "" without a line."""
@@ -85,7 +106,7 @@ class SourcePane(LinesPane):
         return False
 
 
-def _source_line(row: SourceRow, here: bool) -> Parts:
+def _source_line(row: SourceRow, here: bool, parts: Parts, wide: int) -> Parts:
     names = ",".join(row.engines).upper()
     if len(names) > _MARKERS - 1:
         names = names[: _MARKERS - 2] + "…"
@@ -93,8 +114,8 @@ def _source_line(row: SourceRow, here: bool) -> Parts:
         ("●" if row.breakpoints else " ", "bad"),
         (f"{names:>{_MARKERS - 1}}", "name"),
         ("▶" if here else " ", "good"),
-        (f"{row.number:>5} ", "dim"),
-        (row.text.expandtabs(4), "good" if here else ""),
+        (f"{row.number:>{wide}} ", "good" if here else "dim"),
+        *parts,
     )
 
 
@@ -199,8 +220,8 @@ def _word_line(row: DisassemblyRow, here: bool) -> Parts:
     return (
         ("●" if row.breakpoints else " ", "bad"),
         (mark, "good"),
-        (f"{row.pc:>6} ", "dim"),
+        (f"{row.pc:>6} ", "good" if here else "dim"),
         (("✓ ", "good") if row.satisfied else ("✗ ", "warm")) if waits else ("  ", ""),
-        (row.text, "dim" if row.state == "done" else "good" if here else ""),
+        *(((row.text, "dim"),) if row.state == "done" else word_parts(row.text)),
         (place, "dim"),
     )

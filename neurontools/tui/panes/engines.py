@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 from neurontools.debugger.names import short_engine
 from neurontools.text.table import duration
-from neurontools.tui.labels import label
+from neurontools.tui.labels import SPARKS, label, sparkline
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Command, Question, Selected, Snapshot
-from neurontools.tui.questions import Engines
+from neurontools.tui.questions import Engines, Used
+from neurontools.tui.syntax import word_parts
 
 if TYPE_CHECKING:
     from neurontools.debugger.blockers import Blocker
     from neurontools.debugger.results import DisassemblyRow, EngineRow
 
-__all__ = ["EnginesPane"]
+__all__ = ["WIDE", "EnginesPane"]
 
-_ENGINES = 5
+WIDE = 100  # columns in which there is room for a sparkline
+
 _ICONS = {
     "run": ("▶ run ", "good"),
     "wait": ("⏸ wait", "warm"),
@@ -28,10 +30,11 @@ _ICONS = {
 
 
 class EnginesPane(LinesPane):
-    """Two lines an engine or more: state, pc and oldest word; then its wait, or the words after it."""
+    """Two lines an engine: state, pc and oldest word; then its wait, or the word after it. One if finished."""
 
     TITLE = "ENGINES"
     TWIN = "info engines"
+    MOST = 15
     HELP: ClassVar[str] = "enter: make the engine the focus and show what its word reads and writes"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -40,11 +43,11 @@ class EnginesPane(LinesPane):
 
     @property
     def _each(self) -> int:
-        return max(2, self.size.height // _ENGINES)
+        return 2
 
     def questions(self) -> tuple[Question[object], ...]:
-        """Ask for every engine."""
-        return (Engines(self._each),)
+        """Ask for every engine, and where there is room how busy each was."""
+        return (Engines(self._each), *((Used(SPARKS),) if self.size.width >= WIDE else ()))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show engines in fixed lines, so that nothing moves while stepping."""
@@ -53,10 +56,15 @@ class EnginesPane(LinesPane):
             return
         lines: list[Parts] = []
         self._rows = []
+        used = snapshot.get(Used(SPARKS)) if self.size.width >= WIDE else None
         for row, words, blocker in zip(*answer, strict=True):
-            block = [_head(row, words), *_below(row, words, blocker, self._each - 1)]
+            spark = sparkline(used.get(row.engine)) + " " if used is not None else ""
+            block = [_head(row, words, spark)]
+            if row.state != "done":
+                block += _below(row, words, blocker, self._each - 1)
             lines += block
             self._rows += [(row, index) for index in range(len(block))]
+        self.wanted = len(lines)
         self.set_lines(lines)
 
     def enter(self, index: int, column: int | None = None) -> None:
@@ -67,14 +75,15 @@ class EnginesPane(LinesPane):
             self.post_message(Selected("instruction", (row.core, row.engine, row.pc)))
 
 
-def _head(row: EngineRow, words: tuple[DisassemblyRow, ...]) -> Parts:
+def _head(row: EngineRow, words: tuple[DisassemblyRow, ...], spark: str) -> Parts:
     icon, role = _ICONS[row.state]
     name = label(row.engine)
     parts = [
         ("›" if row.focus else " ", "mark"),
         (f"{name:<5}", "name"),
         (icon, role),
-        (f" {row.pc:>6} ", "dim" if row.state == "done" else "value"),
+        (f" {spark}", "good"),
+        (f"{row.pc:>6} ", "dim" if row.state == "done" else "value"),
     ]
     if row.state == "done":
         return (*parts, (f"{row.completed} of {row.words} words" if row.words else "no words", "dim"))
@@ -84,7 +93,7 @@ def _head(row: EngineRow, words: tuple[DisassemblyRow, ...]) -> Parts:
 def _word(word: DisassemblyRow | None, text: str) -> Parts:
     mark = ("", "") if word is None or word.satisfied is None else ("✓ ", "good") if word.satisfied else ("✗ ", "warm")
     stop = ("● ", "bad") if word is not None and word.breakpoints else ("", "")
-    return (stop, mark, (text, ""))
+    return (stop, mark, *word_parts(text))
 
 
 def _below(row: EngineRow, words: tuple[DisassemblyRow, ...], blocker: Blocker | None, count: int) -> list[Parts]:
@@ -95,7 +104,7 @@ def _below(row: EngineRow, words: tuple[DisassemblyRow, ...], blocker: Blocker |
         who = _who(blocker, row.core)
         lines.append(((f"      {at:>7} waits ", "dim"), (row.waits_for, "warm"), *who, (since, "dim")))
     for word in words[1:]:
-        lines.append(((f"             {word.pc:>6} ", "dim"), *_word(word, ""), (word.text, "dim")))
+        lines.append(((f"             {word.pc:>6} ", "dim"), *_word(word, ""), *word_parts(word.text, "dim")))
     lines += [()] * count
     return lines[:count]
 

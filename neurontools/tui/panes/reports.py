@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.events import Resize
@@ -24,11 +25,17 @@ def lines_of(done: Done) -> list[Parts]:
 
 
 class FindingsPane(LinesPane):
-    """What the checks found, the fault or hang that ended the run, and warnings."""
+    """What the checks found, the fault or hang that ended the run, and warnings: in whole sentences."""
 
     TITLE = "FINDINGS"
     TWIN = "info findings"
     HELP: ClassVar[str] = "faults and hangs first, then findings of the checks, then warnings"
+    MOST = 9
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.wanted = 0
+        self._found: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def questions(self) -> tuple[Question[object], ...]:
         """Ask for them."""
@@ -39,15 +46,37 @@ class FindingsPane(LinesPane):
         found = snapshot.get(Findings())
         if found is None:
             return
-        self.border_title = f"FINDINGS {len(found)}" if found else "FINDINGS"
+        self._found = found
+        self.border_title = f"FINDINGS {len(found)}" if found else "FINDINGS none"
+        self._fill()
+
+    def _fill(self) -> None:
         lines: list[Parts] = []
-        for kind, texts in found:
+        for kind, texts in self._found:
             role = "bad" if kind in ("fault", "hang", "finding") else "warm"
-            lines += [
-                (("■ " if number == 0 else "  ", role), (text, role if number == 0 else ""))
-                for number, text in enumerate(texts)
-            ]
-        self.set_lines(lines or [(("none", "dim"),)])
+            # What closes the circle, and what helps, comes before the details of who waits.
+            later = [not text.lstrip().startswith(("cycle:", "hint")) for text in texts[1:]]
+            texts = (
+                *texts[:1],
+                *(text for _, text in sorted(zip(later, texts[1:], strict=True), key=lambda pair: pair[0])),
+            )
+            for number, text in enumerate(texts):
+                for part in wrapped(text, max(self.size.width - 3, 20)):
+                    lines.append((("■ " if number == 0 and part[:1] != " " else "  ", role),
+                                  (part, role if number == 0 else "")))  # fmt: skip
+        self.wanted = len(lines)
+        self.set_lines(lines)
+
+    def on_resize(self, event: Resize) -> None:
+        """Break the sentences anew."""
+        super().on_resize(event)
+        self._fill()
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a line in pieces of a width; those behind the first stand a little further in."""
+    inner = len(text) - len(text.lstrip(" "))
+    return wrap(text, width, subsequent_indent=" " * (inner + 2), drop_whitespace=True) or [text]
 
 
 class LogPane(LinesPane):
@@ -56,6 +85,7 @@ class LogPane(LinesPane):
     TITLE = "LOG"
     TWIN = "debug --commands '…'"
     HELP: ClassVar[str] = "left, right: scroll sideways"
+    WEIGHT = 0.8
 
     def add(self, done: Done) -> None:
         """Add a command with its lines."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
-from neurontools.tui.labels import label
+from neurontools.tui.labels import label, number_ranges
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Selected, Selection, Snapshot
-from neurontools.tui.questions import Posters, Semaphores
+from neurontools.tui.questions import Posters, Queues, Semaphores
 
 if TYPE_CHECKING:
     from neurontools.debugger.results import SemaphoreRow
@@ -21,11 +22,13 @@ Key = tuple[int, str, int]
 
 
 class SemaphoresPane(LinesPane):
-    """Cells of fixed width in the order of their numbers; below them the waiters and posters of the chosen one."""
+    """Cells in the order of their numbers, a DMA queue's together; below, who waits for and posts the chosen one."""
 
     TITLE = "SEMAPHORES"
     TWIN = "info semaphores"
-    HELP: ClassVar[str] = "left, right: choose a semaphore; its waiters and posters stand below"
+    HELP: ClassVar[str] = ("left, right: choose a semaphore, those of a DMA queue together; waiters and posters stand "
+                           "below; enter once more: each of a queue by itself")  # fmt: skip
+    MOST = 6
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "along(-1)", "previous semaphore", show=False),
         Binding("right", "along(1)", "next semaphore", show=False),
@@ -33,7 +36,10 @@ class SemaphoresPane(LinesPane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._keys: list[Key] = []
+        self._keys: list[Key] = []  # the first of every cell
+        self._places: list[list[tuple[int, Key]]] = []  # where the cells of a line end
+        self._open: set[str] = set()  # queues whose semaphores stand by themselves
+        self._queues: dict[Key, str] = {}
         self._chosen: Key | None = None
         self._before: dict[Key, int] = {}  # values where the device stood last
         self._changed: dict[Key, str] = {}
@@ -41,13 +47,9 @@ class SemaphoresPane(LinesPane):
         self._core = -1
         self._snapshot: Snapshot | None = None
 
-    @property
-    def _columns(self) -> int:
-        return max(1, self.size.width // _CELL)
-
     def questions(self) -> tuple[Question[object], ...]:
         """Ask for values, and for the posters of the chosen one."""
-        return (Semaphores(), *((Posters(*self._chosen),) if self._chosen is not None else ()))
+        return (Semaphores(), Queues(), *((Posters(*self._chosen),) if self._chosen is not None else ()))
 
     def show(self, snapshot: Snapshot) -> None:
         """Show cells; ↑ and ↓ mark what changed since the device stood elsewhere."""
@@ -60,14 +62,33 @@ class SemaphoresPane(LinesPane):
         gone = [key for key in self._changed if key not in now]
         keys = sorted([*now, *gone], key=lambda key: (key[0], key[1] != "semaphore", key[2]))
         waited = {(row.core, row.kind, row.number) for row in rows if row.waiters}
-        self._keys = keys
-        cells = [self._cell(key, now.get(key, 0), key in waited) for key in keys]
-        across = self._columns
-        lines: list[Parts] = [
-            tuple(part for cell in cells[start : start + across] for part in cell)
-            for start in range(0, len(cells), across)
-        ]
-        self.set_lines([*lines, *self._details(rows, snapshot)] or [(("all are zero", "dim"),)])
+        self._queues = {(queue.core, "semaphore", number): queue.name for queue in snapshot.get(Queues()) or ()
+                        for number in queue.semaphores if len(queue.semaphores) > 1}  # fmt: skip
+        groups: dict[object, list[Key]] = {}
+        for key in keys:
+            queue = self._queues.get(key, "")
+            groups.setdefault(key if not queue or queue in self._open else (key[0], queue), []).append(key)
+        self._keys = [group[0] for group in groups.values()]
+        lines = self._lines_of([self._cell(group, now, waited) for group in groups.values()])
+        details = self._details(rows, snapshot)
+        self.wanted = len(lines) + len(details)
+        self.border_title = "SEMAPHORES" if lines or details else "SEMAPHORES all zero"
+        self.set_lines([*lines, *details])
+
+    def _lines_of(self, cells: list[tuple[str, str]]) -> list[Parts]:
+        """Return cells side by side, each as wide as a few columns of one width."""
+        lines: list[list[tuple[str, str]]] = []
+        self._places, left = [], 0
+        for key, (text, role) in zip(self._keys, cells, strict=True):
+            wide = -(-(cell_len(text) + 1) // _CELL) * _CELL
+            if not lines or left + wide > max(self.size.width, _CELL):
+                lines.append([])
+                self._places.append([])
+                left = 0
+            left += wide
+            lines[-1].append((text + " " * (wide - cell_len(text)), role))
+            self._places[-1].append((left, key))
+        return [tuple(line) for line in lines]
 
     def _mark(self, snapshot: Snapshot, now: dict[Key, int]) -> None:
         """Note what differs from where the device stood before this move."""
@@ -84,13 +105,19 @@ class SemaphoresPane(LinesPane):
         if not snapshot.running:
             self._before, self._stood = now, events
 
-    def _cell(self, key: Key, value: int, waited: bool) -> Parts:
-        name = f"{'E' if key[1] == 'event' else 'S'}[{key[2]}]"
-        text = f"{name}={value}{self._changed.get(key, '')}{'⏳' if waited else ''}"
-        role = "mark" if key == self._chosen else "warm" if waited else "good" if key in self._changed else ""
-        pointer = "›" if key == self._chosen else " "
-        wide = len(text) + (1 if waited else 0)  # the hourglass takes two columns
-        return ((f"{pointer}{text}" + " " * max(1, _CELL - 1 - wide), role),)
+    def _cell(self, group: list[Key], now: dict[Key, int], waited: set[Key]) -> tuple[str, str]:
+        """Return the text of a cell, one semaphore or those of one queue, and its role."""
+        kind, values = "E" if group[0][1] == "event" else "S", [now.get(key, 0) for key in group]
+        low, high = min(values), max(values)
+        changes = {self._changed[key] for key in group if key in self._changed}
+        numbers = number_ranges([key[2] for key in group])
+        name = f"{self._queues[group[0]]} " if len(group) > 1 else ""
+        waits = any(key in waited for key in group)
+        text = f"{name}{kind}[{numbers}]={low if low == high else f'{low}…{high}'}"
+        text += f"{''.join(sorted(changes))}{'⏳' if waits else ''}"
+        chosen = self._chosen in group
+        role = "mark" if chosen else "warm" if waits else "good" if changes else ""
+        return f"{'›' if chosen else ' '}{text}", role
 
     def _details(self, rows: tuple[SemaphoreRow, ...], snapshot: Snapshot) -> list[Parts]:
         if self._chosen is None:
@@ -120,12 +147,19 @@ class SemaphoresPane(LinesPane):
             self._take(self._keys[max(0, min(at, len(self._keys) - 1))])
 
     def enter(self, index: int, column: int | None = None) -> None:
-        """Choose a cell; choosing it again lets it go."""
-        at = index * self._columns + (0 if column is None else min(column // _CELL, self._columns - 1))
-        if column is None and self._chosen in self._keys:
-            self._take(None)
-        elif at < len(self._keys):
-            self._take(None if self._keys[at] == self._chosen else self._keys[at])
+        """Choose a cell; choosing it again shows each of a queue's by itself, or lets it go."""
+        key = self._chosen
+        if column is not None or key not in self._keys:
+            line = self._places[index] if index < len(self._places) else []
+            key = next((each for end, each in line if (column or 0) < end), None)
+        if key is None:
+            return
+        queue = self._queues.get(key, "")
+        if key == self._chosen and queue:
+            self._open ^= {queue}
+            self._take(key)
+        else:
+            self._take(None if key == self._chosen else key)
 
     def choose(self, selection: Selection) -> None:
         """Follow a semaphore that is chosen elsewhere."""

@@ -1,0 +1,209 @@
+"""Run programs on several ranks of a machine, each with inputs and a result of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from emulator.debug_stream import DebugStream
+from emulator.dma.binding import place_of
+from emulator.errors import InputError
+from emulator.faults import source_line
+from emulator.machine.collectives.engine import Faults, Transfer
+from emulator.machine.machine import Machine, Place
+from emulator.machine.ranks.communicators import Meeting
+from emulator.machine.ranks.explain import RankHang
+from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
+from emulator.runtime.execution import Result, check_inputs, result_of
+from emulator.settings import Settings
+from formats.neff import Neff
+from formats.targets import resolve_target
+
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "new_ranks", "usual_instance"]
+
+_USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
+
+
+class Ranks(NamedTuple):
+    """How many ranks run, and on what: an instance type, or the usual one of the program's chip, and how many."""
+
+    ranks: int
+    instance: str | None = None
+    nodes: int = 1
+
+
+class Met(NamedTuple):
+    """A collective that was called: its group, what it did, when each rank called it and was through.
+
+    `source` is the line of the first rank's call, "" where it is not known.
+    """
+
+    name: str
+    group: tuple[int, ...]
+    core: int
+    stream: int
+    algorithm: str
+    source: str
+    begun_ps: Mapping[int, int]
+    ended_ps: Mapping[int, int]
+
+
+class Moved(NamedTuple):
+    """A transfer of a CC-core: rank that moves the bytes, stream, step of the algorithm, the ranks it writes to."""
+
+    rank: int
+    stream: int
+    name: str
+    phase: str
+    targets: tuple[int, ...]
+    begin_ps: int
+    end_ps: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class RankedResult:
+    """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other.
+
+    `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
+    `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
+    a byte of compute and of a collective.
+    """
+
+    instance: str
+    nodes: int
+    places: tuple[Place, ...]
+    results: tuple[Result, ...]
+    collectives: tuple[Met, ...]
+    hang: RankHang | None
+    seconds: float
+    trigger_ps: int = 0
+    moves: tuple[Moved, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    rates: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def ok(self) -> bool:
+        """Return whether every rank finished."""
+        return all(result.ok for result in self.results)
+
+    @property
+    def time_ps(self) -> int:
+        """Return the emulated time at which the last rank ended."""
+        return max(result.time_ps for result in self.results)
+
+
+def usual_instance(neff: Neff) -> str:
+    """Return the instance type that a program's chip is usually part of."""
+    return _USUAL[neff.target.name]
+
+
+def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **options: Any) -> RankedMachine:
+    """Return a machine with a device for every rank; InputError for programs of different chips or core numbers."""
+    present = [neff for neff in neffs if neff is not None]
+    if not present:
+        raise InputError("no rank runs a program")
+    first = present[0]
+    for neff in present[1:]:
+        if neff.target.generation != first.target.generation or len(neff.subgraphs) != len(first.subgraphs):
+            raise InputError(f"ranks run programs for {first.target.name} on {len(first.subgraphs)} cores and for "
+                             f"{neff.target.name} on {len(neff.subgraphs)}")  # fmt: skip
+    lnc = len(first.subgraphs)
+    machine = Machine(where.instance or usual_instance(first), nodes=where.nodes, lnc=lnc)
+    if resolve_target(machine.instance.target).generation != first.target.generation:
+        raise InputError(
+            f"the program is for {first.target.name}, {machine.instance.name} has {machine.instance.target}"
+        )
+    return RankedMachine(
+        machine, where.ranks, cores=lnc, seed=settings.seed, timing=settings.timing, act=settings.act,
+        max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
+        max_seconds=settings.max_seconds, **options,
+    )  # fmt: skip
+
+
+def execute_ranks(
+    neffs: Neff | Sequence[Neff | None], inputs: Sequence[Mapping[str, Any]], where: Ranks,
+    settings: Settings | None = None, *, checks: str | Sequence[str] = (), faults: Faults | None = None,
+    guard: Callable[[RankedMachine], AbstractContextManager[object]] = nullcontext,
+    watch: Callable[[int], Sequence[Any]] = lambda rank: (), packets: Packets = USUAL_PACKETS, record: bool = False,
+) -> RankedResult:  # fmt: skip
+    """Run one program on all ranks, or one on each, with the inputs of each rank; return what came out.
+
+    A rank whose program is None does not run: its result is empty.
+    `watch(rank)` gives observers of a rank; `checks` are as in `emulator.runtime.execute`, each rank has its own.
+    Faults and hangs are values of the results; errors as there.
+    """
+    settings = settings or Settings()
+    each = [neffs] * where.ranks if isinstance(neffs, Neff) else list(neffs)
+    if len(each) != where.ranks or len(inputs) != where.ranks:
+        raise InputError(f"{len(each)} programs and {len(inputs)} sets of inputs for {where.ranks} ranks")
+    arrays = [{} if neff is None else check_inputs(neff, given) for neff, given in zip(each, inputs, strict=True)]
+    machine = new_ranks(each, where, settings, faults=faults, packets=packets, record=record)
+    watching: list[list[Any]] = []
+    for device in machine.devices:
+        mine = list(watch(device.rank))
+        if checks:
+            from emulator.checks.registry import make_checks  # deferred: start-up
+
+            mine = [*make_checks(checks), *mine]
+        device.observers.extend(one for one in mine if hasattr(one, "on_event"))
+        watching.append(mine)
+    machine.load(each)
+    streams: list[DebugStream | None] = []
+    for device, given, mine in zip(machine.devices, arrays, watching, strict=True):
+        if device.model is None:
+            streams.append(None)
+            continue
+        device.set_inputs(given)
+        for one in mine:
+            if hasattr(one, "attach"):
+                one.attach(device)
+        stream = DebugStream.of(device)
+        if stream is not None:
+            device.observers.append(stream)
+        streams.append(stream)
+    started = perf_counter()
+    with guard(machine):
+        machine.run()
+    seconds = perf_counter() - started
+    results = []
+    for device, mine, stream in zip(machine.devices, watching, streams, strict=True):
+        if device.model is None:
+            results.append(Result({}, ()))
+            continue
+        for one in mine:
+            if hasattr(one, "finish"):
+                one.finish()
+        findings = tuple(finding for one in mine for finding in getattr(one, "findings", ()))
+        results.append(result_of(device, seconds, findings, () if stream is None else stream.records()))
+        if not mine:
+            device.release()
+    places = tuple(machine.machine.place(rank) for rank in range(where.ranks))
+    met = tuple(_met(machine, one) for one in machine.communicators.meetings.values())
+    name = machine.machine.instance.name
+    moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
+    return RankedResult(
+        name, where.nodes, places, tuple(results), met, machine.hang, seconds, machine.trigger_ps, moves,
+        tuple(machine.carried), machine.rates,
+    )  # fmt: skip
+
+
+def _moved(machine: RankedMachine, one: Transfer) -> Moved:
+    job = machine.engine.jobs[one.job]
+    targets = tuple(piece.rank for piece in one.move.writes)
+    copies = max(len(one.move.reads), len(one.move.writes))
+    return Moved(one.rank, job.stream, job.name, one.move.phase, targets, one.begin_ps, one.end_ps,
+                 one.move.size * job.item * copies)  # fmt: skip
+
+
+def _met(machine: RankedMachine, meeting: Meeting) -> Met:
+    algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
+    key = meeting.key
+    first, transfer = next(iter(meeting.transfers.items()))
+    source = source_line(place_of(machine.devices[first], transfer).source)
+    return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
+               dict(meeting.ended))  # fmt: skip

@@ -1,0 +1,47 @@
+"""Tensors of the program on a device, as arrays: inputs go in, copies of any come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dtypes import numpy_dtype
+from emulator.errors import InputError
+from emulator.memory import DeviceMemory
+from formats.dtypes import Dtype
+
+if TYPE_CHECKING:
+    from emulator.placement import DeviceTensor
+
+__all__ = ["read_tensor", "write_tensors"]
+
+
+def write_tensors(
+    tensors: Mapping[str, DeviceTensor], memory: DeviceMemory, arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Store arrays by the names of their tensors; InputError for a name or a size that the program does not have."""
+    for name, array in arrays.items():
+        tensor = _named(tensors, name)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if data.size != tensor.nbytes:
+            raise InputError(f"tensor {name!r} has {tensor.nbytes} bytes, the array {data.size}")
+        memory.write(tensor.address, data)
+
+
+def read_tensor(tensors: Mapping[str, DeviceTensor], memory: DeviceMemory, name: str) -> npt.NDArray[Any]:
+    """Return a copy of a tensor as it is now: by element type and shape where the file gives them, else bytes."""
+    tensor = _named(tensors, name)
+    data = memory.view(tensor.address, tensor.nbytes).copy() if tensor.nbytes else np.zeros(0, np.uint8)
+    if not tensor.dtype:
+        return data
+    return data.view(numpy_dtype(Dtype.from_numpy_name(tensor.dtype))).reshape(tensor.shape)
+
+
+def _named(tensors: Mapping[str, DeviceTensor], name: str) -> DeviceTensor:
+    tensor = tensors.get(name)
+    if tensor is None:
+        raise InputError(f"no tensor {name!r}; there are {', '.join(tensors) or 'none'}")
+    return tensor

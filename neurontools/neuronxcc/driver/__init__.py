@@ -1,0 +1,1 @@
+"""`neuronxcc.driver`: the compiler, as a package that frameworks import."""

@@ -1,0 +1,1 @@
+"""`nki.compiler.backends`: the folder that frameworks look into for `neuron.FrameworkKernel`."""

@@ -1,0 +1,1 @@
+"""`nki.compiler.backends.neuron`: where frameworks find `FrameworkKernel`."""

@@ -1,0 +1,104 @@
+"""The results of `neurontools run --ranks`: a row for each rank, one for each collective, and why ranks wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from neurontools.running.results import ProgramRun, program_run
+
+if TYPE_CHECKING:
+    from emulator.machine.ranks.explain import RankHang
+    from emulator.runtime.ranks import Met, RankedResult
+    from neurontools.program.execution import Execution
+
+__all__ = ["CollectiveRow", "RankHangRow", "RankRow", "RankedRun", "RankedScriptRun", "WaitingRow", "ranked_run"]
+
+
+class RankRow(NamedTuple):
+    """What came of one rank, and where it ran: node, chip of the node, logical core of the chip."""
+
+    rank: int
+    node: int
+    chip: int
+    core: int
+    run: ProgramRun
+
+
+class CollectiveRow(NamedTuple):
+    """A collective that was called."""
+
+    name: str
+    group: tuple[int, ...]
+    core: Annotated[int, "physical core of each rank"]
+    stream: int
+    algorithm: Annotated[str, "empty where nobody could begin"]
+    source: Annotated[str, "file:line of the first rank's call, empty where it is not known"]
+    begun_ps: Annotated[int, "when the first rank called it"]
+    last_ps: Annotated[int, "when the last one that came did"]
+    ended_ps: Annotated[int | None, "when the last rank was through, null where it does not end"]
+
+
+class WaitingRow(NamedTuple):
+    """A rank that waits in a collective."""
+
+    rank: int
+    what: str
+    group: tuple[int, ...]
+    stream: int
+    engine: str
+    pc: int
+    source: Annotated[str, "file:line, empty where it is not known"]
+    waits_for: tuple[int, ...]
+
+
+class RankHangRow(NamedTuple):
+    """Why ranks wait for each other."""
+
+    cause: str
+    sentence: str
+    ranks: Annotated[tuple[int, ...], "at the root of it"]
+    cycle: tuple[int, ...]
+    status: int
+    waits: tuple[WaitingRow, ...]
+
+
+class RankedRun(NamedTuple):
+    """What came of one execution on several ranks."""
+
+    instance: str
+    nodes: int
+    time_ps: Annotated[int, "when the last rank ended, in picoseconds"]
+    ranks: tuple[RankRow, ...]
+    collectives: tuple[CollectiveRow, ...]
+    waiting: RankHangRow | None
+
+
+class RankedScriptRun(NamedTuple):
+    """What came of a script that ran on several ranks: an exit status for each, and its launches in order."""
+
+    statuses: tuple[int, ...]
+    launches: tuple[RankedRun, ...]
+
+
+def ranked_run(found: RankedResult, made: list[Execution]) -> RankedRun:
+    """Return what came of an execution on several ranks."""
+    rows = tuple(RankRow(rank, *place, program_run(one)) for rank, (place, one)
+                 in enumerate(zip(found.places, made, strict=True)))  # fmt: skip
+    met = tuple(_collective(one) for one in found.collectives)
+    return RankedRun(found.instance, found.nodes, found.time_ps, rows, met,
+                     None if found.hang is None else _waiting(found.hang))  # fmt: skip
+
+
+def _collective(met: Met) -> CollectiveRow:
+    whole = len(met.ended_ps) == len(met.group)
+    begun = met.begun_ps.values()
+    return CollectiveRow(met.name, met.group, met.core, met.stream, met.algorithm, met.source, min(begun), max(begun),
+                         max(met.ended_ps.values()) if whole else None)  # fmt: skip
+
+
+def _waiting(hang: RankHang) -> RankHangRow:
+    waits = tuple(
+        WaitingRow(one.rank, one.what, one.group, one.stream, one.engine, one.pc, one.source, one.waits_for)
+        for one in hang.waits
+    )
+    return RankHangRow(hang.cause, hang.sentence, hang.ranks, hang.cycle, int(hang.status), waits)

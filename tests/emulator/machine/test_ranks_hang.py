@@ -1,0 +1,161 @@
+"""Ranks that wait for each other for ever: the report names ranks, lines and the cycle, and is there at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools
+import neurontools.nki.collectives as ncc
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+from emulator.machine.collectives.engine import Faults
+from emulator.machine.ranks.explain import CAUSES
+from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks
+from formats.nrt.status import NrtStatus
+
+X = np.ones((4, 8), np.float32)
+
+
+def program(*calls: Callable[[Any, Any], None], fault: bool = False) -> Any:
+    """Build a program that makes calls of collectives, one after the other."""
+
+    def kernel(x: Any) -> Any:
+        outs = [nl.ndarray(x.shape, x.dtype, nl.shared_hbm) for _ in calls]
+        if fault:
+            index = nl.ndarray((1, 1), nl.int32)
+            nisa.memset(index, 99)
+            nisa.dma_copy(outs[0], x.ap([[8, 4], [1, 8]], scalar_offset=index, indirect_dim=0))
+            x = outs[0]
+        for call, out in zip(calls, outs, strict=True):
+            call(x, out)
+        return tuple(outs) or nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+
+    return neurontools.build(kernel, X, target="trn2", lnc=1)
+
+
+def add(*groups: Sequence[int]) -> Callable[[Any, Any], None]:
+    return lambda x, out: ncc.all_reduce([x], [out], [list(one) for one in groups], nl.add)
+
+
+def swap(x: Any, out: Any) -> None:
+    ncc.all_to_all([x], [out], [[0, 1]], 0)
+
+
+def ran(*programs: Any, **options: Any) -> RankedResult:
+    inputs = [{neff.inputs[0].name: X} if neff.inputs else {} for neff in programs]
+    return execute_ranks(programs, inputs, Ranks(len(programs)), **options)
+
+
+HUNG: dict[str, tuple[Callable[[], list[Any]], str, list[str], tuple[int, ...]]] = {
+    # cause: programs, what the sentence says, further words, cycle
+    "mismatch": (
+        lambda: [program(add([0, 1]), swap), program(swap, add([0, 1]))],
+        "collective 1 of ranks 0, 1 differs: rank 0 asks for all_reduce add of 32 FLOAT32",
+        ["rank 1 for all_to_all of 32 FLOAT32", "test_ranks_hang.py:"],
+        (),
+    ),
+    "cycle": (
+        lambda: [program(add([0, 1]), add([0, 2])), program(add([1, 2]), add([0, 1])),
+                 program(add([0, 2]), add([1, 2]))],
+        "ranks wait for each other: rank 0 in all_reduce",
+        ["cycle: rank 0 waits for rank 1 waits for rank 2 waits for rank 0"],
+        (0, 1, 2),
+    ),
+    "group": (
+        lambda: [program(add([0, 1])), program(add([0, 1, 2, 3])), program(add([2, 3])), program(add([2, 3]))],
+        "over ranks 0, 1, 2, 3",
+        ["its partner rank 0 over ranks 0, 1"],
+        (),
+    ),
+    "missing": (
+        lambda: [program(add([0, 1]), add([0, 1])), program(add([0, 1]))],
+        "rank 0 waits in all_reduce add of 32 FLOAT32",
+        ["for rank 1, which ended without calling it", "number 2 of ranks 0, 1"],
+        (),
+    ),
+    "absent": (
+        lambda: [program(add([0, 5])), program()],
+        "for rank 5, which does not run: there are 2 ranks",
+        ["waits for rank 5"],
+        (),
+    ),
+    "fault": (
+        lambda: [program(add([0, 1])), program(add([0, 1]), fault=True)],
+        "for rank 1, which stopped: ",
+        ["out of bounds"],
+        (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", HUNG)
+def test_a_deadlock_over_ranks_is_explained(cause: str) -> None:
+    make, sentence, more, cycle = HUNG[cause]
+    result = ran(*make())
+    hang = result.hang
+    assert hang is not None and not result.ok
+    assert hang.cause == cause and sentence in hang.sentence, hang.text()
+    text = hang.text()
+    for words in more:
+        assert words in text, text
+    assert hang.cycle == cycle and hang.status is NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES
+    for wait in hang.waits:
+        assert wait.source.startswith(__file__) and wait.waits_for and wait.since_ps > 0
+
+
+def test_a_lost_transfer_and_a_rank_that_waits_for_itself() -> None:
+    lost = ran(program(add([0, 1])), program(add([0, 1])), faults=Faults(lost=frozenset({(0, 1, 0)})))
+    assert lost.hang is not None and lost.hang.cause == "transfer"
+    assert "what rank 0 sent to rank 1 never arrived" in lost.hang.sentence
+
+
+def test_every_cause_is_tried() -> None:
+    assert {*HUNG, "transfer", "local"} == set(CAUSES)
+
+
+def test_sixty_four_ranks_are_explained_in_a_fifth_of_a_second() -> None:
+    from emulator.machine.machine import Machine
+    from emulator.machine.ranks.explain import explain
+    from emulator.machine.ranks.machine import RankedMachine
+
+    everybody = program(add(range(64)))
+    machine = RankedMachine(Machine("trn2.48xlarge", lnc=2), 64)
+    machine.load([everybody] * 63 + [program()])
+    for device in machine.devices[:-1]:
+        device.set_inputs({everybody.inputs[0].name: X})
+    assert machine.run() == "hang"
+    begun = time.process_time()
+    hang = explain(machine)
+    assert time.process_time() - begun < 0.2
+    assert hang is not None and hang.cause == "missing" and hang.ranks == (63,) and len(hang.waits) == 63
+    assert "and 55 more ranks wait" in hang.text()
+
+
+def test_clean_twins_end() -> None:
+    for programs in (
+        [program(add([0, 1]), swap)] * 2,
+        [program(add([0, 1]), add([0, 2])), program(add([0, 1]), add([1, 2])), program(add([0, 2]), add([1, 2]))],
+    ):
+        result = ran(*programs)
+        assert result.ok and result.hang is None
+        assert len(result.collectives) == (2 if len(programs) == 2 else 3)
+        assert all(set(one.ended_ps) == set(one.group) for one in result.collectives)
+
+
+def test_a_rank_that_waits_for_something_of_its_own() -> None:
+    from formats.neff import open_neff
+    from neurontools.assembly.assemble_neff import to_neff
+    from neurontools.assembly.assembler import parse_program
+
+    stuck = open_neff(to_neff(parse_program(".target trn2\n.engine pool\n    NOP S[9]>=1 cycle=0\n", "stuck.s", None)))
+    result = ran(program(add([0, 1])), stuck)
+    assert result.hang is not None and result.hang.cause == "local"
+    assert "which does not get there: nc0 Pool pc 0 (stuck.s:3)" in result.hang.sentence
+    first = result.results[0].hang
+    assert first is not None and first.waits[0].cause == "ranks" and not first.cycles
+    assert "once the other ranks are through" in first.waits[0].verdict

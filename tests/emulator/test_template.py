@@ -1,0 +1,137 @@
+"""Words bound by their kind do what words bound in full do, wherever their operands lie."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator import kind
+from emulator.access import plan_of
+from emulator.action import Action, make_action
+from emulator.device import Device
+from emulator.engines.recipe import recipe_of
+from emulator.pace import at_pace
+from emulator.template import Template, template_of
+from formats.errors import NeuronError
+from formats.neff import open_neff
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
+
+PROGRAMS = sorted((Path(__file__).parents[1] / "golden" / "insns").glob("*.s"))
+COLUMNS = 1 << 14  # bytes of each partition that are filled and compared
+SHIFTS = (0, 64, 4, 1, 1 << 18, 31 << 18, 1 << 30)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "_SEEN", set())
+    monkeypatch.setattr(kind, "_FOUND", {})
+
+
+def shifted(word: Any, shifts: list[int]) -> Any:
+    """Return the word with its operands elsewhere, in the same memories."""
+    raw = bytearray(word.raw)
+    for plan, shift in zip(plan_of(type(word)), shifts, strict=False):
+        if plan.field.enabled(word.raw):
+            at = plan.field.offset
+            (address,) = struct.unpack_from("<I", raw, at)
+            struct.pack_into("<I", raw, at, (address + shift) & 0xFFFFFFFF)
+    return type(word).from_raw(bytes(raw))
+
+
+def template(engine: Any, word: Any) -> Template | None:
+    key = word.without_addresses()
+    assert template_of(engine, word, key) is None  # the first of its kind
+    return template_of(engine, word, key)
+
+
+def state_after(engine: Any, action: Action, fill: np.ndarray) -> list[Any]:
+    """Return what the word's engine and the memories hold after the effect, and whether it raised."""
+    core = engine.core
+    core.sbuf[:, :COLUMNS], core.psum[:, :] = fill, fill[:, : core.psum.shape[1]]
+    engine.accumulators[:] = np.arange(128)
+    engine.registers[:] = range(256)
+    core.pe.restore(FRESH[id(core)])
+    core.generators.restore(GENERATORS[id(core)])
+    raised = None
+    try:
+        with at_pace():
+            if action.effect is not None:
+                action.effect()
+    except NeuronError as error:
+        raised = str(error)
+    held = engine.accumulators.copy(), engine.registers[:], core.pe.fingerprint()
+    return [core.sbuf[:, :COLUMNS].copy(), core.psum.copy(), *held, raised]
+
+
+FRESH: dict[int, Any] = {}
+GENERATORS: dict[int, Any] = {}
+
+
+def same(one: list[Any], other: list[Any]) -> bool:
+    return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in zip(one, other, strict=True))
+
+
+def compared(engine: Any, made: Template, word: Any, fill: np.ndarray) -> bool:
+    """Compare both bindings of a word; return whether it could be bound."""
+    try:
+        full = make_action(engine, word, False)
+    except NeuronError as error:
+        try:
+            assert made.bind(word) is None
+        except NeuronError as again:
+            assert str(again) == str(error)
+        return False
+    bound = made.bind(word)
+    assert bound is not None
+    for name in Action.__slots__:
+        if name != "effect":
+            assert getattr(bound, name) == getattr(full, name), name
+    assert (bound.read_regions, bound.write_regions) == (full.read_regions, full.write_regions)
+    assert same(state_after(engine, full, fill), state_after(engine, bound, fill)), word.text
+    return True
+
+
+def test_every_kind_does_the_same_at_other_places() -> None:
+    random = np.random.default_rng(0)
+    fill = random.standard_normal((128, COLUMNS // 4)).astype(np.float32).view(np.uint8)
+    seen: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    for path in PROGRAMS:
+        neff = open_neff(to_neff(parse_program(path.read_text(), path.name)))
+        device = Device(neff.target, len(neff.subgraphs))
+        device.load(neff)
+        for core in device.cores:
+            FRESH[id(core)], GENERATORS[id(core)] = core.pe.snapshot(), core.generators.snapshot()
+            for engine in core.engines.values():
+                for loaded in engine.words:
+                    word = loaded.word
+                    if loaded.transfer is not None or not kind.is_worth_asking(type(word)) or word.NAME in seen:
+                        continue
+                    if not word.OPERANDS or type(word).BRANCHES:
+                        continue
+                    made = template(engine, word)
+                    if made is None:
+                        continue
+                    seen[word.NAME] += 1
+                    count = len(plan_of(type(word)))
+                    for _ in range(6):
+                        shifts = [int(random.choice(SHIFTS)) for _ in range(count)]
+                        moved[word.NAME] += compared(engine, made, shifted(word, shifts), fill)
+        device.release()
+    assert len(seen) > 30
+    assert sum(moved[name] > 0 for name in seen) > 0.9 * len(seen), seen - moved
+
+
+def test_steps_that_hide_what_they_work_on_are_not_moved() -> None:
+    hidden = np.zeros(4)
+
+    def step() -> None:
+        hidden[0] = 1
+
+    assert recipe_of(step, ()) is None
