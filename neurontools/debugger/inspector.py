@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from neurontools.debugger.readers import Reader, Readers
     from neurontools.debugger.spans import Timeline
     from neurontools.debugger.tile_view import TensorViewer, TileView
+    from neurontools.debugger.word_facts import WordFacts
 
 __all__ = ["Inspector"]
 
@@ -103,6 +104,12 @@ class Inspector:
         report = wait_graph(here.device, number, name)
         met = met_waits(here, number, name) if report is None else ()
         return Why(number, name, state_of(here.device, found).value, pc, text, report, met)
+
+    def word_facts(self, core: int, engine: str, pc: int) -> WordFacts:
+        """Return all that is known of one word; NotFoundError where there is none."""
+        from neurontools.debugger.word_facts import word_facts  # deferred: start-up
+
+        return word_facts(self._execution, core, engine, pc)
 
     def backtrace(self) -> tuple[FrameRow, ...]:
         """Return the calls of the kernel's functions that led to where the focus engine stands, the innermost first."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Acting"]
 
+_SHORT = 2.0  # seconds
 _RATES = (0.0, 1000.0, 100.0, 10.0, 1.0)
 
 
@@ -104,8 +105,9 @@ class Acting(App[int]):
         return carry_out
 
     def action_line(self, text: str) -> None:
-        """Run a command line."""
-        self.worker.carry_out(text)
+        """Run a command line; while another one takes its time, a key does nothing."""
+        if not self.worker.carry_out(text, key=True):
+            self.notify("the last command is still running; p stops it", timeout=_SHORT)
 
     def action_prompt(self, text: str) -> None:
         """Begin a command."""

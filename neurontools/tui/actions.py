@@ -56,6 +56,7 @@ ACTIONS = (
     Action("wider-right", "less_than_sign", "split(-2)", "move the division to the left", "screen"),
     Action("theme", "t", "theme", "light or dark", "screen"),
     Action("export", "e", "export", "save the screen as text and SVG", "screen"),
+    Action("suspend", "ctrl+z", "suspend_process", "go back to the shell; its fg comes back here", "screen"),
     Action("help", "question_mark", "help", "this help", "screen"),
     Action("quit", "q", "leave", "leave", "screen"),
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Container
 from textual.events import DescendantFocus, Resize
 from textual.message import Message
 
@@ -25,14 +25,16 @@ from neurontools.tui import settings
 from neurontools.tui.acting import Acting
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.carry_out import Done, repeats
+from neurontools.tui.column import Column
 from neurontools.tui.command_line import CommandLine, Completing, Typed
+from neurontools.tui.details import DetailsScreen
 from neurontools.tui.labels import label
 from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS, Wish, heights
 from neurontools.tui.output import OutputPane
-from neurontools.tui.pane import Command, Pane, Question, Selected, Selection, Snapshot
+from neurontools.tui.pane import Command, Explain, Pane, Question, Selected, Selection, Snapshot
 from neurontools.tui.panes import LogPane
 from neurontools.tui.panes.reports import lines_of
-from neurontools.tui.questions import Findings, Touched, Verdict
+from neurontools.tui.questions import Details, DetailsAnswer, Findings, Touched, Verdict
 from neurontools.tui.status import StatusLine, TabLine
 from neurontools.tui.worker import Answered, Completed, Crashed, Finished, Fresh, Said, Worker
 
@@ -111,7 +113,7 @@ class DebuggerApp(Acting):
         yield self.tab_line
         with Container(id="body"):
             for side, panes in (("left", LEFT), ("right", RIGHT)):
-                with Vertical(id=side):
+                with Column(id=side):
                     for name, module, kind in panes:
                         self._panes[name] = getattr(import_module(module), kind)(id=name)
                         yield self._panes[name]
@@ -134,8 +136,15 @@ class DebuggerApp(Acting):
         if not self.is_headless and hasattr(signal, "SIGTERM") and current_thread() is main_thread():
             with suppress(NotImplementedError):  # an event loop without signals
                 get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, TERMINATED)
+        self.app_resume_signal.subscribe(self, self._repaint_all)
         if not self.is_headless and os.isatty(0):
             self.set_interval(_TERMINAL_SECONDS, self._leave_with_the_terminal)
+
+    def _repaint_all(self, _: object) -> None:
+        """Paint everything: a terminal that belonged to a shell meanwhile shows nothing of ours."""
+        for widget in self.screen.walk_children():
+            widget.refresh()
+        self.screen.refresh(layout=True)
 
     def _leave_with_the_terminal(self) -> None:
         """Exit when the terminal is gone and no signal said so: reading from it would spin forever."""
@@ -279,6 +288,35 @@ class DebuggerApp(Acting):
             *(each for pane in self.visible_panes for each in pane.questions()),
         ]
         self.worker.ask(tuple(dict.fromkeys(questions)))
+
+    def on_explain(self, message: Explain) -> None:
+        """Open the window with what is known of an instruction."""
+        message.stop()
+
+        def found(answer: DetailsAnswer | NeuronError) -> None:
+            if isinstance(answer, NeuronError):
+                self.notify(str(answer), severity="error")
+            else:
+                self.push_screen(DetailsScreen(answer))
+
+        self.worker.answer_once(Details(*message.place), found)
+
+    def on_pane_dragged(self, message: Pane.Dragged) -> None:
+        """Give the pane above another height."""
+        message.stop()
+        for column in (LEFT, RIGHT):
+            shown = [self._panes[name] for name, _, _ in column if self._panes[name].display]
+            if message.pane in shown[1:]:
+                above = shown[shown.index(message.pane) - 1]
+                above.given = max(above.high + message.by, 1)
+                self._adapt()
+
+    def on_column_dragged(self, message: Column.Dragged) -> None:
+        """Move the division between the columns."""
+        message.stop()
+        left = max(20, min(80, round(message.column * 100 / max(self.size.width, 1))))
+        self._layout = self._layout._replace(left=left)
+        self._arrange()
 
     def on_pane_asks(self, message: Pane.Asks) -> None:
         """Collect questions once for all panes that ask at the same time."""

@@ -13,6 +13,7 @@ from textual.cache import LRUCache
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 
 from neurontools.text.visible import visible_line
@@ -143,7 +144,30 @@ class LinesPane(Pane, ScrollView):
         strip = self._strips.get(key)
         if strip is None:
             strip = self._strips[key] = self._strip(*key)
-        return strip
+        selection = self.text_selection
+        if selection is not None:
+            strip = self._selected(strip, selection.get_span(index))
+        return strip.apply_offsets(self.columns, index)
+
+    def _selected(self, strip: Strip, span: tuple[int, int] | None) -> Strip:
+        """Return a line of which the mouse has selected a part."""
+        if span is None:
+            return strip
+        start = max(span[0] - self.columns, 0)
+        end = strip.cell_length if span[1] < 0 else max(span[1] - self.columns, start)
+        style = self.screen.get_component_rich_style("screen--selection")
+        before, middle, behind = strip.crop(0, start), strip.crop(start, end), strip.crop(end, strip.cell_length)
+        return Strip.join([before, Strip([Segment(s.text, (s.style or self.plain) + style) for s in middle]), behind])
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return what the mouse has selected, to be copied."""
+        return selection.extract(
+            "\n".join(visible_line("".join(text for text, _ in line)) for line in self.lines)
+        ), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show what is selected."""
+        self.refresh()
 
     def _strip(self, parts: Parts, width: int, columns: int, cursor: bool) -> Strip:
         base, left = self.plain, columns + width
@@ -202,6 +226,8 @@ class LinesPane(Pane, ScrollView):
     def on_click(self, event: Click) -> None:
         """Choose the line under the mouse."""
         offset = event.get_content_offset(self)
+        if self.text_selection is not None:
+            return  # the end of selecting is no choice
         if offset is not None and int(self.scroll_offset.y) + offset.y < len(self.lines):
             self.move_cursor(int(self.scroll_offset.y) + offset.y)
             self.enter(self.cursor, offset.x + self.columns)

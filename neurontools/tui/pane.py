@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rich.style import Style
+from textual.events import MouseDown, MouseMove, MouseUp
 from textual.message import Message
 from textual.widget import Widget
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from formats.regions import Region
     from neurontools.debugger import Session, State
 
-__all__ = ["Answer", "Command", "Pane", "Question", "Selected", "Selection", "Snapshot"]
+__all__ = ["Answer", "Command", "Explain", "Pane", "Question", "Selected", "Selection", "Snapshot"]
 
 
 Answer = TypeVar("Answer")
@@ -99,6 +100,14 @@ class Command(Message):
         super().__init__()
 
 
+class Explain(Message):
+    """Asks for a window with all that is known of an instruction."""
+
+    def __init__(self, core: int, engine: str, pc: int) -> None:
+        self.place = core, engine, pc
+        super().__init__()
+
+
 class Pane(Widget, can_focus=True):
     """One pane. `TITLE` stands in its border, `TWIN` is the command line that gives the same as JSON.
 
@@ -110,6 +119,13 @@ class Pane(Widget, can_focus=True):
     MOST: ClassVar[int] = 1000  # lines that it takes where it asks for a number of them
     WEIGHT: ClassVar[float] = 1.0  # its share of what is left where it does not
 
+    class Dragged(Message):
+        """The line with the pane's title was moved with the mouse: the pane above is to be so high."""
+
+        def __init__(self, pane: Pane, by: int) -> None:
+            self.pane, self.by = pane, by
+            super().__init__()
+
     class Asks(Message):
         """What a pane wants to know has changed (scrolled, zoomed, resized): the app collects questions again."""
 
@@ -117,6 +133,7 @@ class Pane(Widget, can_focus=True):
     high = 0  # what it has
     given = 0  # height that a person gave it with the mouse
     _plain: Style | None = None
+    _held: int | None = None  # the line of the screen at which the mouse holds the title
 
     @property
     def plain(self) -> Style:
@@ -143,6 +160,25 @@ class Pane(Widget, can_focus=True):
 
     def choose(self, selection: Selection) -> None:
         """Note what is chosen in any pane, with the bytes it reads and writes."""
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Take hold of the line with the title."""
+        if event.y == 0 and event.get_content_offset(self) is None:
+            self._held = int(event.screen_y)
+            self.capture_mouse()
+            event.stop()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Move the line with the title."""
+        if self._held is not None and int(event.screen_y) != self._held:
+            self.post_message(self.Dragged(self, int(event.screen_y) - self._held))
+            self._held = int(event.screen_y)
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        """Let go."""
+        if self._held is not None:
+            self._held = None
+            self.release_mouse()
 
     def ask(self) -> None:
         """Have `questions` collected again and answered soon; call it when they changed."""

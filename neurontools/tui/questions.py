@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from neurontools.debugger import Session
     from neurontools.debugger.blockers import Blocker
     from neurontools.debugger.results import Disassembly, DisassemblyRow, EngineRow, Listing, QueueRow, SemaphoreRow
+    from neurontools.debugger.word_facts import WordFacts
 
 __all__ = [
+    "Details",
+    "DetailsAnswer",
     "Engines",
     "EnginesAnswer",
     "Findings",
@@ -246,6 +249,30 @@ class Touched:
         from neurontools.debugger.touched import touched  # deferred: start-up
 
         return touched(session.device, self.core, self.engine, self.pc)
+
+
+class DetailsAnswer(NamedTuple):
+    """A word, and the sentence of why its engine waits, "" where it does not wait there."""
+
+    facts: WordFacts
+    cause: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """All that is known of a word."""
+
+    core: int
+    engine: str
+    pc: int
+
+    def answer(self, session: Session) -> DetailsAnswer:
+        """Return it."""
+        facts, why = session.inspector.word_facts(self.core, self.engine, self.pc), session.why(self.engine, self.core)
+        waits = why.report.waits if why.report is not None else ()
+        place = self.core, self.engine, self.pc
+        here = [wait.verdict for wait in waits if (wait.core, wait.engine, wait.pc) == place]
+        return DetailsAnswer(facts, str(here[0]) if here else "")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_NAMED", "At", "Named", "TimeView", "Timespan", "ruler"]
 
-_ROOM = 1.25  # of the time known, which a view takes when the run grows out of it
+# Steps that a growing view takes one after the other: the same ones, whenever it was looked at.
+_LADDER = tuple(digits * 10**power // 10 for power in range(13) for digits in (10, 12, 15, 20, 25, 30, 40, 50, 60, 80))
 
 _STEPS = tuple(digit * 10**power for power in range(13) for digit in (1, 2, 5))  # picoseconds a column
 LEAST_NAMED = 4  # columns
@@ -90,7 +91,10 @@ class TimeView:
             return view.fitted(known_ps)
         if self.fits:
             # It shrinks only on request: a picture that breathes cannot be read.
-            return view if known_ps < view.end_ps - view.step_ps else view.fitted(int(known_ps * _ROOM))
+            if known_ps < view.end_ps - view.step_ps:
+                return view
+            step = next((each for each in _LADDER if each * (self.columns - 1) > known_ps), _LADDER[-1])
+            return replace(view, start_ps=0, step_ps=step)
         if now_ps == self.now_ps or self.start_ps <= now_ps < self.end_ps:
             return view
         return view.around(now_ps)

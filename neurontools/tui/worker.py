@@ -20,13 +20,14 @@ from neurontools.tui.pane import Answer, Question, Snapshot
 if TYPE_CHECKING:
     from neurontools.debugger import Session
 
-__all__ = ["Answered", "Completed", "Crashed", "Finished", "Fresh", "Said", "Worker"]
+__all__ = ["STALE", "Answered", "Completed", "Crashed", "Finished", "Fresh", "Said", "Worker"]
 
 _FRAME = 1 / 30  # seconds between frames at least
 _SHARE = 0.08  # of the processor time of a run that frames may take
 _MOST = 0.14  # where that gives fewer than one in `_LIVE` seconds
 _LIVE = 0.2
 _SLOWEST = 2.0  # seconds between frames at most
+STALE = 0.4  # seconds that a key waits for its turn at most
 _FIRST = 0.1  # seconds that a command may run before its first frame: shorter ones do not flicker
 
 
@@ -67,6 +68,7 @@ class _Line(NamedTuple):
     text: str
     quiet: bool
     follows: bool = False  # another line set it off
+    given: float = 0.0  # when a key asked for it; what has waited long by then is not what the person means any more
 
 
 class _Complete(NamedTuple):
@@ -113,6 +115,7 @@ class Worker:
         self._ran = 0.0  # processor time of this thread after it
         self._standing = False  # no command has run since the last frame
         self._events = -1
+        self._began = 0.0
         self._asked = False
         self._given = self._served = 0
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
@@ -130,9 +133,16 @@ class Worker:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def carry_out(self, text: str, quiet: bool = False) -> None:
-        """Run a command line after those before it; a `quiet` one leaves no line in the log."""
-        self._put(_Line(text, quiet))
+    def carry_out(self, text: str, quiet: bool = False, *, key: bool = False) -> bool:
+        """Run a command line after those before it; a `quiet` one leaves no line in the log.
+
+        What a `key` asks for is not kept behind a command that is slow: return whether it was taken.
+        """
+        now = perf_counter()
+        if key and self.running and now - self._began > STALE:
+            return False
+        self._put(_Line(text, quiet, given=now if key else 0.0))
+        return True
 
     def complete(self, line: str) -> None:
         """Say what the last word of a line may become."""
@@ -199,7 +209,7 @@ class Worker:
             self._tell(Completed(item.line, self._words(item.line)))
         elif isinstance(item, _Once):
             self._tell(Answered(item.receive, self._answer(item.question)))
-        elif isinstance(item, _Line):
+        elif isinstance(item, _Line) and not (item.given and perf_counter() - item.given > STALE):
             self._move(item)
         return False
 
@@ -207,6 +217,7 @@ class Worker:
         self._pausing.clear()
         now = perf_counter()
         self._next_frame, self._due, self._framed = now + _FIRST, now, now
+        self._began = now
         self._ran, self._spent = thread_time(), 0.0
         self._standing = False
         self._events = self._session.events

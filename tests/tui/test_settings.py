@@ -86,7 +86,7 @@ def test_sixteen_colours(double: Session, monkeypatch: pytest.MonkeyPatch) -> No
     async def script(driver: Driver) -> None:
         assert driver.app.theme == "ansi-dark"
         await driver.press("c", "t", "f")
-        assert "(a) ENGINES" in driver.text and "✓ done" in driver.text
+        assert "(s) ENGINES" in driver.text and "✓ done" in driver.text
 
     drive(double, script)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -94,3 +95,42 @@ def test_the_prompt_instead(terminal: Callable[..., Terminal]) -> None:
     screen.until(lambda text: "(neuron nc0" in text)
     screen.press("quit", "Enter")
     screen.until(lambda text: "left with 0" in text)
+
+
+def test_suspended_and_continued_the_terminal_is_sane(tmp_path: Path, root: Path) -> None:
+    """Ctrl-Z, and SIGTSTP from elsewhere, give a shell back in which one can type; `fg` gives the screen."""
+    shell = Terminal(tmp_path, (100, 30), f"cd '{root}' && PS1='ready> ' bash --norc -i")
+    try:
+        shell.until(lambda text: "ready>" in text)
+        shell.press(f"'{sys.executable}' -m neurontools debug examples/deadlock.s", "Enter")
+        shell.until(lambda text: "[1 Run]" in text and "· start ·" in text)
+        for stop in ("key", "signal"):
+            if stop == "key":
+                shell.press("C-z")
+            else:
+                [pid] = _screens(shell)
+                os.kill(pid, signal.SIGTSTP)
+            shell.until(lambda text: "Stopped" in text and text.rstrip().endswith("ready>"))
+            shell.press("clear; echo typed $((40+2)); stty -a | grep -o ' icanon\\| echo '", "Enter")
+            text = shell.until(lambda text: "typed 42" in text and "icanon" in text.replace("grep -o", ""))
+            assert " -icanon" not in text and " -echo " not in text
+            shell.press("fg", "Enter")
+            shell.until(lambda text: "[1 Run]" in text and "ENGINES" in text)
+            shell.press("s")
+            shell.until(lambda text, stop=stop: f"#{0 if stop == 'key' else 1} ·" in text)
+        shell.press("q")
+        shell.until(lambda text: text.rstrip().endswith("ready>"))
+    finally:
+        shell.run("kill-server")
+
+
+def _screens(terminal: Terminal) -> list[int]:
+    """Return the processes of the debugger below a terminal's shell."""
+    shell = terminal.run("display-message", "-p", "#{pane_pid}").strip()
+    found = []
+    for pid in subprocess.run(["ps", "--ppid", shell, "-o", "pid="], capture_output=True, text=True).stdout.split():
+        inner = subprocess.run(["ps", "--ppid", pid, "-o", "pid=,args="], capture_output=True, text=True).stdout
+        own = subprocess.run(["ps", "-p", pid, "-o", "args="], capture_output=True, text=True).stdout
+        lines = [f"{pid} {own}", *inner.splitlines()]
+        found += [int(line.split()[0]) for line in lines if "neurontools debug" in line and "bash" not in line]
+    return found

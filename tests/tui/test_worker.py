@@ -19,6 +19,7 @@ from neurontools.debugger import Session
 from neurontools.tui import worker as worker_module
 from neurontools.tui.questions import Engines, Semaphores
 from neurontools.tui.worker import Answered, Completed, Crashed, Finished, Fresh, Worker
+from tests.tui.driving import open_program
 
 LONG = """
 .target trn2
@@ -278,3 +279,32 @@ def test_an_error_of_the_program_itself_is_told(double: Session) -> None:
     made.worker.ask((Wrong(),))
     assert isinstance(made.wait(Crashed).error, ZeroDivisionError)
     made.worker.stop()
+
+
+def test_keys_do_not_queue_behind_a_slow_command(long_program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "STALE", 0.2)
+    session = open_program(long_program)
+    ear = Ear(session)
+    ear.worker.rate = 50.0
+    ear.worker.start()
+    try:
+        assert ear.worker.carry_out("continue", key=True)
+        assert ear.worker.carry_out("step", key=True), "who types fast means it"
+        end = time.monotonic() + 20
+        while ear.worker.carry_out("step", key=True):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert ear.worker.running, "refused while the first one runs"
+        assert ear.worker.carry_out("info engines"), "what is typed is kept"
+        time.sleep(0.3)
+        ear.worker.pause()
+        done = ear.wait(Finished).done
+        while done.name != "continue":
+            done = ear.wait(Finished).done
+        stood = session.events
+        ear.worker.rate = 0.0
+        assert ear.carry_out("info engines").name == "info"
+        assert session.events == stood, "no step of those before is carried out afterwards"
+        assert ear.carry_out("step").name == "step" and session.events == stood + 1
+    finally:
+        ear.worker.stop()

@@ -13,7 +13,7 @@ from neurontools.debugger.names import short_engine
 from neurontools.text.visible import visible_line
 from neurontools.tui.labels import label
 from neurontools.tui.lines import LinesPane, Parts
-from neurontools.tui.pane import Question, Selected, Snapshot
+from neurontools.tui.pane import Explain, Question, Selected, Snapshot
 from neurontools.tui.questions import Source, Words
 from neurontools.tui.syntax import source_parts, word_parts
 
@@ -128,6 +128,7 @@ class DisassemblyPane(LinesPane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "sideways(-8)", "left", show=False),
         Binding("right", "sideways(8)", "right", show=False),
+        Binding("d", "explain", "every field of the word, its cost, its waits", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -206,6 +207,11 @@ class DisassemblyPane(LinesPane):
         """Move by a screen of words."""
         if self._rows:
             self.go_to(max(0, min(self.pc + by * max(1, self.size.height - 1), self._words - 1)))
+
+    def action_explain(self) -> None:
+        """Open a window with all that is known of the word under the cursor."""
+        if self.pc >= 0:
+            self.post_message(Explain(*self._owner, self.pc))
 
     def action_sideways(self, by: int) -> None:
         """Scroll sideways."""

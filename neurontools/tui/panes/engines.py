@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import Binding, BindingType
+
 from neurontools.debugger.names import short_engine
 from neurontools.text.table import duration
 from neurontools.tui.labels import SPARKS, label, sparkline
 from neurontools.tui.lines import LinesPane, Parts
-from neurontools.tui.pane import Command, Question, Selected, Snapshot
+from neurontools.tui.pane import Command, Explain, Question, Selected, Snapshot
 from neurontools.tui.questions import Engines, Used
 from neurontools.tui.syntax import word_parts
 
@@ -35,6 +37,9 @@ class EnginesPane(LinesPane):
     TITLE = "ENGINES"
     TWIN = "info engines"
     MOST = 15
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "explain", "every field of the engine's word, its cost, its waits", show=False),
+    ]
     HELP: ClassVar[str] = "enter: make the engine the focus and show what its word reads and writes"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -66,6 +71,12 @@ class EnginesPane(LinesPane):
             self._rows += [(row, index) for index in range(len(block))]
         self.wanted = len(lines)
         self.set_lines(lines)
+
+    def action_explain(self) -> None:
+        """Open a window with all that is known of the engine's word."""
+        if self.cursor < len(self._rows):
+            row = self._rows[self.cursor][0]
+            self.post_message(Explain(row.core, row.engine, row.pc))
 
     def enter(self, index: int, column: int | None = None) -> None:
         """Focus the engine, and choose its word."""

@@ -153,6 +153,18 @@ def test_a_view_that_fits_grows_with_the_run_only() -> None:
     assert view.following(10, 3_000_000) == view.following(10, 3_000_000).following(10, 3_000_000)
 
 
+def test_a_growing_view_does_not_depend_on_when_it_was_looked_at() -> None:
+    often, seldom = TimeView(100), TimeView(100)
+    for known in range(0, 5_000_000, 3_001):
+        often = often.following(known, known)
+        if known % 7 == 0 or known > 4_999_000:
+            seldom = seldom.following(known, known)
+        assert often.end_ps > known
+    assert (often.start_ps, often.step_ps) == (seldom.start_ps, seldom.step_ps)
+    over = often.following(5_000_000, 5_000_000, True)
+    assert over.step_ps * (over.columns - 2) <= 5_000_000 < over.end_ps, "a run that is over is fitted"
+
+
 def test_a_zoomed_view_follows_only_what_leaves_it() -> None:
     view = TimeView(100, 0, 1000, False)
     assert view.following(50_000, 50_000).start_ps == 0
