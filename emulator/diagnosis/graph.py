@@ -101,7 +101,9 @@ class Hang:
 
     @property
     def status(self) -> NrtStatus:
-        """Return the status that the real runtime returns for it."""
+        """Return the status that the real runtime returns for it: another one where a rank waits for others."""
+        if any(wait.cause is Cause.RANKS for wait in self.waits):
+            return NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES
         return NrtStatus.NRT_TIMEOUT
 
     def text(self) -> str:

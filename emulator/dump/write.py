@@ -131,7 +131,7 @@ def _status(device: Device, location: str) -> StatusNote:
     if device.fault is not None:
         found = device.fault.status
     else:
-        found = NrtStatus.NRT_SUCCESS if device.hang is None else NrtStatus.NRT_TIMEOUT
+        found = NrtStatus.NRT_SUCCESS if device.hang is None else device.hang.status
     return StatusNote(int(found), found.name, location)
 
 

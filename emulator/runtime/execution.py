@@ -70,7 +70,7 @@ class Result:
         """Return the code that the real runtime would return."""
         if self.fault is not None:
             return self.fault.status
-        return NrtStatus.NRT_SUCCESS if self.hang is None else NrtStatus.NRT_TIMEOUT
+        return NrtStatus.NRT_SUCCESS if self.hang is None else self.hang.status
 
     @property
     def ok(self) -> bool:

@@ -31,7 +31,8 @@ class Call:
     """One call of the collector about a device: `local` and `prefix` are paths that may hold %-variables.
 
     `status` is what the call of libnrt at `location` returns, where the device does not say; `place` are the numbers of
-    the device and of its first core.
+    the device and of its first core. Of several ranks in this process each stands for one of its own, numbered behind
+    it; `now` is the moment that their dumps share.
     """
 
     def __init__(
@@ -45,16 +46,19 @@ class Call:
         status: NrtStatus | None = None,
         location: str = "nrt_execute",
         place: tuple[int, int] = (0, 0),
+        rank: int = 0,
+        now: datetime | None = None,
     ) -> None:
         self.device = device
-        self.now = datetime.now(UTC)
-        failed = NrtStatus.NRT_TIMEOUT if device.fault is None else device.fault.status
+        self.now = datetime.now(UTC) if now is None else now
+        hung = NrtStatus.NRT_TIMEOUT if device.hang is None else device.hang.status
+        failed = hung if device.fault is None else device.fault.status
         self.status = failed if status is None else status
         self.location = location
         self.device_index, self.first_core = place
         self.instance = environ.get(INSTANCE_VARIABLE) or "i-emulated"
         self.cluster = environ.get(CLUSTER_VARIABLE) or NO_CLUSTER
-        self.pid, self.tid, self.log_id = os.getpid(), threading.get_native_id(), next(_log_ids)
+        self.pid, self.tid, self.log_id = os.getpid() + rank, threading.get_native_id(), next(_log_ids)
         self.variables = public_variables(environ)
         known = {"d": time_in_path(self.now), "c": self.cluster, "p": self.pid, "t": self.tid, "l": self.log_id,
                  "i": self.instance}  # fmt: skip

@@ -12,8 +12,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.diagnosis.causes import Reason
 from emulator.dump import EventTail, write_core
@@ -26,7 +27,7 @@ from neurontools.dump.state import CORE_VARIABLE, PLACE_VARIABLE
 if TYPE_CHECKING:
     from emulator.device import Device
 
-__all__ = ["DumpObserver", "DumpSettings", "hand_over"]
+__all__ = ["DumpObserver", "DumpSettings", "DumpedRank", "hand_over"]
 
 SCRIPT_VARIABLE = "NEURONTOOLS_NEURON_DUMP"
 LEVEL_VARIABLE = "NEURONTOOLS_DUMP_LEVEL"
@@ -56,14 +57,26 @@ class DumpSettings:
         return cls(DEFAULT_LOCAL_DIRECTORY if local is None else local, prefix)
 
 
+class DumpedRank(NamedTuple):
+    """One of several ranks: its number, the device and first core it has, the moment that all dumps share."""
+
+    rank: int = 0
+    place: tuple[int, int] = (0, 0)
+    now: datetime | None = None
+
+
 class DumpObserver(EventTail):
     """Observe a run, and have a dump collected when it ends in a fault or a hang.
 
     Afterwards `directory` is the dump directory (None without a dump) and `notes` are lines about it for people.
     """
 
-    def __init__(self, settings: DumpSettings, name: str = "", environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: DumpSettings, name: str = "", environ: Mapping[str, str] | None = None,
+        rank: DumpedRank | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.rank = rank
         self.settings = settings
         self.name = name
         self.environ = os.environ if environ is None else environ
@@ -82,7 +95,9 @@ class DumpObserver(EventTail):
             return
         if device.hang is not None and device.hang.reason == Reason.INTERRUPTED:
             return  # the person who pressed Ctrl-C wants to be back at once
-        call = Call(device, self.settings.local, self.settings.prefix, self.name, self.environ)
+        which = self.rank or DumpedRank()
+        call = Call(device, self.settings.local, self.settings.prefix, self.name, self.environ, place=which.place,
+                    rank=which.rank, now=which.now)  # fmt: skip
         try:
             with tempfile.TemporaryDirectory(prefix="neurontools-core-") as folder:
                 self.directory, notes = hand_over(call, call.log_lines(), self, self.environ, Path(folder))

@@ -12,7 +12,7 @@ import typer
 from formats.neff import open_neff
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import Report, note, write_whole
-from neurontools.dump.wanted import dump_observers
+from neurontools.dump.wanted import rank_observers
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution, outcome
 from neurontools.program.interruption import interruptible
@@ -173,10 +173,15 @@ def _execute(
     where: Ranks, watching: Watching,
 ) -> tuple[RankedResult, list[Execution]]:  # fmt: skip
     """Run one program on each rank; return the result, and an execution for each rank."""
+    from emulator.machine.machine import Machine  # deferred: start-up
     from emulator.machine.ranks.machine import USUAL_PACKETS  # deferred: start-up
-    from emulator.runtime.ranks import execute_ranks  # deferred: start-up
+    from emulator.runtime.ranks import execute_ranks, usual_instance  # deferred: start-up
 
-    dumpers = [dump_observers(name, configuration.dump_dir) for _ in range(where.ranks)]
+    lnc = max((len(neff.subgraphs) for neff in neffs if neff is not None), default=1)
+    first = next(neff for neff in neffs if neff is not None)
+    machine = Machine(where.instance or usual_instance(first), nodes=where.nodes, lnc=lnc)
+    places = [machine.place(rank) for rank in range(min(where.ranks, machine.ranks))]
+    dumpers = rank_observers(name, configuration.dump_dir, [(place.chip, place.core * lnc) for place in places])
     settings = replace(configuration, target=None, lnc=None).bounded().settings()
     found = execute_ranks(
         neffs, inputs, where, settings, checks=configuration.checks, guard=interruptible, record=watching.record,

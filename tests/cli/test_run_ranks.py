@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -154,3 +155,17 @@ def test_check_on_ranks_says_which(cli: Cli, neff: Path, script: Path, tmp_path:
     assert (found["tool"], found["kind"]) == ("synccheck", "ranks") and found["message"].endswith("(ranks 0, 2)")
     assert "--ranks 3" in found["reproduce"]
     assert any("rank 0 waits in all_reduce" in line for line in ended.json["warnings"])
+
+
+def test_dumps_of_all_ranks_are_one_execution_for_triage(cli: Cli, script: Path, tmp_path: Path) -> None:
+    """Ranks that wait have the status of a consequence; each is a process of its own on its own core."""
+    asked = ("run", script, "--ranks", 3, "--target", "trn2", "--lnc", 1, "--dump-dir", tmp_path / "dumps", "--", 1)
+    ended = cli(*asked)
+    assert ended.status == 5
+    (directory,) = (tmp_path / "dumps").iterdir()
+    assert f"dump of rank 0: {directory}" in ended.err and f"dump of rank 2: {directory}" in ended.err
+    names = {path.name.split("-pid-")[0] for path in directory.iterdir() if "-nd" in path.name}
+    assert names == {"i-emulated-nd0-nc0", "i-emulated-nd0-nc2"}
+    result = cli("core", "triage", tmp_path / "dumps", "--json").json["result"]
+    assert result["ranks"] == 2 and result["executions"] == 1
+    assert "NRT_EXEC_HW_ERR_COLLECTIVES" in json.dumps(result)
