@@ -312,8 +312,10 @@ def main():
     if options.json:
         options.json.write_text(json.dumps({"call_ns": call * 1e9, "rows": rows}, indent=1) + "\n")
     if options.write:
-        head = options.write.read_text().split("<!-- corpus -->")[0]
-        options.write.write_text(head + "<!-- corpus -->\n" + "\n".join(lines) + "\n")
+        head, _, behind = options.write.read_text().partition("<!-- corpus -->\n")
+        section = behind.find("\n## ")
+        rest = "" if section < 0 else behind[section:]
+        options.write.write_text(head + "<!-- corpus -->\n" + "\n".join(lines) + "\n" + rest)
 
 
 if __name__ == "__main__":
