@@ -29,10 +29,10 @@ import numpy as np
 
 import neurontools
 from emulator import runtime
+from emulator.bound_words import BoundWords
 from emulator.device import Device
 from emulator.dma import system as dma_system
 from emulator.pace import at_pace
-from emulator.sequencer import Sequencer
 from emulator.timeline import Recorder
 from formats.errors import NeuronError
 from formats.neff import open_neff
@@ -168,13 +168,13 @@ def numpy_seconds(neff, inputs, repeats):
         action.effect = step
         return action
 
-    log, kept = [], (Sequencer._bound, dma_system.bind)
-    Sequencer._bound = logging(kept[0], lambda action: action.effect, put, log)
+    log, kept = [], (BoundWords.action_of, dma_system.bind)
+    BoundWords.action_of = logging(kept[0], lambda action: action.effect, put, log)
     dma_system.bind = logging(kept[1], lambda move: move, lambda move, step: step, log)
     try:
         device = run(neff, inputs)[0]
     finally:
-        Sequencer._bound, dma_system.bind = kept
+        BoundWords.action_of, dma_system.bind = kept
     best = math.inf
     with at_pace():
         for _ in range(repeats):

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from emulator.action import Action, make_action
+from emulator.action import Action
+from emulator.bound_words import BoundWords
 from emulator.cost import Cost
 from emulator.events import Event, SemaphoreChange
 from emulator.faults import FaultError, Place, fault_error
-from emulator.kind import is_worth_asking
 from emulator.livelock import Reach, Turn, turned
 from emulator.semaphores import Events, Semaphores, holds
-from emulator.template import Template, template_of
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
@@ -37,7 +36,6 @@ KEPT = {"wait": WAITING, "run": RUNNING, "stopped": RUNNING, "fault": RUNNING}
 
 _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
 _INC = int(UpdateMode.SEM_INC)
-_ACTIONS = 2048  # bound words kept per engine; loops and repeated operands find theirs again
 _ACCUMULATORS = 128  # one per partition
 
 
@@ -106,7 +104,7 @@ class Sequencer:
     NOT_STATE: ClassVar = {
         "core": "wiring", "device": "wiring", "name": "wiring",
         "words": "the program", "count": "the program", "slots": "derived from the words",
-        "costs": "a cache", "_actions": "a cache", "_templates": "a cache", "reaches": "a cache",
+        "costs": "a cache", "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes",
     }  # fmt: skip
 
@@ -124,8 +122,7 @@ class Sequencer:
         self.free_ps = self.last_done = 0
         self.busy_ps = 0
         self.costs: dict[bytes, Cost] = {}
-        self._actions: dict[bytes, Action] = {}
-        self._templates: dict[bytes, Template] = {}
+        self.bound = BoundWords(self)
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -201,7 +198,7 @@ class Sequencer:
             mode, index, _, _, need = header_sync(word.raw)
             if mode and not self._ready(mode, index, need, now):
                 return False
-            action = self._bound(loaded)
+            action = self.bound.action_of(loaded)
             if action.waits or action.drain or action.barrier:
                 for each in action.waits:
                     if not self._ready(each.mode, each.index, each.value, now):
@@ -244,44 +241,6 @@ class Sequencer:
     def _multiplies_next(self, position: int) -> bool:
         """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
         return position < self.count and isinstance(self.words[position].word, isa.MatMul)
-
-    def _bound(self, loaded: LoadedWord) -> Action:
-        """Return the action of a word, which may be that of another that does the same."""
-        word = loaded.word
-        key = word.body
-        action = self._actions.get(key)
-        if action is not None:
-            return action
-        cls = type(word)
-        transfers = loaded.transfer is not None
-        if transfers:
-            # The engine itself reads the indices at most; the others differ in nothing here.
-            if not cls.DECIDES:
-                key = word.without_addresses()
-                found = self._actions.get(key)
-                if found is not None:
-                    return found
-        elif is_worth_asking(cls):
-            action = self._from_template(word)
-        if action is None:
-            action = make_action(self, word, transfers)
-        if len(self._actions) >= _ACTIONS:
-            self._actions.clear()
-        self._actions[key] = action
-        return action
-
-    def _from_template(self, word: isa.Instruction) -> Action | None:
-        """Return the action of a word, bound as another of its kind was; None where it has to be bound in full."""
-        kind = word.without_addresses()
-        template = self._templates.get(kind)
-        if template is None:
-            template = template_of(self, word, kind)
-            if template is None:
-                return None
-            if len(self._templates) >= _ACTIONS:
-                self._templates.clear()
-            self._templates[kind] = template
-        return template.bind(word)
 
     def _ready(self, mode: int, index: int, need: int, now: int) -> bool:
         """Return whether a wait holds; where it does not, or not visibly yet, see to it that `issue` comes again."""
@@ -490,8 +449,8 @@ class Sequencer:
         """Give the program back; the engine is of no use after that."""
         self.words = ()
         self.in_flight.clear()
-        for kept in (self._actions, self._templates, self.reaches):
-            kept.clear()
+        self.bound.clear()
+        self.reaches.clear()
 
     def flow(self) -> Flow:
         """Return where the engine stands: what may change with any completion on the device."""

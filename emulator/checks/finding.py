@@ -73,7 +73,7 @@ class Finding:
     lies there ("" where nothing names it), `count` how often the same two places met, `others` further sides. `id` is
     the same for the same finding of the same program. `waits` are those that would order the two sides, the order that
     was seen first; `open` says that the other one may as well be meant. `regions` are the bytes of every meeting of a
-    transfer that reads, as long as they are few.
+    transfer that reads, as long as they are few; `refuted` tells that trying it showed it to be none.
     """
 
     tool: str
@@ -91,6 +91,7 @@ class Finding:
     waits: tuple[SuggestedWait, ...] = ()
     open: bool = False
     regions: tuple[Region, ...] = ()
+    refuted: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a kind that is not listed, or is listed with another severity."""

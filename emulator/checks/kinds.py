@@ -66,5 +66,6 @@ KINDS: dict[str, Kind] = {
     "nancheck:inf": Kind("warning", "Elements of an output are infinite."),
     "lint:dead-store": Kind("note", "A word or transfer writes bytes that nothing reads."),
     "lint:reload": Kind("note", "Device memory is loaded again while an unchanged copy is on chip."),
+    "lint:serial-queue": Kind("note", "A queue stands idle between two transfers that need no order."),
     "lint:redundant-wait": Kind("note", "A wait for what its engine knows already."),
 }

@@ -18,10 +18,13 @@ from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
 from emulator.checks.needless import NeedlessWaits
 from emulator.checks.place import Names, site_of
+from emulator.checks.serial import SerialQueues
 from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side, Transfer
 from emulator.events import Event
+from emulator.loaded import LoadedWord
+from emulator.sequencer import Sequencer
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
@@ -68,6 +71,7 @@ class Lint:
     def __init__(self, clocks: Clocks) -> None:
         self.findings: list[Finding] = []
         self._waits = NeedlessWaits(clocks)
+        self._queues = SerialQueues(clocks)
         self._planes: dict[tuple[str, int], Writers] = {}
         self._stores: dict[Place, _Store] = {}
         self._by_number: list[_Store | None] = [None]
@@ -83,9 +87,14 @@ class Lint:
         self._width = device.arch.sbuf_bytes.whole
         self._names = Names(device)
         self._waits.attach(device)
-        self.on_issue = self._waits.on_issue
+        self._queues.attach(device)
         named = [each for core in device.cores for each in core.variables.values()]
         self._scratch = [(one.address, one.address + one.nbytes) for one in named if one.kind in _SCRATCH]
+
+    def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
+        """Let waits be judged before the clocks join what they tell."""
+        self._waits.on_issue(sequencer, loaded, now)
+        self._queues.on_issue(sequencer, loaded, now)
 
     def on_event(self, event: Event) -> None:
         """Take what a word or transfer read, then what it wrote."""
@@ -218,7 +227,10 @@ class Lint:
             found = [*self._dead(), *self._reloads()]
         else:
             found = []
-        self.findings = list(_merged([*found, *self._waits.findings()]))
+        needless = list(self._waits.findings())
+        told = {(one.site.core, one.site.engine, one.site.pc) for one in needless}
+        serial = (one for one in self._queues.findings() if (one.site.core, one.site.engine, one.site.pc) not in told)
+        self.findings = list(_merged([*found, *needless, *serial]))
 
     def _dead(self) -> Iterator[Finding]:
         for store in self._stores.values():

@@ -49,11 +49,14 @@ class Counted:
 
     def __init__(self) -> None:
         self._sums: list[tuple[int, ...]] | None = None
+        self._branches: bool | None = None
 
     def observer(self, device: Device) -> Counter | None:
         """Return what has to watch a run before `of` can say what it computed, None where nothing has to."""
-        branches = any(type(one.word).DECIDES for core in device.cores for one in core.engines[_ENGINE].words)
-        return Counter() if branches else None
+        if self._branches is None:
+            words = (one.word for core in device.cores for one in core.engines[_ENGINE].words)
+            self._branches = any(type(word).DECIDES for word in words)
+        return Counter() if self._branches else None
 
     def of(self, device: Device, counter: Counter | None) -> int:
         """Return the operations of the words that have completed, without transposes."""

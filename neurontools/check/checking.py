@@ -64,7 +64,7 @@ def check(
         found += _refused(error, configuration.checks)
         if not found:
             raise
-    found += [finding for run in runs for finding in run.result.findings]
+    found += [finding for run in runs for finding in run.result.findings if not finding.refuted]
     more = () if where is None else _spelled(where)
     if where is not None:
         found = _merged(runs, found, where.ranks)
@@ -199,8 +199,10 @@ def _try(neff: Neff | bytes, inputs: Mapping[str, Any], configuration: RunConfig
     """Try the waits that findings suggest before anybody reads of them."""
     from neurontools.check.trying import try_hints  # deferred: start-up
     from neurontools.check.unused import drop_unused  # deferred: start-up
+    from neurontools.check.without import try_without  # deferred: start-up
 
     if made.result.ok:
+        try_without(neff, inputs, configuration.settings(), made.result, made.result.findings)
         drop_unused(neff, inputs, configuration.settings(), made.result, made.result.findings)
         try_hints(neff, inputs, configuration.settings(), made.result, made.result.findings)
 

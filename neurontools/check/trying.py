@@ -53,7 +53,7 @@ class _WithWait:
         slot = words[at].slot if at < len(words) else words[-1].slot + len(words[-1].word.raw) // 64
         waiting = Nop(wait_mode=WaitMode.SEM_GE, wait_index=wait.semaphore, wait_value=wait.value)
         words.insert(at, LoadedWord(waiting, wait.pc, slot))
-        engine.load(words)
+        engine.words, engine.count = words, len(words)  # its first word is asked for already
 
 
 def try_hints(

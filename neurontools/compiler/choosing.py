@@ -27,7 +27,7 @@ from neurontools.compiler.schedule import hoist_loads
 from neurontools.compiler.signature import Names, declare_inputs, write_outputs
 from neurontools.program.arrays import array_type
 
-__all__ = ["Build", "chosen"]
+__all__ = ["Build", "Told", "chosen"]
 
 # Work of two cores, in ns: pieces below the first figure are not shared, then the second; what a barrier costs.
 _WORTH = (1_000.0, 10_000.0, 40_000.0)
@@ -35,11 +35,13 @@ _BARRIER = 8_000.0
 _MOST_STEPS = 200_000  # instructions of a run that is only for its time
 
 Build = Callable[[Lowering, list[Trace]], BuiltNeff]
+Told = Callable[[str], None]
+"""What is told, often, what the compiler is doing: for a line that a waiting person sees."""
 
 
-def chosen(graph: Graph, names: Names, options: CompileOptions, build: Build) -> BuiltNeff:
+def chosen(graph: Graph, names: Names, options: CompileOptions, build: Build, told: Told) -> BuiltNeff:
     """Return the program for a graph that the optimisation level asks for."""
-    first = _guessed(graph, names, options)
+    first = _guessed(graph, names, options, told)
     made = build(first, first.emitter.finish())
     if options.optlevel < 3:
         return made
@@ -84,22 +86,22 @@ def _time_of(made: BuiltNeff) -> float:
     return float(result.time_ps) if result.ok else inf
 
 
-def _guessed(graph: Graph, names: Names, options: CompileOptions) -> Lowering:
+def _guessed(graph: Graph, names: Names, options: CompileOptions, told: Told) -> Lowering:
     """Lower a graph; of two cores, the second takes as much as pays for the barriers between them."""
     if options.cores == 1:
-        return _lower(graph, names, options, 0.0)
+        return _lower(graph, names, options, 0.0, told)
     best, most = None, 0.0
     for worth in _WORTH if options.optlevel > 1 else _WORTH[1:2]:
-        lowering = _lower(graph, names, options, worth)
+        lowering = _lower(graph, names, options, worth, told)
         gained = lowering.saved - lowering.emitter.barriers * _BARRIER
         if gained > most:
             best, most = lowering, gained
         if not lowering.saved or gained > lowering.saved / 2:
             break
-    return best or _lower(graph, names, options, inf)
+    return best or _lower(graph, names, options, inf, told)
 
 
-def _lower(graph: Graph, names: Names, options: CompileOptions, worth: float) -> Lowering:
+def _lower(graph: Graph, names: Names, options: CompileOptions, worth: float, told: Told | None = None) -> Lowering:
     lowering = Lowering(options.chip, options.cores, worth)
     lowering.epilogues = options.optlevel > 1
     lowering.reach = REACH[options.model_type]
@@ -111,7 +113,9 @@ def _lower(graph: Graph, names: Names, options: CompileOptions, worth: float) ->
     declare_inputs(lowering, graph.parameters, names.inputs)
     steps = lowering.steps(graph)
     lowering.direct = direct_outputs(graph, steps, names.outputs, options.cores)
-    for step in steps:
+    for number, step in enumerate(steps):
+        if told is not None:
+            told(f"lowering {number:,} of {len(steps):,}")
         lowering.step(step)
     write_outputs(lowering, graph.roots, [lowering.array(one) for one in graph.roots], names.outputs)
     return lowering

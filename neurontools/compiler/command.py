@@ -285,8 +285,10 @@ def _compile(
     model: Path, options: CompileOptions, dump_after: list[str], cache_dir: Path | None
 ) -> tuple[Compiled, bool]:
     from neurontools.compiler.driver import compile_file  # deferred: start-up
+    from neurontools.text.progress import doing  # deferred: start-up
 
-    return compile_file(need_file(model), options, dump_after=dump_after, cache_dir=cache_dir)
+    with doing(model.name) as told:
+        return compile_file(need_file(model), options, dump_after=dump_after, cache_dir=cache_dir, told=told)
 
 
 class _Log:

@@ -12,14 +12,19 @@ from formats.hlo import Module, module_bytes
 from formats.neff import Neff, open_neff
 from neurontools.compiler.cache import CompileCache
 from neurontools.compiler.options import CompileOptions
-from neurontools.compiler.pipeline import Compiled, compile_module
+from neurontools.compiler.pipeline import Compiled, Told, compile_module
 from neurontools.hlo.opening import open_module, parse_bytes
 
 __all__ = ["compile_file", "compile_program"]
 
 
 def compile_file(
-    path: Path, options: CompileOptions, *, dump_after: Sequence[str] = (), cache_dir: Path | None = None
+    path: Path,
+    options: CompileOptions,
+    *,
+    dump_after: Sequence[str] = (),
+    cache_dir: Path | None = None,
+    told: Told | None = None,
 ) -> tuple[Compiled, bool]:
     """Compile the module in a file; return it, and whether it was in the cache already."""
     cache = None if cache_dir is None or dump_after else CompileCache(cache_dir)
@@ -28,7 +33,9 @@ def compile_file(
         found = cache.find(data, options)
         if found is not None:
             return found, True
-    made = compile_module(open_module(path), options, path=str(path), dump_after=dump_after)
+    made = compile_module(
+        open_module(path), options, path=str(path), dump_after=dump_after, **({} if told is None else {"told": told})
+    )
     if cache is not None:
         cache.keep(data, options, made)
     return made, False

@@ -9,6 +9,7 @@ from neurontools.compiler.expand_calls import CALLS
 from neurontools.compiler.expand_collectives import COLLECTIVES
 from neurontools.compiler.expand_convolution import CONVOLUTIONS
 from neurontools.compiler.expand_dots import DOTS
+from neurontools.compiler.expand_folds import FOLDS
 from neurontools.compiler.expand_norms import NORMS
 from neurontools.compiler.expand_sort import SORTS
 from neurontools.compiler.expand_windows import WINDOWS
@@ -23,4 +24,4 @@ EXPANDED = frozenset(_RULES)
 
 def expand(graph: Graph) -> Graph:
     """Return the graph in operations that have a lowering."""
-    return rewrite(rewrite(graph, _RULES), DOTS)
+    return rewrite(rewrite(rewrite(graph, FOLDS), _RULES), DOTS)

@@ -27,7 +27,7 @@ from neurontools.compiler import (  # noqa: F401  they register lowerings
 )
 from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
-from neurontools.compiler.choosing import chosen
+from neurontools.compiler.choosing import Told, chosen
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.graph import Graph
@@ -40,7 +40,7 @@ from neurontools.compiler.precision import Cast, cast_products
 from neurontools.compiler.signature import Names, names_of
 from neurontools.compiler.verify import verify
 
-__all__ = ["PASSES", "Compiled", "compile_graph", "compile_module"]
+__all__ = ["PASSES", "Compiled", "Told", "compile_graph", "compile_module"]
 
 # What a logical core's share of device memory holds, by generation; half a chip's where it is shared.
 _DEVICE_MEMORY = {"gen2": 16 << 30, "gen3": 24 << 30, "gen4": 36 << 30}
@@ -55,6 +55,10 @@ class _State(NamedTuple):
 
 
 Pass = Callable[[Graph, _State], Graph]
+
+
+def _silent(what: str) -> None:
+    """Tell nobody."""
 
 
 def _verify(graph: Graph, state: _State) -> Graph:
@@ -110,8 +114,9 @@ def compile_module(
     *,
     path: str = "",
     dump_after: Sequence[str] = (),
+    told: Told = _silent,
 ) -> Compiled:
-    """Compile a module; `path` stands for the source of operations that name none.
+    """Compile a module; `path` stands for the source of operations that name none, `told` hears what is being done.
 
     Raises CompileError with the documented code for what a rule refuses, UnsupportedGraphError for what this compiler
     does not do, NotFoundError for a pass that does not exist.
@@ -126,7 +131,8 @@ def compile_module(
     # JAX counts its modules; the number says nothing about the graph.
     whole = module_bytes(replace(module, id=0))
     members = {GRAPH: whole} if len(whole) <= _MOST_GRAPH else {}
-    return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after, members=members)
+    return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after, members=members,
+                         told=told)  # fmt: skip
 
 
 def compile_graph(
@@ -137,6 +143,7 @@ def compile_graph(
     name: str = "module",
     dump_after: Sequence[str] = (),
     members: Mapping[str, bytes] = MappingProxyType({}),
+    told: Told = _silent,
 ) -> Compiled:
     """Compile a graph, as `compile_module` does a module; `members` are put into the file as they are."""
     unknown = [each for each in dump_after if each not in PASSES]
@@ -145,6 +152,7 @@ def compile_graph(
     state = _State(options, [])
     dumps = {"import": graph.text()} if "import" in dump_after else {}
     for step_name, change in _STEPS:
+        told(f"pass {step_name}")
         graph = change(graph, state)
         if step_name in dump_after:
             dumps[step_name] = graph.text()
@@ -152,11 +160,12 @@ def compile_graph(
 
     def built(lowering: Lowering, traces: list[Trace]) -> BuiltNeff:
         tables = operation_tables(operations_of(graph, lowering, state.casts), options.cores)
+        told(f"building {sum(len(one.ops) for one in traces):,} operations")
         return build(traces, name,
                      compression="none" if options.fast_loading else "gzip",
                      members={**tables, **members})  # fmt: skip
 
-    found = chosen(graph, names, options, built)
+    found = chosen(graph, names, options, built, told)
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph))
 

@@ -12,7 +12,7 @@ from typing import Any
 from neurontools.text.table import duration
 from neurontools.text.visible import visible_line
 
-__all__ = ["counting", "progress", "waiting"]
+__all__ = ["counting", "doing", "progress", "waiting"]
 
 FIRST_SECONDS = 1.0  # nothing flickers by for work that is done at once
 EVERY_SECONDS = 0.2
@@ -60,6 +60,31 @@ def counting(what: str, total: int, noun: str) -> Iterator[Callable[[Any], None]
         if now >= due:
             due, drawn = now + EVERY_SECONDS, True
             print(f"\r\033[K{visible_line(what)}: {done:,} of {total:,} {noun}s", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tick
+    finally:
+        if drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def doing(what: str) -> Iterator[Callable[[str], None] | None]:
+    """Give a function that is told what is being done, which redraws one line; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started = time.monotonic()
+    due = started + FIRST_SECONDS
+    drawn = False
+
+    def tick(now_doing: str) -> None:
+        nonlocal due, drawn
+        now = time.monotonic()
+        if now >= due or (drawn and now_doing.startswith("building")):
+            due, drawn = now + EVERY_SECONDS, True
+            text = f"{visible_line(what)}: {now_doing}, {now - started:.0f} s"
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
     try:
         yield tick

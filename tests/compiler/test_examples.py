@@ -25,4 +25,4 @@ def test_a_model_agrees(name: str, root: Path) -> None:
 
 def test_every_model_is_tried(root: Path) -> None:
     found = {one.stem for one in (root / "examples" / "models").glob("*.py")}
-    assert found == {*_MODELS, "compared"}
+    assert found == {*_MODELS, "compared", "pytorch"}  # test_pytorch.py

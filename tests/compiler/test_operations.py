@@ -358,3 +358,18 @@ def test_halves_of_wide_integers() -> None:
     got = run_graph(make, x)
     assert got[0].tolist() == [7, 0xFFFFFFFF]
     assert (got[1] == x).all()
+
+
+@pytest.mark.parametrize("fold", ["minimum", "maximum"])
+def test_folds_of_64_bits_begin_at_the_ends_of_their_type(fold: str) -> None:
+    """What begins such a fold has a lower word that is no end of 32 bits: -1, or 0."""
+    least = fold == "minimum"
+    values = (np.arange(24, dtype=np.int64).reshape(6, 4) + 3) * (1 if least else -1)
+    start = np.iinfo(np.int64).max if least else np.iinfo(np.int64).min
+
+    def make(b: Builder, x: Value) -> Value:
+        body = scalar_body(fold, x.dtype)
+        return b.graph.add("reduce", (x, b.constant(start, x.dtype)), x.dtype, (6,), dimensions=(1,), body=body)
+
+    (found,) = run_graph(make, values)
+    np.testing.assert_array_equal(found, values.min(axis=1) if least else values.max(axis=1))
