@@ -143,6 +143,7 @@ def debug(
         from neurontools.debugger import opening as debugging  # deferred: start-up
         from neurontools.debugger.commands.carry_out import split_commands  # deferred: start-up
         from neurontools.debugger.repl import Line, Repl, script_lines  # deferred: start-up
+        from neurontools.text.progress import waiting  # deferred: start-up
 
         lines = [Line(line) for line in split_commands(commands)] if commands is not None else []
         lines += script_lines(execute, read_text(execute)) if execute is not None else []
@@ -150,7 +151,8 @@ def debug(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, seed, timing, act, hang_timeout_ps,
             max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, given=given(context),
         )  # fmt: skip
-        session = debugging.open_session(file, configuration, journal_bytes=journal * 1_000_000, aside=json)
+        with waiting(f"opening {file.name}"):
+            session = debugging.open_session(file, configuration, journal_bytes=journal * 1_000_000, aside=json)
         session.folders = [*map(need_folder, source_path or ()), *session.folders]
         session.writing = session.writing._replace(read_only=read_only)
         batch = commands is not None or execute is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ from typing import Any
 from neurontools.text.table import duration
 from neurontools.text.visible import visible_line
 
-__all__ = ["counting", "doing", "progress"]
+__all__ = ["counting", "doing", "progress", "waiting"]
 
 FIRST_SECONDS = 1.0  # nothing flickers by for work that is done at once
 EVERY_SECONDS = 0.2
+SOON_SECONDS = 0.4  # for what cannot say how far it is
 
 
 @contextmanager
@@ -88,4 +90,30 @@ def doing(what: str) -> Iterator[Callable[[str], None] | None]:
         yield tick
     finally:
         if drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say that something goes on, and for how long it has, while it cannot say how far it is."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    started, over = time.monotonic(), threading.Event()
+
+    def tick() -> None:
+        wait = SOON_SECONDS
+        while not over.wait(wait):
+            wait = EVERY_SECONDS
+            text = f"{visible_line(what)}, {time.monotonic() - started:.0f} s"
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tick, name="waiting", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if time.monotonic() - started > SOON_SECONDS:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
