@@ -91,7 +91,7 @@ class Finding:
     waits: tuple[SuggestedWait, ...] = ()
     open: bool = False
     regions: tuple[Region, ...] = ()
-    refuted: bool = False
+    refuted: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a kind that is not listed, or is listed with another severity."""
