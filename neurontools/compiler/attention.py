@@ -38,13 +38,21 @@ class _Match(NamedTuple):
 
 def fuse_attention(graph: Graph) -> Graph:
     """Return the graph with attention as one node wherever it stands, bodies of loops included."""
-    finder = _Finder(graph)
+    products = [node for node in graph.nodes if node.opcode == "dot"]
+    finder = _Finder(graph) if len(products) > 1 else None
+    matches = {node: match for node in products if finder is not None and (match := finder.match(node)) is not None}
+    inner = {
+        node: {key: _inside(value) for key, value in node.attrs.items()}
+        for node in graph.nodes if node.opcode in _LOOPS
+    }  # fmt: skip
+    if not matches and not inner:
+        return graph  # the usual case costs no copy
     out = Graph(graph.name)
     made: dict[Value, Value] = {}
     for node in graph.nodes:
         out.origin = node.origin
-        found = finder.match(node) if node.opcode == "dot" else None
-        attrs = {key: _inside(value) for key, value in node.attrs.items()} if node.opcode in _LOOPS else node.attrs
+        found = matches.get(node)
+        attrs = inner.get(node, node.attrs)
         opcode, operands = (node.opcode, node.operands) if found is None else ("attention", found.operands)
         kinds = [(one.dtype, one.shape) for one in node.results]
         copy = out.node(opcode, [made[one] for one in operands], kinds, attrs if found is None else found.attrs)
