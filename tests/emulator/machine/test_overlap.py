@@ -47,7 +47,7 @@ X = np.ones((64, WIDE), np.float32)
     (Packets(), 256, 3, 4 / 68), (Packets(65536, (4096,)), 64, 20, 64 / 68), (Packets(65536, (65536,)), 256, 4, 0.5),
 ])  # fmt: skip
 def test_shares_of_busy_engines_are_the_documented_ones(packets: Packets, rows: int, copies: int, share: float) -> None:
-    """Compute has 5.9 % by default and 94.1 % as recommended, read off the transfers of a run. Source: collectives.md 9.
+    """Compute has 5.9 % by default and 94.1 % as recommended, read off a run. Source: collectives.md 9.
 
     The collective's last packet is not followed by one of compute: of n packets the share misses one part.
     """
