@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from neurontools.nki.graph_calls import GraphCall, graph_call
+from neurontools.nki.graph_calls import TracedCall, graph_call
 from neurontools.nki.kernel import Kernel
 
 __all__ = ["FrameworkMethods", "GenericKernel", "KernelOptions", "TraceResult"]
@@ -21,18 +21,8 @@ class KernelOptions:
     enable_const_rewrite: bool = False
 
 
-class TraceResult:
+class TraceResult(TracedCall):
     """A kernel traced for one set of shapes, by the names that frameworks read."""
-
-    constant_values: tuple[Any, ...] = ()
-
-    def __init__(self, call: GraphCall) -> None:
-        self._call = call
-
-    @property
-    def has_collectives(self) -> bool:
-        """Return whether the kernel communicates with other ranks."""
-        return self._call.has_collectives
 
     @property
     def dumped_config(self) -> str:
@@ -43,11 +33,6 @@ class TraceResult:
     def return_types(self) -> list[tuple[Any, tuple[int, ...]]]:
         """Return type and shape of each result."""
         return [(one.dtype, one.shape) for one in self._call.results]
-
-    @property
-    def operand_output_aliases(self) -> dict[int, int]:
-        """Return, by operands that the kernel returns, the places of these results."""
-        return self._call.aliases
 
     @property
     def result_is_sequence(self) -> bool:

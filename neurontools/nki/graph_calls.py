@@ -21,7 +21,7 @@ from neurontools.nki.launch import trace_kernel
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import OVERRIDES, default_target
 
-__all__ = ["GraphCall", "ResultSpec", "graph_call", "graph_target"]
+__all__ = ["GraphCall", "ResultSpec", "TracedCall", "graph_call", "graph_target"]
 
 _PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 _EMULATED = {one.name for one in TARGETS if one.emulated}
@@ -50,6 +50,25 @@ class GraphCall(NamedTuple):
     def is_sequence(self) -> bool:
         """Return whether the kernel returns a tuple or list, of one tensor maybe."""
         return isinstance(self.returned, (list, tuple))
+
+
+class TracedCall:
+    """A traced call by the names that all generations of front ends share; each adds its own."""
+
+    constant_values: tuple[Any, ...] = ()
+
+    def __init__(self, call: GraphCall) -> None:
+        self._call = call
+
+    @property
+    def has_collectives(self) -> bool:
+        """Return whether the kernel communicates with other ranks."""
+        return self._call.has_collectives
+
+    @property
+    def operand_output_aliases(self) -> dict[int, int]:
+        """Return, by operands that the kernel returns, the places of these results."""
+        return self._call.aliases
 
 
 def graph_target(platform_target: str | None) -> Target:

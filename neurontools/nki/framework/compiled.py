@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from neurontools.nki.graph_calls import GraphCall, ResultSpec, graph_call
+from neurontools.nki.graph_calls import ResultSpec, TracedCall, graph_call
 from neurontools.nki.kernel import Kernel
 
 __all__ = ["CompileKernel", "CompileOptions", "CompiledCall"]
@@ -23,18 +23,8 @@ class CompileOptions:
         return self
 
 
-class CompiledCall:
+class CompiledCall(TracedCall):
     """A kernel compiled for one set of shapes, by the names that frameworks read."""
-
-    constant_values: tuple[Any, ...] = ()
-
-    def __init__(self, call: GraphCall) -> None:
-        self._call = call
-
-    @property
-    def has_collectives(self) -> bool:
-        """Return whether the kernel communicates with other ranks."""
-        return self._call.has_collectives
 
     @property
     def backend_config_b64(self) -> str:
@@ -45,11 +35,6 @@ class CompiledCall:
     def output_specs(self) -> list[ResultSpec]:
         """Return shape and type of each result."""
         return list(self._call.results)
-
-    @property
-    def operand_output_aliases(self) -> dict[int, int]:
-        """Return, by operands that the kernel returns, the places of these results."""
-        return self._call.aliases
 
     @property
     def is_tuple_return(self) -> bool:
