@@ -40,7 +40,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        environment["XDG_STATE_HOME"] = str(file.parent)
+        self.state = tempfile.TemporaryDirectory(prefix="neurontools-benchmark-")
+        environment["XDG_STATE_HOME"] = self.state.name
         self.text = ""
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
