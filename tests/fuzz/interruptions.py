@@ -21,7 +21,7 @@ from tests.fuzz.writers import WRITERS, Writer, prepare, whole
 __all__ = ["Stage", "disk_full", "killed", "many_at_once", "mounted"]
 
 ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 120  # for one command
+_SECONDS = 600  # for one command, on a machine that does other things besides
 # Counts what a program does to files and kills it at one such moment: between any two of them nothing may be half.
 _CHILD = """
 import os, signal, sys
