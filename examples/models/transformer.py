@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from compared import compare, weights
 
-HEADS, WIDTH, LENGTH = 4, 32, 16
+HEAD, WIDTH, LENGTH = 8, 32, 16  # a head, all heads
 
 
 def norm(x, scale):
@@ -14,14 +14,12 @@ def norm(x, scale):
 
 
 def attention(w, x):
-    batch, length, width = x.shape
-    q, k, v = (
-        (x @ w[name]).reshape(batch, length, HEADS, width // HEADS).transpose(0, 2, 1, 3) for name in ("q", "k", "v")
-    )
-    scores = jnp.einsum("bhid,bhjd->bhij", q, k) / jnp.sqrt(width / HEADS)
+    batch, length, _ = x.shape
+    q, k, v = ((x @ w[name]).reshape(batch, length, -1, HEAD).transpose(0, 2, 1, 3) for name in ("q", "k", "v"))
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k) / jnp.sqrt(HEAD)
     seen = jnp.tril(jnp.ones((length, length), bool))
     shares = jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-1)
-    mixed = jnp.einsum("bhij,bhjd->bhid", shares, v).transpose(0, 2, 1, 3).reshape(batch, length, width)
+    mixed = jnp.einsum("bhij,bhjd->bhid", shares, v).transpose(0, 2, 1, 3).reshape(batch, length, -1)
     return mixed @ w["o"]
 
 

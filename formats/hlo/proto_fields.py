@@ -61,7 +61,8 @@ OPAQUE = ("statistics_viz", "original_value", "result_accuracy")
 SHARED = (
     "shape", "literal", "window", "slice_dimensions", "padding_config", "operand_ids", "control_predecessor_ids",
     "called_computation_ids", "sharding", "frontend_attributes", "replica_groups", "collective_device_list",
-    "source_target_pairs", "precision_config", "operand_shapes_with_layout", "cholesky_options",
+    "iota_collective_device_list", "mesh_axes_replica_group_list", "source_target_pairs", "precision_config",
+    "operand_shapes_with_layout", "cholesky_options",
     "output_operand_aliasing", "outfeed_shape", "ragged_dot_dimension_numbers", "feature_group_count",
     "batch_group_count",
 )  # fmt: skip

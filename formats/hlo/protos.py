@@ -67,6 +67,11 @@ message IotaReplicaGroupListProto { int64 num_replica_groups = 1; int64 num_devi
   repeated int64 iota_reshape_dims = 3; repeated int32 iota_transpose_perm = 4; }
 message CollectiveDeviceListProto { repeated ReplicaGroup replica_groups = 1;
   IotaReplicaGroupListProto iota_replica_group_list = 2; }
+message MeshAxis { string name = 1; int64 size = 2; }
+message MeshProto { repeated MeshAxis axes = 1; repeated int64 device_ids = 2; }
+message SubAxis { int64 pre_size = 1; int64 size = 2; }
+message AxisRefProto { int64 mesh_axis_index = 1; SubAxis sub_axis_info = 2; }
+message MeshAxesReplicaGroupListProto { MeshProto mesh = 1; repeated AxisRefProto axes = 2; }
 message SourceTarget { int64 source = 1; int64 target = 2; }
 message PrecisionConfig { repeated int32 operand_precision = 1; int32 algorithm = 2; }
 message OutputOperandAliasing { repeated int64 output_shape_index = 1; int64 operand_index = 2;
@@ -97,7 +102,8 @@ message HloInstructionProto { string name = 1; string opcode = 2; ShapeProto sha
   repeated OutputOperandAliasing output_operand_aliasing = 74; int32 padding_type = 75; int32 custom_call_schedule = 76;
   int32 custom_call_api_version = 77; string async_execution_thread = 79; int64 k = 81; bool largest = 85;
   CollectiveDeviceListProto collective_device_list = 87; bool is_composite = 89; bytes statistics_viz = 82;
-  bytes original_value = 88; bytes result_accuracy = 91; }
+  bytes original_value = 88; bytes result_accuracy = 91; IotaReplicaGroupListProto iota_collective_device_list = 92;
+  MeshAxesReplicaGroupListProto mesh_axes_replica_group_list = 93; }
 message HloComputationProto { string name = 1; repeated HloInstructionProto instructions = 2;
   ProgramShapeProto program_shape = 4; int64 id = 5; int64 root_id = 6; bool is_fusion_computation = 7;
   string execution_thread = 8; }

@@ -6,7 +6,6 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.hlo.attributes import (
-    DeviceList,
     DotDimensionNumbers,
     OutputAlias,
     PaddingDimension,
@@ -18,11 +17,10 @@ from formats.hlo.attributes import (
 from formats.hlo.module import Instruction
 from formats.hlo.proto_fields import ENUMERATIONS, NUMBER_LISTS, OPAQUE, PRECISIONS, SCALARS, VALUES
 from formats.hlo.proto_values import has_unknown_fields, literal_from, shape_from, value_from
+from formats.hlo.reader_devices import check_iota, iota_devices, listed_devices, mesh_devices
 from formats.hlo.shapes import Shape
 
 __all__ = ["instruction_from"]
-
-_MOST_DEVICES = 1 << 20
 
 
 def instruction_from(message: Any, shapes: dict[bytes, Shape]) -> Instruction:
@@ -110,32 +108,23 @@ def _precision(found: Instruction, message: Any) -> None:
 
 
 def _groups(found: Instruction, message: Any) -> None:
-    found.devices = DeviceList(tuple(tuple(group.replica_ids) for group in message.replica_groups))
+    found.devices = listed_devices(message)
 
 
 def _device_list(found: Instruction, message: Any) -> None:
     listed = message.collective_device_list
-    iota = listed.iota_replica_group_list
-    dims = tuple(iota.iota_reshape_dims)
-    _iota(dims, tuple(iota.iota_transpose_perm), iota.num_replica_groups * iota.num_devices_per_group, found.name)
-    groups = tuple(tuple(group.replica_ids) for group in listed.replica_groups)
-    if groups or dims:
-        found.devices = DeviceList(
-            groups, iota.num_replica_groups, iota.num_devices_per_group, dims, tuple(iota.iota_transpose_perm)
-        )
+    if listed.HasField("iota_replica_group_list") and listed.iota_replica_group_list.iota_reshape_dims:
+        found.devices = iota_devices(listed.iota_replica_group_list, found.name)
+    elif listed.replica_groups:
+        found.devices = listed_devices(listed)
 
 
-def _iota(dims: tuple[int, ...], perm: tuple[int, ...], total: int, name: str) -> None:
-    """Refuse a run of device numbers that cannot be written out."""
-    count = 1
-    for size in dims:
-        count *= size
-        if not 0 < count <= _MOST_DEVICES:
-            raise FormatError("impossible number of devices", field=name, got=size)
-    if dims and count != total:
-        raise FormatError("device numbers do not fill their groups", field=name, expected=total, got=count)
-    if perm and sorted(perm) != list(range(len(dims))):
-        raise FormatError("device numbers are transposed by what is no permutation", field=name, got=list(perm)[:8])
+def _iota_device_list(found: Instruction, message: Any) -> None:
+    found.devices = iota_devices(message.iota_collective_device_list, found.name)
+
+
+def _mesh_device_list(found: Instruction, message: Any) -> None:
+    found.devices = mesh_devices(message.mesh_axes_replica_group_list, found.name)
 
 
 def _sharding(found: Instruction, message: Any) -> None:
@@ -147,7 +136,7 @@ def _sharding_from(message: Any, name: str) -> Sharding:
     total = 1
     for size in message.tile_assignment_dimensions:
         total *= size
-    _iota(dims, tuple(message.iota_transpose_perm), total, name)
+    check_iota(dims, tuple(message.iota_transpose_perm), total, name)
     return Sharding(
         message.type,
         tuple(message.tile_assignment_dimensions),
@@ -227,6 +216,8 @@ _SPECIAL = {
     "precision_config": _precision,
     "replica_groups": _groups,
     "collective_device_list": _device_list,
+    "iota_collective_device_list": _iota_device_list,
+    "mesh_axes_replica_group_list": _mesh_device_list,
     "sharding": _sharding,
     "source_target_pairs": _pairs,
     "operand_shapes_with_layout": _operand_shapes,

@@ -25,4 +25,9 @@ def test_a_model_agrees(name: str, root: Path) -> None:
 
 def test_every_model_is_tried(root: Path) -> None:
     found = {one.stem for one in (root / "examples" / "models").glob("*.py")}
-    assert found == {*_MODELS, "compared", "pytorch"}  # test_pytorch.py
+    assert found == {
+        *_MODELS,
+        "compared",
+        "parallel",
+        "pytorch",
+    }  # of their own: test_parallel_examples.py, test_pytorch.py

@@ -152,6 +152,63 @@ def test_a_malformed_module_is_one_error(change: Any, said: str) -> None:
         read_hlo(_broken(change))
 
 
+def _meshed(sizes: tuple[int, ...], axes: list[tuple[int, ...]], numbers: tuple[int, ...] = ()) -> bytes:
+    """Return a module whose fourth instruction names groups by axes of a mesh, or by (axis, before it, size)."""
+
+    def change(_: Any, instructions: Any) -> None:
+        listed = instructions[3].mesh_axes_replica_group_list
+        listed.mesh.device_ids.extend(numbers)
+        for size in sizes:
+            listed.mesh.axes.add(size=size)
+        for at, *part in axes:
+            one = listed.axes.add(mesh_axis_index=at)
+            if part:
+                one.sub_axis_info.pre_size, one.sub_axis_info.size = part
+
+    return _broken(change)
+
+
+def test_groups_by_axes_of_a_mesh_are_those_of_an_array_of_its_devices() -> None:
+    mesh = np.arange(24).reshape(2, 3, 4)
+    turned = np.random.default_rng(3).permutation(24)
+    halves = np.arange(24).reshape(2, 3, 2, 2)
+    for sizes, axes, numbers, wanted in (
+        ((2, 3, 4), [(2,)], (), mesh.reshape(6, 4)),
+        ((2, 3, 4), [(0,)], (), mesh.transpose(1, 2, 0).reshape(12, 2)),
+        ((2, 3, 4), [(2,), (0,)], (), mesh.transpose(1, 2, 0).reshape(3, 8)),
+        ((2, 3, 4), [(0,), (1,), (2,)], (), mesh.reshape(1, 24)),
+        ((2, 3, 4), [(1,)], tuple(turned), turned[mesh].transpose(0, 2, 1).reshape(8, 3)),
+        ((2, 3, 4), [(2, 1, 2)], (), halves.transpose(0, 1, 3, 2).reshape(12, 2)),
+        ((2, 3, 4), [(2, 2, 2), (0,)], (), halves.transpose(1, 2, 3, 0).reshape(6, 4)),
+        ((4, 1, 1), [(0,)], (), np.arange(4).reshape(1, 4)),
+    ):
+        module = read_hlo(_meshed(sizes, axes, tuple(map(int, numbers))))
+        found = module.entry.instructions[3].replica_groups
+        assert found == tuple(tuple(row) for row in wanted.tolist()), axes
+        again = read_hlo(module_bytes(module))
+        assert again.entry.instructions[3].replica_groups == found
+
+
+@pytest.mark.parametrize(("sizes", "axes", "numbers", "said"), [
+    ((2, 2), [(2,)], (), "no such axis"), ((4,), [(0, 3, 2)], (), "no part of an axis"),
+    ((4,), [(0, 1, 2), (0, 1, 4)], (), "named twice"), ((2, 2), [(0,)], (0, 1, 2, 2), "no permutation"),
+    ((1 << 40, 1 << 40), [(0,)], (), "impossible number of devices"), ((12,), [(0, 1, 2), (0, 3, 2)], (), "divide"),
+])  # fmt: skip
+def test_axes_of_a_mesh_that_are_none_are_refused(sizes: Any, axes: Any, numbers: Any, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        read_hlo(_meshed(sizes, axes, numbers))
+
+
+def test_groups_may_be_a_run_of_numbers_by_itself() -> None:
+    def change(_: Any, instructions: Any) -> None:
+        run = instructions[3].iota_collective_device_list
+        run.num_replica_groups, run.num_devices_per_group = 2, 2
+        run.iota_reshape_dims.extend([2, 2])
+        run.iota_transpose_perm.extend([1, 0])
+
+    assert read_hlo(_broken(change)).entry.instructions[3].replica_groups == ((0, 2), (1, 3))
+
+
 @pytest.mark.parametrize("raw", [b"", b"\x00", b"not a module", b"\x0a\x03abc", b"\xff" * 40])
 def test_what_is_no_module_is_said_so(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.hlo.pb"
