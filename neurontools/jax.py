@@ -16,7 +16,7 @@ from emulator.runtime import run
 from formats.neff import open_neff
 from neurontools.compiler.errors import KernelError
 from neurontools.compiler.jax_functions import lower, need_jax
-from neurontools.compiler.options import CompileOptions
+from neurontools.compiler.options import CompileOptions, check_options
 from neurontools.compiler.pipeline import Compiled, compile_module
 
 __all__ = ["Jitted", "jit"]
@@ -91,4 +91,6 @@ def jit(
     """
     if fn is None:
         return functools.partial(jit, target=target, checks=checks, **options)
-    return Jitted(fn, CompileOptions(**{"target": target, "lnc": 1, "limits": "ours", **options}), checks)
+    chosen = CompileOptions(**{"target": target, "lnc": 1, "limits": "ours", **options})
+    check_options(chosen)
+    return Jitted(fn, chosen, checks)

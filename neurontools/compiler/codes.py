@@ -18,6 +18,7 @@ class Code(NamedTuple):
     """One code: who raises it here, what it says, what to do about it.
 
     `documented` codes are limits that AWS's compiler has and this one does not share: `--limits ours` leaves them out.
+    `why_never` says of a code that is never raised which one stands in its place, or what is missing here.
     """
 
     name: str
@@ -25,24 +26,30 @@ class Code(NamedTuple):
     documented: bool
     meaning: str
     advice: str
+    why_never: str = ""
 
 
 _MEMORY = "use smaller tensors, or share the model out over more cores"
 _FEWER = "share the model out over more cores, so that each graph is smaller"
 _LIST = "see `neurontools compile list-operators`"
 _KERNEL = "retrace the model with the toolchain that compiles it"
+_OTHER_MEMORY = "EOOM001 is raised in its place"
+_NO_LIMIT = "programs may have any number of instructions here"
 _FLOAT = "convert to float first, or allow it with --implicit-integer-downcast"
 
 # fmt: off
 _ROWS = (
     Code("EARG001", "verify", False, "the target does not have this logical core configuration",
          "trn1 and inf2 have --lnc 1, trn2 and trn3 have 1 and 2"),
-    Code("EBIR023", "never", False, "an MLP kernel's intermediate dimension is above 4096", "tile it"),
-    Code("EBVF030", "limit", False, "too many instructions", _FEWER),
+    Code("EBIR023", "never", False, "an MLP kernel's intermediate dimension is above 4096", "tile it",
+         "no operation of a graph becomes such a kernel here"),
+    Code("EBVF030", "never", False, "too many instructions", _FEWER,
+         _NO_LIMIT),
     Code("EHCA005", "verify", False, "the target of a custom call is not known", "use one of the listed targets"),
     Code("EMOD025", "verify", False, "a dimension is dynamic", "compile for static shapes, padded or in buckets"),
     Code("EOOM001", "limit", False, "inputs, outputs, scratch and spills together exceed device memory", _MEMORY),
-    Code("EOOM002", "limit", False, "inputs, outputs, scratch and spills together exceed device memory", _MEMORY),
+    Code("EOOM002", "never", False, "inputs, outputs, scratch and spills together exceed device memory", _MEMORY,
+         _OTHER_MEMORY),
     Code("ESFH002", "verify", False, "an unsigned 64-bit constant does not fit into 32 bits", "use 32-bit constants"),
     Code("ESPP004", "verify", False, "no code is made for this element type", "convert to a supported type"),
     Code("ESPP047", "verify", False, "this 8-bit float is not supported", "convert to bfloat16 or float16"),
@@ -51,12 +58,15 @@ _ROWS = (
     Code("EVRF004", "verify", False, "complex types are not supported", "keep real and imaginary parts apart"),
     Code("EVRF005", "verify", False, "the FNUZ kinds of 8-bit floats are not supported", "convert to a supported type"),
     Code("EVRF006", "verify", False, "random bits by another algorithm than the default", "do not name an algorithm"),
-    Code("EVRF007", "limit", False, "too many instructions", _FEWER),
-    Code("EVRF009", "limit", False, "tensors exceed device memory", _MEMORY),
+    Code("EVRF007", "never", False, "too many instructions", _FEWER,
+         _NO_LIMIT),
+    Code("EVRF009", "never", False, "tensors exceed device memory", _MEMORY,
+         _OTHER_MEMORY),
     Code("EVRF010", "verify", True, "a convolution dilates both input and kernel", "dilate one of them beforehand"),
     Code("EVRF011", "verify", True, "a convolution with strides dilates its input", "dilate the input beforehand"),
     Code("EVRF013", "verify", True, "top-k of 32- or 64-bit integers", "convert to float first"),
-    Code("EVRF015", "verify", False, "the target of a custom call is not known", "use one of the listed targets"),
+    Code("EVRF015", "never", False, "the target of a custom call is not known", "use one of the listed targets",
+         "EHCA005 is raised in its place"),
     Code("EVRF016", "verify", True, "a scatter reduces integers or truth values", "convert to float first"),
     Code("EVRF017", "verify", True, "a reduce-window dilates its base", "dilate the input beforehand"),
     Code("EVRF018", "verify", True, "a reduce-window dilates its window", "use a window without dilation"),
@@ -81,7 +91,8 @@ _ROWS = (
     Code("EVRF049", "verify", False, "ScaledMatmul: the configuration cannot be read", "give JSON with integers"),
     Code("EVRF050", "verify", False, "ScaledMatmul: contracted dimensions differ in size", "make them equal"),
     Code("EVRF051", "verify", False, "F8E4M3FN before trn3", "target trn3, or convert the type"),
-    Code("EVRF052", "never", False, "F8E4M3 on chips newer than trn3, of which none is modelled", "use F8E4M3FN"),
+    Code("EVRF052", "never", False, "F8E4M3 on chips newer than trn3", "use F8E4M3FN",
+         "no such chip is modelled"),
     Code("EVRF053", "verify", False, "ScaledMatmul: a dimension is both batch and contracted", "use it as one of them"),
     Code("EVRF054", "verify", False, "ScaledMatmul: a batch dimension does not exist", "count from 0"),
     Code("EVRF055", "verify", False, "ScaledMatmul: a contracted dimension does not exist", "count from 0"),
@@ -95,8 +106,10 @@ _ROWS = (
     Code("EVRF063", "verify", True, "a reduce-scatter of 32- or 64-bit integers", _FLOAT),
     Code("EVRF064", "verify", False, "an instruction breaks the shape rules of XLA", "check how the graph was made"),
     Code("EVRF065", "verify", False, "an NKI kernel was traced by a version that is too old", _KERNEL),
-    Code("EXSP001", "limit", False, "tensors exceed device memory", _MEMORY),
-    Code("EXTP004", "limit", False, "too many instructions", _FEWER),
+    Code("EXSP001", "never", False, "tensors exceed device memory", _MEMORY,
+         _OTHER_MEMORY),
+    Code("EXTP004", "never", False, "too many instructions", _FEWER,
+         _NO_LIMIT),
 )
 # fmt: on
 CODES: dict[str, Code] = {one.name: one for one in _ROWS}

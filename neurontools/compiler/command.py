@@ -222,11 +222,13 @@ def compile_model(
         raise typer.BadParameter(f"one module is compiled, {len(files)} are named", param_hint="MODEL")
     options = CompileOptions(
         target, model_type, auto_cast, (auto_cast_type or ["bf16"])[-1], native_int64,  # type: ignore[arg-type]
-        implicit_integer_downcast, distribution_strategy, lnc or 0, optlevel, mixed_precision_accumulation,
+        implicit_integer_downcast, distribution_strategy, lnc or 0,  # type: ignore[arg-type]
+        optlevel, mixed_precision_accumulation,
         saturate_infinity, fast_context_switch, fast_loading, fp8_as_e4m3, limits,  # type: ignore[arg-type]
     )  # fmt: skip
     if options.auto_cast_type not in ("bf16", "fp16", "tf32", "fp8_e4m3"):
-        raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3")
+        raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3",
+                                 param_hint="--auto-cast-type")  # fmt: skip
     with report("compile model", json, model=files[0], output=output, options=_given(options)) as out:
         unused = ignored(
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from formats.errors import FormatError
 
@@ -69,7 +69,7 @@ def options_of(text: str) -> CompileOptions:
 
     Raises FormatError for a name or a value that is none.
     """
-    from neurontools.compiler.options import CompileOptions  # deferred: start-up
+    from neurontools.compiler.options import CompileOptions, check_options  # deferred: start-up
 
     chosen: dict[str, Any] = {}
     defaults = CompileOptions()._asdict()
@@ -80,11 +80,9 @@ def options_of(text: str) -> CompileOptions:
             raise FormatError("not an option of the compiler", field=part, expected=f"one of {', '.join(defaults)}, as "
                               "lnc=1")  # fmt: skip
         chosen[name] = _value(name, value.strip(), defaults[name])
-    for name, hint in get_type_hints(CompileOptions).items():
-        allowed = get_args(hint) if get_origin(hint) is Literal else ()
-        if name in chosen and allowed and chosen[name] not in allowed:
-            raise FormatError("wrong value", field=name, expected=" or ".join(allowed), got=chosen[name])
-    return CompileOptions(**chosen)
+    options = CompileOptions(**chosen)
+    check_options(options)
+    return options
 
 
 def _value(name: str, text: str, default: object) -> object:

@@ -19,7 +19,7 @@ from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.kernels import Splat
 from neurontools.compiler.lowering import Lowering, finishes, lowers
 
-__all__ = ["Side", "loads_first", "multiply", "span", "strips_of"]
+__all__ = ["Side", "loads_first", "loads_left_once", "multiply", "span", "strips_of"]
 
 _ROWS, _COLUMNS, _MOVING = 128, 128, 512
 _NS_PRODUCT = 1 / (128 * 128 * 1.4)  # of bf16, by the clock and the array
@@ -129,17 +129,39 @@ def _block_of(inner: int, dtype: Dtype) -> int:
 
 def loads_first(node: Node) -> bool:
     """Return whether a product has loaded both operands before it stores anything."""
+    batch, rows, inner, columns = _extents(node)
+    return batch == 1 and max(rows, columns) <= _block_of(inner, _operand_type(node))
+
+
+def loads_left_once(node: Node) -> bool:
+    """Return whether the left operand is loaded once, as the right one is unless both are loaded by the tile."""
+    _, rows, inner, columns = _extents(node)
+    dtype = _operand_type(node)
+    block = _block_of(inner, dtype)
+    return block >= _ROWS and (columns <= block or _kept(rows, inner, dtype))
+
+
+def _extents(node: Node) -> tuple[int, int, int, int]:
+    """Return the extents of a product: batch, rows, contracted, columns."""
     attrs = node.attrs
     left, right = (one.shape for one in node.operands)
     inner = prod(left[axis] for axis in attrs["lhs_contracting"])
     batch = prod(left[axis] for axis in attrs["lhs_batch"])
-    sides = prod(left) // max(inner * batch, 1), prod(right) // max(inner * batch, 1)
-    return bool(batch == 1 and max(sides) <= _block_of(inner, _operand_type(node)))
+    rows, columns = (prod(one) // max(inner * batch, 1) for one in (left, right))
+    return batch, rows, inner, columns
+
+
+def _kept(rows: int, inner: int, dtype: Dtype) -> bool:
+    """Return whether there is room for all strips of the left operand at once."""
+    return -(-inner // _ROWS) * rows * dtype.size <= _STRIP_BYTES
 
 
 def _operand_type(node: Node) -> Dtype:
-    """Return the type in which the operands are multiplied: their own where the array has it, else one holding both."""
-    kinds = [one.dtype for one in node.operands]
+    """Return the type in which the operands are multiplied: their own where the array has it, else one holding both.
+
+    A product that rounds its operands says to which type.
+    """
+    kinds = [node.attrs.get("rounded", one.dtype) for one in node.operands]
     if all(is_float(one) for one in kinds):
         return element_type(kinds[0]).storage if kinds[0] == kinds[1] and kinds[0] != "f8e3m4" else Dtype.FLOAT32
     # 8-bit integers are exact in bfloat16.
@@ -172,13 +194,12 @@ def multiply(self: Lowering, lhs: Array, rhs: Array, out: Sink, dtype: Dtype) ->
     """
     batch, rows, inner = lhs.shape
     left, right = Side(lhs.permuted((0, 2, 1)), dtype), Side(rhs, dtype)
-    depth = -(-inner // _ROWS)
     block = _block_of(inner, dtype)
     if block < _ROWS:
         for b in range(batch):
             _multiply_deep(self, left, right, out, b)
         return
-    keep = depth * rows * dtype.size <= _STRIP_BYTES
+    keep = _kept(rows, inner, dtype)
     for b in range(batch):
         kept: dict[int, list[View]] = {}
         for column in range(0, rhs.shape[2], block):

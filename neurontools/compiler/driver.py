@@ -11,7 +11,7 @@ from formats.errors import FormatError
 from formats.hlo import Module, module_bytes
 from formats.neff import Neff, open_neff
 from neurontools.compiler.cache import CompileCache
-from neurontools.compiler.options import CompileOptions
+from neurontools.compiler.options import CompileOptions, check_options
 from neurontools.compiler.pipeline import Compiled, Told, compile_module
 from neurontools.hlo.opening import open_module, parse_bytes
 
@@ -27,6 +27,7 @@ def compile_file(
     told: Told | None = None,
 ) -> tuple[Compiled, bool]:
     """Compile the module in a file; return it, and whether it was in the cache already."""
+    check_options(options)  # before they choose an entry of the cache
     cache = None if cache_dir is None or dump_after else CompileCache(cache_dir)
     data = path.read_bytes() if cache is not None else b""
     if cache is not None:
@@ -48,6 +49,7 @@ def compile_program(program: Any, args: tuple[Any, ...], options: dict[str, Any]
         raise FormatError("unknown option of the compiler", field=unknown[0],
                           expected=f"one of {', '.join(CompileOptions._fields)}")  # fmt: skip
     chosen = CompileOptions(**options)
+    check_options(chosen)  # before they choose an entry of the cache
     module = _module(program, args, chosen.chip.name)
     kept = None if cache is None else CompileCache(Path(cache))
     # JAX counts its modules; the number says nothing about the graph.

@@ -21,6 +21,7 @@ class CodeRow(NamedTuple):
     documented: Annotated[bool, "whether it is a limit that --limits ours leaves out"]
     meaning: str
     advice: str
+    why_never: Annotated[str, "of a code that is never raised"]
 
 
 class Explained(NamedTuple):
@@ -35,7 +36,7 @@ def explain_lines(found: Explained) -> Iterator[str]:
         yield f"NCC_{one.name}  {one.meaning}"
         if len(found.codes) == 1:
             yield f"  what to do: {one.advice}"
-            yield f"  here: {_HERE[one.raised]}"
+            yield f"  here: {_HERE[one.raised]}" + (f", {one.why_never}" if one.why_never else "")
             if one.documented:
                 yield "  a limit of neuronx-cc that this compiler does not share: --limits ours leaves it out"
             yield "  source: compiler.md 6"

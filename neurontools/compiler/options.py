@@ -5,7 +5,8 @@ Source: compiler.md 5.1.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from formats.errors import FormatError, UnsupportedError
 from formats.targets import Target, resolve_target
@@ -16,9 +17,11 @@ __all__ = ["DOWNCASTS", "CompileOptions", "check_options"]
 AutoCast = Literal["none", "matmult", "all"]
 AutoCastType = Literal["bf16", "fp16", "tf32", "fp8_e4m3"]
 ModelType = Literal["generic", "transformer", "unet-inference"]
+Strategy = Literal["", "llm-training", "NEMO"]
 Limits = Literal["documented", "ours"]
 
 DOWNCASTS = ("dot", "scatter", "all_reduce", "reduce_scatter", "pow")
+_KINDS: dict[type, str] = {bool: "True or False", int: "a whole number", str: "text"}
 _TARGETS = ("inf2", "trn1", "trn1n", "trn2", "trn3")
 
 
@@ -31,7 +34,7 @@ class CompileOptions(NamedTuple):
     auto_cast_type: AutoCastType = "bf16"
     native_int64: Literal["default", "enabled", "disabled"] = "default"
     implicit_integer_downcast: str = "default"
-    distribution_strategy: str = ""
+    distribution_strategy: Strategy = ""
     lnc: int = 0
     optlevel: int = 2
     mixed_precision_accumulation: bool = True
@@ -62,15 +65,25 @@ class CompileOptions(NamedTuple):
 
 
 def check_options(options: CompileOptions) -> None:
-    """Refuse options that contradict each other or the target."""
+    """Refuse values that an option does not have, and options that contradict each other or the target."""
+    for name, value in options._asdict().items():
+        words, kind = _values(name)
+        if type(value) is not kind or (words and value not in words):
+            raise FormatError("wrong value of an option of the compiler", field=name,
+                              expected=" or ".join(one or "nothing" for one in words) or _KINDS[kind],
+                              got=repr(value))  # fmt: skip
     if options.target in ("inf1", "gen1", "tonga"):
         raise UnsupportedError("Inf1 (NeuronCore-v1) has another compiler, neuron-cc, and other words; the emulator "
                                "has no such core, so nothing is compiled for it")  # fmt: skip
     if options.target not in _TARGETS:
         raise FormatError("unknown target", field="--target", expected=" or ".join(_TARGETS), got=options.target)
     if options.lnc not in (0, 1, 2) or (options.lnc == 2 and options.chip.generation == "gen2"):
-        allowed = "1" if options.chip.generation == "gen2" else "1 and 2"
-        raise failed("EARG001", f"logical core configuration {options.lnc} on {options.target}, which has {allowed}")
+        has = "1" if options.chip.generation == "gen2" else "1 and 2"
+        raise failed("EARG001", f"logical core configuration {options.lnc} on {options.target}, which has {has}")
+    if options.optlevel not in (1, 2, 3):
+        raise FormatError(
+            "no level of optimisation", field="--optlevel", expected="1, 2 or 3", got=str(options.optlevel)
+        )
     unknown = options.downcasts - set(DOWNCASTS)
     if unknown:
         raise FormatError("unknown operation", field="--implicit-integer-downcast",
@@ -80,3 +93,10 @@ def check_options(options: CompileOptions) -> None:
         if options.chip.generation == "gen2":
             raise FormatError("native 64-bit integers need trn2 or newer", field="--native-int64", got=options.target)
         raise UnsupportedError("--native-int64=enabled is not modelled: 64-bit integers are held in 32 bits")
+
+
+@cache
+def _values(name: str) -> tuple[tuple[str, ...], type]:
+    """Return the words that an option is one of, if it has such, and its type."""
+    hint = get_type_hints(CompileOptions)[name]
+    return (get_args(hint), str) if get_origin(hint) is Literal else ((), hint)

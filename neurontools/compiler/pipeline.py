@@ -37,6 +37,7 @@ from neurontools.compiler.listing import listing_of
 from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.options import CompileOptions, check_options
 from neurontools.compiler.precision import Cast, cast_products
+from neurontools.compiler.rounding import round_in_products
 from neurontools.compiler.signature import Names, names_of
 from neurontools.compiler.verify import verify
 
@@ -77,6 +78,10 @@ def _attention(graph: Graph, state: _State) -> Graph:
     return fuse_attention(graph)
 
 
+def _rounding(graph: Graph, state: _State) -> Graph:
+    return round_in_products(graph)
+
+
 def _precision(graph: Graph, state: _State) -> Graph:
     return cast_products(graph, state.options, state.casts)
 
@@ -88,6 +93,7 @@ _STEPS: tuple[tuple[str, Pass], ...] = (
     ("precision", _precision),
     ("canonicalise", _canonicalise),
     ("attention", _attention),
+    ("rounding", _rounding),
 )
 PASSES = ("import", *(name for name, _ in _STEPS))
 
