@@ -47,6 +47,7 @@ def validate(
     from neurontools.validation.captures import captures, compare  # deferred: start-up
     from neurontools.validation.captures import summary as capture_summary  # deferred: start-up
     from neurontools.validation.measure import measure  # deferred: start-up
+    from neurontools.validation.ranking import rankings  # deferred: start-up
     from neurontools.validation.report import markdown, rows, summary  # deferred: start-up
     from neurontools.validation.targets import chosen  # deferred: start-up
 
@@ -64,7 +65,9 @@ def validate(
         if write is not None:
             with write_whole(write) as path:
                 path.write_text(markdown(found, compared), encoding="utf-8")
-        result = out.result = Validation(rows(found), summary(found), tuple(compared), capture_summary(compared))
+        result = out.result = Validation(
+            rows(found), summary(found), tuple(compared), capture_summary(compared), rankings(found) if every else ()
+        )
         out.lines = lambda: _lines(result)
         if any(row.within is False for row in result.rows):
             out.status = ExitStatus.FINDING
@@ -86,6 +89,8 @@ def _lines(result: Validation) -> Iterator[str]:
             f"{entry.title}, {entry.use}: {entry.within} of {entry.rows} rows within {entry.limit:.0%}, "
             f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}"
         )
+    for each in result.rankings:
+        yield f"order of {each.number} times ({each.versions}): Spearman {each.spearman:.3f}"
 
     if result.captures:
         yield from _capture_lines(result)

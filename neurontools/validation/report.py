@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from neurontools.validation.captures import RULE as CAPTURE_RULE
 from neurontools.validation.captures import summary as capture_summary
+from neurontools.validation.ranking import LIBRARY, library_rows, rankings
 from neurontools.validation.results import CaptureRow, Row, Summary, use_of
 from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, NOTES, RULE, targets
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["capture_cells", "markdown", "rows", "summary"]
 
-_FIXED = "nki_library.csv"
 _CAPTURE_HEAD = (
     "capture", "chip", "captured", "error", "words", "median", "95 % within", "active, farthest off", "use",
 )  # fmt: skip
@@ -60,11 +59,9 @@ def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 
 def _library() -> list[str]:
     """Return the section on nki-library, from the figures that `benchmarks/nki_library.py` gave."""
-    text = files(__package__).joinpath(_FIXED).read_text(encoding="utf-8").splitlines()
-    found = [line.split(",") for line in text[1:]]
     by_kernel: dict[str, list[float]] = {}
-    for kernel, _, expected, ours in found:
-        by_kernel.setdefault(kernel, []).append(float(ours) / float(expected) - 1)
+    for row in library_rows():
+        by_kernel.setdefault(row.kernel, []).append(row.ours / row.expected - 1)
     every = [error for errors in by_kernel.values() for error in errors]
     lines = [
         (
@@ -89,7 +86,7 @@ def _library() -> list[str]:
         "AWS's kernel library says in its tests how long a case should take on trn2. Its kernels, unmodified,"
         " were traced, built and emulated by `benchmarks/nki_library.py`; none of these rows calibrated"
         " anything. The unit of the expected numbers is not stated; picoseconds fit. Rows are in"
-        f" `neurontools/validation/{_FIXED}`.",
+        f" `neurontools/validation/{LIBRARY}`.",
         "",
         *_table(("test file", "rows", "median absolute error", "median error", "within 25 %"), [*lines, total]),
         "",
@@ -130,6 +127,22 @@ def _captures(rows: Sequence[CaptureRow]) -> list[str]:
         *_table(_CAPTURE_HEAD, [capture_cells(row) for row in rows]),
         "",
     ]  # fmt: skip
+
+
+def _rankings(measurements: Sequence[Measurement]) -> list[str]:
+    """Return the section on the order of versions."""
+    lines = [(each.versions, str(each.number), f"{each.spearman:.3f}") for each in rankings(measurements)]
+    return [
+        "## Order of versions",
+        "",
+        "Whether the version that was published as faster is the one that is emulated as faster: Spearman's coefficient"
+        " of emulated and published times, 1 where the order is the same; aimed at is 0.95 of all together. Kernels of"
+        " different sizes are easy to order; versions of one that are published within a percent of each other (C-6,"
+        " C-7 and C-8) are not. Rows that calibrate are among C and D; those of nki-library calibrated nothing.",
+        "",
+        *_table(("versions", "number", "Spearman"), lines),
+        "",
+    ]
 
 
 def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow] = ()) -> str:
@@ -188,6 +201,7 @@ def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow]
     if compared:
         page += _captures(compared)
     page += _library()
+    page += _rankings(measurements)
     page += ["## Looked into", "", *_table(("rows", "what was found"), NOTES), ""]
     page += ["## Published, and not run", "", *_table(("rows", "why"), LEFT_OUT), ""]
     return "\n".join(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-__all__ = ["CaptureRow", "CaptureSummary", "Row", "Summary", "Validation", "use_of"]
+__all__ = ["CaptureRow", "CaptureSummary", "Ranking", "Row", "Summary", "Validation", "use_of"]
 
 
 class Row(NamedTuple):
@@ -85,6 +85,14 @@ class CaptureSummary(NamedTuple):
     near_share: Annotated[float, "The share of them that is within 10 percent."]
 
 
+class Ranking(NamedTuple):
+    """How well the order of emulated times agrees with the order of published ones."""
+
+    versions: str
+    number: Annotated[int, "How many are ordered."]
+    spearman: Annotated[float, "The correlation of their ranks: 1 is the same order."]
+
+
 class Validation(NamedTuple):
     """The time model against published measurements."""
 
@@ -92,3 +100,4 @@ class Validation(NamedTuple):
     summary: tuple[Summary, ...]
     captures: tuple[CaptureRow, ...] = ()
     capture_summary: tuple[CaptureSummary, ...] = ()
+    rankings: Annotated[tuple[Ranking, ...], "With `--all`; sets of which a row was not measured are left out."] = ()
