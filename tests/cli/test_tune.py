@@ -124,6 +124,41 @@ def test_a_cluster_gives_the_same() -> None:
     }
 
 
+def test_a_worker_of_a_cluster_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    """The process of a Dask worker is killed while it has a trial; another worker does the trial."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    script, flag, runs = tmp_path / "once.py", tmp_path / "flag", tmp_path / "runs"
+    script.write_text(
+        "import os, time\nfrom pathlib import Path\n"
+        f"flag, runs = Path({str(flag)!r}), open({str(runs)!r}, 'a')\n"
+        "print(os.getpid(), file=runs, flush=True)\n"
+        f"if os.getppid() != {os.getpid()} and not flag.exists():\n"
+        "    flag.write_text(str(os.getppid()) + '.')\n    time.sleep(5)\n" + SCRIPT.read_text()
+    )
+    order, killed = Order(str(script), (), "trn2"), list[int]()
+    space = {"width": (256, 512, 1024), "engine": ("vector",), "broken": (0,)}
+    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            processes = set(client.run(os.getpid).values())
+
+        def kill() -> None:
+            while not (flag.exists() and flag.read_text().endswith(".")):
+                time.sleep(0.02)
+            killed.append(int(flag.read_text()[:-1]))
+            if killed[0] in processes:
+                os.kill(killed[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        found = tuning.tune(order, space, most=3, method="grid", cluster=cluster.scheduler_address, folder=tmp_path)
+        killer.join(30)
+    assert killed and killed[0] in processes
+    assert found.evaluated == found.variants == 3 and all(one.ok for one in found.trials)
+    for one in found.trials:
+        assert one.time_ps == run_trial(ORDER, one.values).time_ps
+    assert len(runs.read_text().splitlines()) >= 5  # as it stands, three variants, and one of them again
+
+
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
