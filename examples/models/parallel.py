@@ -1,7 +1,8 @@
 """A training step of the transformer block on four ranks, data-parallel and tensor-parallel, beside that of one rank.
 
-    python parallel.py              compile, run on four ranks, compare
-    python parallel.py FOLDER       the same; keep the programs and their inputs, for `neurontools run --ranks 4`
+    python parallel.py                         compile, run on four ranks, compare
+    python parallel.py FOLDER [FEED [TARGET]]  the same, with a feed-forward layer of FEED columns, for another chip;
+                                               keep programs and inputs, for `neurontools run --ranks 4`
 
 JAX partitions each step for four devices, which are made of this machine; XLA writes down the program of a device when
 its partitioner is through, and that is what `neurontools.compile` gets.
@@ -103,33 +104,33 @@ def joined(found, like, sharding):
     return whole
 
 
-def trained(neff, args, given, like, placed, **options):
+def trained(neff, args, given, like, placed):
     """Run a program on as many ranks as things are shared out over; return whole results, and the run."""
     leaves = [parts(one, sharding) for one, sharding in zip(jax.tree.leaves(args), given, strict=True)]
     names = [one.name for one in neff.inputs]
     inputs = [dict(zip(names, each, strict=True)) for each in zip(*leaves, strict=True)]
-    run = neurontools.run_ranks(neff, inputs, **options)
+    run = neurontools.run_ranks(neff, inputs)
     if not run.ok:
         raise SystemExit(f"no result: {run.hang or run.results[0].fault}")
     found = [[each.outputs[one.name] for each in run.results] for one in neff.outputs]
     return [joined(*each) for each in zip(found, like, placed, strict=True)], inputs, run
 
 
-def arguments(batch=8):
+def arguments(batch=8, feed=4 * WIDTH):
     """Return weights, a batch, and what is wanted of it."""
     square = (WIDTH, WIDTH)
     w = weights(0, q=square, k=square, v=square, o=square, norm1=(WIDTH,), norm2=(WIDTH,),
-                up=(WIDTH, 4 * WIDTH), down=(4 * WIDTH, WIDTH))  # fmt: skip
+                up=(WIDTH, feed), down=(feed, WIDTH))  # fmt: skip
     return w, weights(1, x=(batch, LENGTH, WIDTH))["x"], weights(2, y=(batch, LENGTH, WIDTH))["y"]
 
 
-def compare(name, args, alone, folder=None, tolerance=1e-4, **options):
+def compare(name, args, alone, folder=None, target="trn2", tolerance=1e-4):
     """Compare a step on several ranks with that of one; end with an error where they differ."""
     fn, placed = CASES[name]
     hlo, given, shared = partitioned(fn, placed, args)
-    neff = neurontools.compile(hlo, lnc=1, limits="ours")
+    neff = neurontools.compile(hlo, target=target, lnc=1, limits="ours")
     like = [np.asarray(one) for one in alone]
-    got, inputs, run = trained(neff, args, given, like, shared, **options)
+    got, inputs, run = trained(neff, args, given, like, shared)
     # Of the weights, what the step added counts: most of a weight is what it was.
     before = [0.0, *jax.tree.leaves(args[0])]
     worst = max(distance(a - old, b - old) for a, b, old in zip(got, like, before, strict=True))
@@ -141,15 +142,16 @@ def compare(name, args, alone, folder=None, tolerance=1e-4, **options):
             np.savez(folder / f"{name}-{rank}.npz", **each)
     if not worst <= tolerance:
         raise SystemExit(f"the {name} step differs")
-    return run
 
 
 if __name__ == "__main__":
-    args = arguments()
-    one = jit(step)
+    given = dict(zip(("folder", "feed", "target"), sys.argv[1:], strict=False))
+    target, folder = given.get("target", "trn2"), Path(given["folder"]) if "folder" in given else None
+    args = arguments(feed=int(given.get("feed", 4 * WIDTH)))
+    one = jit(step, target=target)
     alone = jax.tree.leaves(one(*args))
     worst = max(map(distance, alone, jax.tree.leaves(jax.jit(step)(*args))))
     print(f"step on one rank: loss {float(alone[0]):.6f}, {worst:.2e} from JAX's own, "
           f"{one.result.time_ps / 1e6:.1f} us emulated")  # fmt: skip
     for name in CASES:
-        compare(name, args, alone, Path(sys.argv[1]) if sys.argv[1:] else None)
+        compare(name, args, alone, folder, target)

@@ -28,6 +28,7 @@ from neurontools.compiler import (  # noqa: F401  they register lowerings
 from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
 from neurontools.compiler.choosing import Told, chosen
+from neurontools.compiler.collective_order import call_early
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.graph import Graph
@@ -82,6 +83,10 @@ def _rounding(graph: Graph, state: _State) -> Graph:
     return round_in_products(graph)
 
 
+def _collectives(graph: Graph, state: _State) -> Graph:
+    return call_early(graph)
+
+
 def _precision(graph: Graph, state: _State) -> Graph:
     return cast_products(graph, state.options, state.casts)
 
@@ -94,6 +99,7 @@ _STEPS: tuple[tuple[str, Pass], ...] = (
     ("canonicalise", _canonicalise),
     ("attention", _attention),
     ("rounding", _rounding),
+    ("collectives", _collectives),
 )
 PASSES = ("import", *(name for name, _ in _STEPS))
 

@@ -14,7 +14,9 @@ from emulator.machine.machine import Machine
 from emulator.machine.ranks.machine import RankedMachine
 from formats.errors import NeuronError
 from neurontools import nki
-from neurontools.compiler.graph import Value
+from neurontools.compiler.collective_order import call_early
+from neurontools.compiler.expand import expand
+from neurontools.compiler.graph import Graph, Value
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.rewriting import Builder, scalar_body
 from neurontools.nki import collectives as ncc
@@ -134,6 +136,35 @@ def test_all_to_all_with_one_operand(cut: int, joined: int) -> None:
         ranked(lambda b, x: node(b, "all-to-all", [x], [shape], ALL, dimension=cut), inputs)
     ):
         np.testing.assert_array_equal(found, wanted[rank])
+
+
+def test_collectives_are_called_before_the_first_use_of_any() -> None:
+    """A use right behind its collective waits; what does not need it goes first, and collectives keep their order."""
+
+    def make(b: Builder, x: Value) -> Any:
+        first = node(b, "all-reduce", [x], [x.shape], ALL, fold="add")[0]
+        used = b.op("negate", first)
+        second = node(b, "all-reduce", [b.op("tanh", x)], [x.shape], ALL, fold="add")[0]
+        chained = node(b, "all-reduce", [used], [x.shape], ALL, fold="maximum")[0]
+        behind = node(b, "all-reduce", [b.op("abs", x)], [x.shape], ALL, fold="minimum")[0]
+        return b.op("add", b.op("add", used, second), b.op("add", chained, behind))
+
+    b = Builder(Graph("test"))
+    b.graph.roots = [make(b, b.graph.parameter("f32", (4, 8)))]
+    graph = expand(b.graph)
+    before = [one for one in graph.nodes if one.opcode == "rank-collective"]
+    graph = call_early(graph)
+    order = [one.opcode for one in graph.nodes]
+    assert [one for one in graph.nodes if one.opcode == "rank-collective"] == before
+    assert order.index("tanh") < order.index("negate")
+    assert [one.number for one in graph.nodes] == list(range(len(order)))
+    known: set[Value] = set()
+    for one in graph.nodes:
+        assert known.issuperset(one.operands)
+        known.update(one.results)
+    # The second is called before the first is used; the last behind the third, as it was given.
+    places = [place for place, opcode in enumerate(order) if opcode == "rank-collective"]
+    assert places[1] < order.index("negate") < places[2] < places[3]
 
 
 def test_all_to_all_with_an_operand_for_each_rank() -> None:
