@@ -102,6 +102,8 @@ def without_dead(graph: Graph) -> Graph:
         if node.number not in needed:
             needed.add(node.number)
             rest += [value.node for value in node.operands]
+    if all((node.number in needed or node.opcode == "parameter") and node.opcode not in _LOOPS for node in graph.nodes):
+        return graph
     out = Graph(graph.name)
     made: dict[Value, Value] = {}
     for node in graph.nodes:

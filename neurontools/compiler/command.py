@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -46,11 +48,11 @@ class CompiledFile(NamedTuple):
     lnc: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    words: Annotated[dict[str, int], "instruction slots of 64 bytes, by engine"]
+    words: Annotated[dict[str, int], "instruction slots of 64 bytes, by engine, of all cores"]
     transfers: int
     transfer_bytes: int
-    sbuf_bytes: Annotated[int, "highest byte of a partition in use"]
-    hbm_bytes: Annotated[dict[str, int], "device memory by kind of variable"]
+    sbuf_bytes: Annotated[int, "highest byte of a partition in use, of any core"]
+    hbm_bytes: Annotated[dict[str, int], "device memory by kind of variable, of the core with most"]
     casts: tuple[CastRow, ...]
     size: int
     cached: Annotated[bool, "whether the file comes from the cache"]
@@ -266,14 +268,21 @@ def compile_model(
         if "--print-nki" in tensorizer_options:
             listing = (workdir or Path.cwd()) / "nki.py"
             listing.write_text(made.listing, encoding="utf-8")
-        core = made.report.cores[0]
+        cores = made.report.cores
         found = CompiledFile(
-            str(output), options.target, options.cores, made.names.inputs, made.names.outputs, core.words,
-            core.transfers, core.transfer_bytes, core.sbuf_bytes, core.hbm_bytes,
+            str(output), options.target, options.cores, made.names.inputs, made.names.outputs,
+            _together(sum, [one.words for one in cores]), sum(one.transfers for one in cores),
+            sum(one.transfer_bytes for one in cores), max(one.sbuf_bytes for one in cores),
+            _together(max, [one.hbm_bytes for one in cores]),
             tuple(CastRow(*one) for one in made.casts), len(made.neff), cached,
         )  # fmt: skip
         out.result = found
         out.lines = lambda: view(found)
+
+
+def _together(fold: Callable[[list[int]], int], cores: list[dict[str, int]]) -> dict[str, int]:
+    """Return what cores have under each name, folded."""
+    return {name: fold([one.get(name, 0) for one in cores]) for name in dict.fromkeys(chain.from_iterable(cores))}
 
 
 def _given(options: CompileOptions) -> dict[str, object]:

@@ -13,6 +13,7 @@ from formats.hlo.verify import need_valid
 from formats.neff.operations import GRAPH
 from neurontools.builder import build
 from neurontools.builder.built import BuiltNeff
+from neurontools.builder.garbage_collection import without_collection
 from neurontools.builder.report import Report
 from neurontools.builder.trace import Trace
 from neurontools.compiler import (  # noqa: F401  they register lowerings
@@ -120,6 +121,7 @@ class Compiled(NamedTuple):
     listing: str
 
 
+@without_collection()  # graphs and traces live to the end
 def compile_module(
     module: Module,
     options: CompileOptions = CompileOptions(),  # noqa: B008  an immutable value
@@ -147,6 +149,7 @@ def compile_module(
                          told=told)  # fmt: skip
 
 
+@without_collection()
 def compile_graph(
     graph: Graph,
     names: Names,

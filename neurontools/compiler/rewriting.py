@@ -138,8 +138,10 @@ Rule = Callable[[Builder, Node, list[Value]], list[Value] | None]
 def rewrite(graph: Graph, rules: dict[str, Rule], *, bodies: Sequence[str] = ("while", "conditional")) -> Graph:
     """Return the graph with the nodes of some opcodes replaced; a rule that returns None leaves its node.
 
-    Bodies of loops and branches are rewritten too.
+    Bodies of loops and branches are rewritten too. A graph without such nodes is given back as it is.
     """
+    if not any(node.opcode in rules or node.opcode in bodies for node in graph.nodes):
+        return graph
     out = Graph(graph.name)
     builder = Builder(out)
     made: dict[Value, Value] = {}

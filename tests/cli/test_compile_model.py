@@ -37,6 +37,17 @@ def test_a_module_becomes_a_neff_that_runs(cli: Cli, model: Path, tmp_path: Path
     assert (ran.outputs["sum"] == x + y).all()
 
 
+def test_words_are_those_of_both_cores(cli: Cli, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "two.neff"
+    log = ("--logfile", tmp_path / "log")
+    result = checked_json(cli("compile", model, "-o", out, "--lnc", "2", *log, "--json"), "compile model")
+    cores = neurontools.open_neff(out).subgraphs
+    assert len(cores) == 2
+    wanted = {engine: sum(len(core.stream_bytes(engine)) // 64 for core in cores) for engine in result["words"]}
+    assert result["words"] == wanted
+    assert result["hbm_bytes"]["input"] == 2 * 3 * 5 * 4
+
+
 def test_a_module_of_text_compiles_as_its_proto_does(cli: Cli, model: Path, tmp_path: Path) -> None:
     text = tmp_path / "adder.hlo"
     text.write_text(cli("hlo", "show", model).out)
