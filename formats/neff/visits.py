@@ -113,16 +113,22 @@ class Visits:
         known.update(row.own)
         return known
 
-    def iteration(self, visit: int) -> tuple[Variable, ...]:
+    def iteration(self, visit: int, turns: Mapping[tuple[str, int], int | None] | None = None) -> tuple[Variable, ...]:
         """Return the turn of every loop around a visit, those of its callers first.
 
         A loop without a variable that a file can hold is named `#`, with the count of times its function came by.
+        `turns` has the loops, by file and line, that run on the device, which were traced once: `#` is their turn, and
+        there is none where it is None.
         """
         found: list[Variable] = []
         for each in reversed(self.chain(visit)):
             site, row = self.site(each), self._rows[each]
             known = self.variables(each) if site.loops else {}
             for loop in site.loops:
+                if turns and (site.file, loop.line) in turns:
+                    turn = turns[site.file, loop.line]
+                    found += [] if turn is None else [Variable("#", turn)]
+                    continue
                 # A tensor tells no turn: it is another one in the next turn, or the same.
                 named = [Variable(name, known[name]) for name in loop.names
                          if name in known and not isinstance(known[name], TensorName)]  # fmt: skip

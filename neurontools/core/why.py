@@ -139,14 +139,12 @@ def explained(core: Core) -> Explained:
 def _turn(core: Core, fault: FaultNote) -> str:
     """Return the turn of the loops around a fault, as far as the dump keeps it."""
     known = core.program.visits
-    text = known[fault.core] if 0 <= fault.core < len(known) else ""
-    if not text:
+    if not (0 <= fault.core < len(known) and known[fault.core]):
         return ""
-    from formats.neff.visits import parse_visits  # deferred: start-up
+    from neurontools.debugger.post_mortem import DumpedExecution  # deferred: start-up
 
-    visits = parse_visits(text.encode(), f"{core.path}: program")
-    turn = visits.iteration(visits.at(fault.engine, fault.pc))
-    return ", ".join(f"{one.name}={one.value}" for one in turn)
+    turn = DumpedExecution(core).program.iteration(fault.core, fault.engine, fault.pc)
+    return ", ".join(f"turn {one.value}" if one.name == "#" else f"{one.name}={one.value}" for one in turn)
 
 
 def _lines(core: Core, source: Source | None) -> Iterator[LineRow]:

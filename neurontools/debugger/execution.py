@@ -167,6 +167,7 @@ class LiveExecution(Execution):
         self.tensors = Tensors(self.device, self.program.graphs)
         self.events = self.time_ps = 0
         self.log = Journal(self.device, self.options.journal_bytes) if self.options.journal_bytes > 0 else None
+        self.program.turns.log = self.log
         if self.log is not None:
             self.device.observers.append(self.log)
         self._debug_stream = DebugStream.of(self.device)
@@ -214,7 +215,7 @@ class LiveExecution(Execution):
         transfer = owner.pending[0]
         place = core, transfer.engine, pc
         return Ahead(core, name, pc, kind, transfer.text, self.program.source(*place), time_ps,
-                     self.program.iteration(*place))  # fmt: skip
+                     self.program.iteration(*place, before=-1))  # fmt: skip
 
     def _word_ahead(self, core: int, engine: str, pc: int, time_ps: int) -> Ahead:
         text, source = self.program.text(core, engine, pc), self.program.source(core, engine, pc)

@@ -1,8 +1,8 @@
 """Expressions over counters, registers, time, tensors and the kernel's variables, for `print`, conditions and `set`.
 
-`S[5] >= 3 and time > 2us`, `nc1.E[2]`, `PE.R[3] == 7`, `max(abs(a - b))`, `t[k, 0:4].T`; tensor names that are not
-identifiers stand in quotes. Parsed by Python's own grammar, computed here: nothing but these operators, functions and
-attributes exists, and what they may grow to is bounded.
+`S[5] >= 3 and time > 2us`, `nc1.E[2]`, `PE.R[3] == 7` (`R[3]`, or `$R[3]` as words show it, of the engine in question),
+`max(abs(a - b))`, `t[k, 0:4].T`; tensor names that are not identifiers stand in quotes. Parsed by Python's own grammar,
+computed here: nothing but these operators, functions and attributes exists, and what they may grow to is bounded.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __all__ = ["FUNCTIONS", "Expression", "Situation", "situation_at"]
 
 Value = Any  # a number or a truth, or an array of them
 _TIME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:ps|ns|us|ms|s))\b")
+_DOLLAR = re.compile(r"\$(?=R\[)")  # as words show registers
 _ELEMENTS = 1 << 26  # of an array that an expression makes
 _BITS = 4096  # of an integer that one makes
 _NODES = 400
@@ -94,7 +95,7 @@ class Expression:
     def __init__(self, text: str, example: str = "max(abs(a - b))", what: str = "an expression") -> None:
         self.text = text.strip()
         prepared = _TIME.sub(lambda found: str(parse_time(found[1])), self.text)
-        prepared = prepared.replace("&&", " and ").replace("||", " or ")
+        prepared = _DOLLAR.sub("", prepared).replace("&&", " and ").replace("||", " or ")
         try:
             self._tree = ast.parse(prepared.strip(), mode="eval").body
             nodes = sum(1 for _ in ast.walk(self._tree))

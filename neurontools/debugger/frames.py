@@ -10,6 +10,7 @@ from neurontools.debugger.execution import Execution
 from neurontools.debugger.program import Location, Program
 from neurontools.debugger.results import FrameRow, LocalRow
 from neurontools.debugger.tensors import Tensors
+from neurontools.debugger.turns import places_of
 
 __all__ = ["Standing", "backtrace", "bound", "local_rows", "standing_at"]
 
@@ -50,11 +51,11 @@ def backtrace(program: Program, location: Location) -> tuple[FrameRow, ...]:
         if source is None or source.file is None:
             return ()
         return (FrameRow(0, "", source.file, source.line or 0, (), source.operation or ""),)
-    rows = []
+    rows, turns = [], places_of(program.turns.at(location))
     for level, visit in enumerate(chain):
         site = known.site(visit)
-        whole, outer = known.iteration(visit), known.parent(visit)
-        own = whole[len(known.iteration(outer)) :] if outer >= 0 else whole
+        whole, outer = known.iteration(visit, turns), known.parent(visit)
+        own = whole[len(known.iteration(outer, turns)) :] if outer >= 0 else whole
         rows.append(FrameRow(level, site.function, site.file, site.line, own))
     return tuple(rows)
 

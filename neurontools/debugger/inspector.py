@@ -119,8 +119,10 @@ class Inspector:
         """Return the kernel's variables as they were when it called for the word where the focus engine stands."""
         return local_rows(self._execution, self._execution.standing())
 
-    def info_scope(self, where: str) -> tuple[LocalRow, ...]:
-        """Return the kernel's variables at the first word of a place, as in `Breakpoints.break_at`."""
+    def info_scope(self, where: str = "") -> tuple[LocalRow, ...]:
+        """Return the kernel's variables at the first word of a place (see `Breakpoints.break_at`), else here."""
+        if not where.strip():
+            return self.info_locals()
         goal = self._execution.program.resolve(where.strip(), self._execution.focus[1])
         if not goal.places:
             raise UsageError(f"{where!r} is no line or pc")

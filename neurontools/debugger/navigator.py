@@ -287,8 +287,11 @@ class Navigator:
         elif event.kind == "hang":
             text = event.instruction.text().split("\n")[0]
         writes = tuple(self._execution.write_of(region) for region in event.writes)
-        place = (core, event.instruction.engine, pc) if event.kind == "dma" else (core, engine, pc)
-        iteration = program.iteration(*place) if event.kind in ("instruction", "barrier", "dma") else ()
+        owner = event.instruction.engine if event.kind == "dma" else engine
+        before = -1 if event.kind == "dma" else event.number
+        iteration = (
+            program.iteration(core, owner, pc, before) if event.kind in ("instruction", "barrier", "dma") else ()
+        )
         return Step(event.number, event.time_ps, event.issued_ps, core, engine, pc, event.kind, text, source,
                     event.semaphores, writes, starts, iteration)  # fmt: skip
 

@@ -124,6 +124,8 @@ class DumpedExecution(Execution):
         self.program, self.tensors = Program(device, self._visits(), self.source_lines), Tensors(device)
         self.tail = JournalTail(core, device)
         self.log = self.tail
+        if self.tail.log or not self.tail.total:
+            self.program.turns.log = self.tail
         self.events, self.time_ps = self.tail.total, device.now_ps
         if self.tail.log:
             self.events = max(self.events, self.tail.log[-1].number + 1)

@@ -15,6 +15,7 @@ from neurontools.debugger.errors import UsageError
 from neurontools.debugger.graphs import Graphs
 from neurontools.debugger.names import engine_name, is_engine, parse_core, parse_number
 from neurontools.debugger.statements import Reader, statement_around
+from neurontools.debugger.turns import DeviceTurns, places_of
 
 if TYPE_CHECKING:
     from emulator.loaded import LoadedWord
@@ -53,6 +54,7 @@ class Program:
     ) -> None:
         self.device = device
         self.graphs = Graphs(graphs, self.streams, self.source)
+        self.turns = DeviceTurns(self.streams, self.source)
         self._read, self._read_visits = read, visits
         self._visits: dict[int, Visits | None] = {}
         self._sources: dict[Location, SourceLocation | None] = {}
@@ -100,11 +102,17 @@ class Program:
         known = self.visits(core)
         return () if known is None else known.chain(known.at(engine, pc))
 
-    def iteration(self, core: int, engine: str, pc: int) -> tuple[Variable, ...]:
-        """Return the turn of every loop of the kernel that a word comes from."""
-        known = self.visits(core)
+    def iteration(self, core: int, engine: str, pc: int, before: int | None = None) -> tuple[Variable, ...]:
+        """Return the turn of every loop that a word comes from: those of the kernel, and those that the device runs.
+
+        The word is the next one of its engine after the events with a number below `before`, all without one; -1 for a
+        transfer, which may be of an earlier turn of the device.
+        """
+        known, turns = self.visits(core), self.turns.at((core, engine, pc), before)
         visit = -1 if known is None else known.at(engine, pc)
-        return () if known is None or visit < 0 else known.iteration(visit)
+        if known is None or visit < 0:
+            return tuple(Variable("#", turn) for _, turn in turns if turn is not None)
+        return known.iteration(visit, places_of(turns))
 
     def variables(self, core: int, engine: str, pc: int) -> dict[str, Value]:
         """Return the kernel's variables at a word; those of inner functions hide those of their callers."""

@@ -11,7 +11,7 @@ from emulator.events import Notice
 from neurontools.debugger import view_tables as tables
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.byte_facts import Variable
-from neurontools.debugger.commands.arguments import core_and_words, needed, no_argument
+from neurontools.debugger.commands.arguments import core_and_words, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command, Words, no_words
 from neurontools.debugger.commands.completion import engines, one_of, operations, places, tensors
 from neurontools.debugger.commands.pictures import MAP, TIMELINE, VALUES, map_cells, timeline, values
@@ -120,8 +120,8 @@ _TOPICS: tuple[AnyCommand, ...] = (
     _topic("ops", "[NAME | FILE:LINE]", "the operations of the graph: how far each is, and where its result lies",
            lambda session, rest: session.info_ops(rest.strip()), tuple[OperationRow, ...], tables.operations,
            words=operations),
-    _topic("scope", "WHERE", "the variables of the kernel at a line or word",
-           lambda session, rest: session.info_scope(needed(rest, "FILE:LINE, ENGINE:PC or PC")), tuple[LocalRow, ...],
+    _topic("scope", "[WHERE]", "the variables of the kernel at a line or word, else here",
+           lambda session, rest: session.info_scope(rest), tuple[LocalRow, ...],
            tables.variables, words=places),
 )  # fmt: skip
 
