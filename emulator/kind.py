@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand, Plan, plan_of
-from emulator.action import WordPort, cost_of_word, second_slot
-from emulator.cost import Cost
+from emulator.action import WordPort, make_action, second_slot
 from emulator.dtypes import numpy_dtype
 from emulator.engines.recipe import ACCUMULATORS, Place, Recipe, address_of, recipe_of
 from emulator.engines.registry import executor_of, is_movable
@@ -55,7 +54,6 @@ class Kind(NamedTuple):
 
     specs: tuple[Spec, ...]
     recipe: Recipe | None
-    cost: Cost
     waits: tuple[isa.Awaited, ...]
     signals: tuple[isa.Signal, ...]
 
@@ -85,6 +83,10 @@ def kind_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Kind | 
             _SEEN.clear()
         _SEEN.add(known)
         return None
+    try:
+        make_action(engine, word, False)  # what no word of the kind may do is not for the kind to allow
+    except NeuronError:
+        return None
     if len(_FOUND) >= _KINDS:
         _FOUND.clear()
     found = _FOUND[known] = _make(engine, word)
@@ -103,7 +105,7 @@ def _make(engine: EngineContext, word: isa.Instruction) -> Kind | None:
     if executor is None:
         return None
     recipe = _recipe(engine, word, specs) if is_movable(type(word)) else None
-    return Kind(tuple(specs), recipe, cost_of_word(engine, word), *second_slot(word))
+    return Kind(tuple(specs), recipe, *second_slot(word))
 
 
 def _spec(word: isa.Instruction, plan: Plan) -> Spec | None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand
-from emulator.action import Action, WordPort
+from emulator.action import Action, WordPort, cost_of_word
 from emulator.cost import Claim
 from emulator.engines.recipe import ACCUMULATORS, Cut
 from emulator.engines.registry import bind_unguarded
@@ -56,7 +56,7 @@ class Template:
     def __init__(self, engine: EngineContext, word: isa.Instruction, kind: Kind) -> None:
         self._engine = engine
         self._memory = memory = engine.core.memory
-        cost = kind.cost
+        cost = cost_of_word(engine, word)  # which a device may have figures of its own for
         self._cost, self._interval, self._latency = cost, cost.interval_ps, max(cost.latency_ps, 1)
         cls = type(word)
         self._serial, self._drain = cls.BRANCHES, cls.DRAINS

@@ -13,14 +13,17 @@ import pytest
 from emulator import kind
 from emulator.access import plan_of
 from emulator.action import Action, make_action
+from emulator.arch import arch_of
 from emulator.device import Device
 from emulator.engines.recipe import recipe_of
 from emulator.pace import at_pace
 from emulator.template import Template, template_of
+from emulator.timeline.measure import measure
 from formats.errors import NeuronError
 from formats.neff import open_neff
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
+from neurontools.profile.what_if import parse_change
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "golden" / "insns").glob("*.s"))
 COLUMNS = 1 << 14  # bytes of each partition that are filled and compared
@@ -135,3 +138,26 @@ def test_steps_that_hide_what_they_work_on_are_not_moved() -> None:
         hidden[0] = 1
 
     assert recipe_of(step, ()) is None
+
+
+def _ran(name: str, **options: Any) -> Device:
+    path = Path(__file__).parents[1] / "golden" / "insns" / name
+    neff = open_neff(to_neff(parse_program(path.read_text(), path.name)))
+    device = Device(neff.target, len(neff.subgraphs), **options)
+    device.load(neff)
+    device.run()
+    return device
+
+
+@pytest.mark.parametrize("name", ["fault_tensor_reads_psum.s", "fault_oob.s", "fault_alignment.s", "fault_psum_bank.s"])
+def test_what_a_word_may_not_do_is_refused_every_time(name: str) -> None:
+    """The second word of a kind in a process is bound by the kind, which knows no rules but those of addresses."""
+    told = [str(_ran(name).fault) for _ in range(4)]
+    assert told[0] != "None" and told == [told[0]] * 4
+
+
+def test_a_device_with_other_figures_has_other_times() -> None:
+    neff = open_neff(to_neff(parse_program((PROGRAMS[0].parents[3] / "examples" / "race.s").read_text(), "race.s")))
+    usual = [measure(neff).end_ps for _ in range(3)]
+    changed = measure(neff, None, parse_change("dve=4x", arch_of(neff.target))).end_ps
+    assert len(set(usual)) == 1 and changed < usual[0]
