@@ -332,16 +332,23 @@ class Device:
                 time_ps, _, callback = self.heap[0]
                 if time_ps > self._alarm_ps and self._waited_too_long(time_ps):
                     break
-                if getattr(callback, "__func__", None) is Sequencer.complete:
-                    return time_ps, callback.__self__  # type: ignore[attr-defined]
-                if isinstance(callback, partial) and callback.args and isinstance(callback.args[0], DmaQueue):
-                    return time_ps, callback.args[0]
+                owner = _completing(callback)
+                if owner is not None:
+                    return time_ps, owner
                 self._advance()
             if not self.heap and not self._pending and not self._ended:
                 self._settle()
         finally:
             self._rest()
         return None
+
+    def completes_next(self) -> tuple[int, Sequencer | DmaQueue] | None:
+        """Return time and owner of the completion that is due before anything else; None where something else is."""
+        if not self.heap or self._pending or self._ended:
+            return None
+        time_ps, _, callback = self.heap[0]
+        owner = _completing(callback)
+        return None if owner is None else (time_ps, owner)
 
     def take_pending(self) -> Event | None:
         """Return an event that is ready and was not returned by `step` (an observer raised), None without one."""
@@ -594,3 +601,12 @@ class Device:
             core.digest(digest)
         self.hbm.digest(digest)
         return str(digest.hexdigest())
+
+
+def _completing(callback: Callback) -> Sequencer | DmaQueue | None:
+    """Return whose completion a callback is, None where it is something else."""
+    if getattr(callback, "__func__", None) is Sequencer.complete:
+        return callback.__self__  # type: ignore[attr-defined, no-any-return]
+    if isinstance(callback, partial) and callback.args and isinstance(callback.args[0], DmaQueue):
+        return callback.args[0]
+    return None
