@@ -6,7 +6,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from emulator.activation_tables import MODES as ACT_MODES
 from emulator.addresses import address_map
 from emulator.arch import arch_of
+from emulator.completing import completing
 from emulator.core import Core, CoreState
 from emulator.cost import CostModel
 from emulator.cost.contention import check_parts
@@ -332,10 +332,9 @@ class Device:
                 time_ps, _, callback = self.heap[0]
                 if time_ps > self._alarm_ps and self._waited_too_long(time_ps):
                     break
-                if getattr(callback, "__func__", None) is Sequencer.complete:
-                    return time_ps, callback.__self__  # type: ignore[attr-defined]
-                if isinstance(callback, partial) and callback.args and isinstance(callback.args[0], DmaQueue):
-                    return time_ps, callback.args[0]
+                owner = completing(callback)
+                if owner is not None:
+                    return time_ps, owner
                 self._advance()
             if not self.heap and not self._pending and not self._ended:
                 self._settle()

@@ -30,6 +30,8 @@ class Breakpoint:
     `where` is what was resolved, `text` what was asked for. It stops only where `condition` holds, not the next
     `ignore` times, once where `temporary`, and is disabled then where `once`. `commands` are for whoever drives the
     session; `error` says why the condition could not be computed (that stops as well).
+
+    Of several ranks each has its own, under one number: `ranks` are those that it stops, one of which is `here`.
     """
 
     number: int
@@ -50,6 +52,8 @@ class Breakpoint:
     once: bool = False
     commands: tuple[str, ...] = ()
     error: str = ""
+    ranks: tuple[int, ...] = ()
+    here: bool = True
 
     @property
     def watches(self) -> bool:

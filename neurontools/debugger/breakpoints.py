@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import overload
 
 from emulator.semaphores import COUNT
@@ -31,7 +32,7 @@ class Breakpoints(Sequence[Breakpoint]):
     def __init__(self, execution: Execution, checking: Checking | None = None) -> None:
         self._execution, self._checking = execution, checking
         self._table: dict[int, Breakpoint] = {}
-        self._last = 0
+        self.last = 0
         self._met: dict[int, Breakpoint] = {}
         self.before: tuple[Breakpoint, ...] = ()
         self.after: tuple[Breakpoint, ...] = ()
@@ -156,8 +157,8 @@ class Breakpoints(Sequence[Breakpoint]):
 
     def _set(self, made: Breakpoint, condition: str | None) -> Breakpoint:
         made.condition = self._condition(condition, made)
-        self._last += 1
-        made.number = self._last
+        self.last += 1
+        made.number = self.last
         self._table[made.number] = made
         self._refresh()
         return made
@@ -172,6 +173,12 @@ class Breakpoints(Sequence[Breakpoint]):
         with suppress(ArithmeticError):  # such as a division by what is zero now
             made.holds(situation_at(here, (*place, "instruction"), here.time_ps, here.events))
         return made
+
+    def adopt(self, made: Breakpoint) -> None:
+        """Take a breakpoint of another rank, which does not stop here, under its number."""
+        self._table[made.number] = replace(made, here=False)
+        self.last = made.number
+        self._refresh()
 
     # --- changing ----------------------------------------------------------------------------------------------------
 
@@ -263,6 +270,6 @@ class Breakpoints(Sequence[Breakpoint]):
         return [self._table[number] for number in wanted] if wanted else list(self._table.values())
 
     def _refresh(self) -> None:
-        enabled = [each for each in self._table.values() if each.enabled]
+        enabled = [each for each in self._table.values() if each.enabled and each.here]
         self.before = tuple(each for each in enabled if not each.after)
         self.after = tuple(each for each in enabled if each.after)

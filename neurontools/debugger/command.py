@@ -14,6 +14,7 @@ from neurontools.command.options import (
     HangTimeout,
     Inputs,
     InputsFrom,
+    InstanceType,
     LaunchNumber,
     Lenient,
     Limit,
@@ -21,12 +22,15 @@ from neurontools.command.options import (
     MaxInstructions,
     MaxTime,
     Nki,
+    NodeCount,
     ProgramFile,
+    RankCount,
     ScriptArguments,
     Seed,
     TargetName,
     Timing,
     given,
+    ranks_of,
 )
 from neurontools.command.output import report
 from neurontools.program.configuration import UNITS, RunConfiguration
@@ -80,6 +84,9 @@ def debug(
     ] = None,
     inputs: Inputs = None,
     inputs_from: InputsFrom = None,
+    ranks: RankCount = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
     launch: LaunchNumber = 1,
     target: TargetName = None,
     lnc: Lnc = None,
@@ -123,6 +130,10 @@ def debug(
     save-core, the screen itself) stays below the working folder unless --allow-writes is given, and an existing file
     is replaced only with -f, as on the screen of a terminal.
 
+    --ranks N opens a prompt over N ranks of a machine, which meet in collectives: rank 5 chooses the one that commands
+    go to, info ranks shows all, a breakpoint is on every rank (break WHERE rank 2: on one), moving one moves all, and
+    why tells which ranks wait for each other.  Ranks only go forward; the screen, --serve and --check are for one.
+
     Source files are read below the folders of the program, the working folder, those of --source-path and those that
     NEURONTOOLS_SAFE_PATH lists, and nowhere else: a NEFF may name any file.
 
@@ -132,6 +143,14 @@ def debug(
     with report("debug", json, file=file, arguments=arguments or None, target=target, seed=seed, inputs=inputs) as out:
         import sys  # deferred: start-up
 
+        options = given(context)
+        where = ranks_of(ranks, instance, nodes, options)
+        if where is not None and serve:
+            raise typer.BadParameter("the screen shows one program: with --ranks there is the prompt",
+                                     param_hint="--serve")  # fmt: skip
+        if where is not None and checks:
+            raise typer.BadParameter("goes without --ranks; `neurontools check --ranks` runs checks on several",
+                                     param_hint="--check")  # fmt: skip
         if serve:
             from neurontools.tui.opening import serve as serve_screen  # deferred: start-up
 
@@ -149,14 +168,22 @@ def debug(
         lines += script_lines(execute, read_text(execute)) if execute is not None else []
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, seed, timing, act, hang_timeout_ps,
-            max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, given=given(context),
+            max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, given=options,
         )  # fmt: skip
         with waiting(f"opening {file.name}"):
-            session = debugging.open_session(file, configuration, journal_bytes=journal * 1_000_000, aside=json)
-        session.folders = [*map(need_folder, source_path or ()), *session.folders]
-        session.writing = session.writing._replace(read_only=read_only)
+            if where is None:
+                session = debugging.open_session(file, configuration, journal_bytes=journal * 1_000_000, aside=json)
+                sessions = [session]
+            else:
+                from neurontools.debugger.opening_ranks import open_ranks  # deferred: start-up
+
+                together = open_ranks(file, configuration, where, journal_bytes=journal * 1_000_000, aside=json)
+                session, sessions = together.session, list(together.sessions.values())
+        for each in sessions:
+            each.folders = [*map(need_folder, source_path or ()), *each.folders]
+            each.writing = each.writing._replace(read_only=read_only)
         batch = commands is not None or execute is not None
-        if not (batch or cli or json):
+        if not (batch or cli or json or where is not None):
             from neurontools.tui import opening  # deferred: start-up
 
             if opening.wanted():

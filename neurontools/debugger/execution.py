@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -141,9 +141,9 @@ class LiveExecution(Execution):
     log: Journal | None
 
     def __init__(self, neff: Neff, target: Target, inputs: Mapping[str, npt.NDArray[np.generic]],
-                 options: Options) -> None:  # fmt: skip
+                 options: Options, make: Callable[[], Device] | None = None) -> None:  # fmt: skip
         super().__init__(neff, target)
-        self.inputs, self.options = inputs, options
+        self.inputs, self.options, self._make = inputs, options, make
         self._debug_stream: DebugStream | None = None
         self._start()
         longest = max(self.program.streams(), key=lambda each: len(each[2]))
@@ -151,6 +151,8 @@ class LiveExecution(Execution):
 
     def loaded(self) -> Device:
         """Return a device at the beginning of the program, with the inputs."""
+        if self._make is not None:
+            return self._make()
         options = self.options
         device = Device(self.target, cores=len(self.neff.subgraphs), timing=options.timing, seed=options.seed,
                         hang_timeout_ps=options.hang_timeout_ps, act=options.act, max_steps=options.max_steps,

@@ -27,7 +27,7 @@ class Navigator:
     """Goes forward. `reported` counts the completions at the last breakpoint, which `continue` goes on from."""
 
     def __init__(self, execution: LiveExecution, stops: Stops) -> None:
-        self._execution, self._stops = execution, stops
+        self._execution, self.stops = execution, stops
         self.reported = -1
         self._waited = -1, 0  # events and time where `continue TIME` ended
         self._line: tuple[int, str] | None = None  # events and line of the breakpoint that stopped last
@@ -199,7 +199,7 @@ class Navigator:
         self, after: After, before: Before | None = None, *, keep: bool = False, check_first: bool = False
     ) -> Stop:
         """Complete one thing after another until something stops it."""
-        execution, stops, flag = self._execution, self._stops, Flag()
+        execution, stops, flag = self._execution, self.stops, Flag()
         device, points = execution.device, stops.breakpoints
         steps: list[Step] = []
         last: Event | None = None
@@ -260,6 +260,12 @@ class Navigator:
         numbers = hit or watched
         errors = points.errors_of(numbers)
         return self.stopped(reason, tuple(steps), count, hit)._replace(breakpoints=numbers, errors=errors)
+
+    def met(self, reason: str, numbers: tuple[int, ...], event: Event | None) -> Stop:
+        """Return how a move ended that something else made: before a breakpoint, or after an event."""
+        steps = () if event is None else (self._step(event),)
+        found = self.stopped(reason, steps, len(steps), () if event is not None else numbers)
+        return found._replace(breakpoints=numbers, errors=self.stops.breakpoints.errors_of(numbers))
 
     def stopped(self, reason: str, steps: tuple[Step, ...], count: int, hit: tuple[int, ...] = ()) -> Stop:
         """Return how a command ended, with the focus on what a breakpoint or fault stopped at."""

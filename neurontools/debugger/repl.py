@@ -97,6 +97,9 @@ class Repl:
         if answer.name == "quit":
             self.ended = True
             return ExitStatus.OK
+        among = self.session.among
+        if among is not None:  # the command may have chosen another rank, or stopped at one
+            self.session = among.sessions[among.selected]
         self._show(answer)
         if answer.reason == "interrupted":
             return ExitStatus.INTERRUPTED
@@ -186,7 +189,16 @@ class Repl:
 
     def outcome(self) -> ExitStatus:
         """Return the status that the execution itself ended with, as far as it has been reported."""
-        outcome, fault = self.session.outcome, self.session.device.fault
+        among = self.session.among
+        for session in (self.session,) if among is None else among.sessions.values():
+            status = self._outcome_of(session)
+            if status:
+                return status
+        return ExitStatus.OK
+
+    @staticmethod
+    def _outcome_of(session: Session) -> ExitStatus:
+        outcome, fault = session.outcome, session.device.fault
         if outcome == "fault" and fault is not None and fault.kind == "unsupported":
             return ExitStatus.UNSUPPORTED
         return ExitStatus.FAULT if outcome in ("fault", "hang") else ExitStatus.OK
@@ -203,7 +215,9 @@ class Repl:
             while not self.ended:
                 core, engine = self.session.focus()
                 try:
-                    line = input(f"(neuron nc{core} {engine}) ")
+                    among = self.session.among
+                    rank = "" if among is None else f"rank {among.rank} "
+                    line = input(f"(neuron {rank}nc{core} {engine}) ")
                 except EOFError:
                     print()
                     break

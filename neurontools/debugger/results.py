@@ -14,6 +14,8 @@ from formats.neff.visits import Variable
 if TYPE_CHECKING:
     from emulator.diagnosis.graph import Hang
     from emulator.faults import Fault
+    from emulator.machine.ranks.explain import RankHang
+    from neurontools.debugger.rank_results import RanksWaiting
 
 __all__ = [
     "Ahead",
@@ -125,6 +127,7 @@ class Stop(NamedTuple):
     `reason` is "step", "line", "until", "call done", "breakpoint", "watchpoint", "engine done", "interrupted", "fault",
     "hang" or "finished"; `completions` counts what completed, `steps` holds the completions to show, the last one at
     least. `errors` say which conditions could not be computed, and why: such breakpoints stop.
+    Of several ranks `rank` is the one that stopped, and `ranks` says why they wait for each other.
     """
 
     reason: str
@@ -136,6 +139,8 @@ class Stop(NamedTuple):
     fault: Fault | None = None
     hang: Hang | None = None
     errors: tuple[str, ...] = ()
+    rank: int | None = None
+    ranks: RankHang | None = None
 
 
 class Moved(NamedTuple):
@@ -215,6 +220,7 @@ class Why(NamedTuple):
     text: str | None
     report: Hang | None
     met: tuple[Met, ...] = ()
+    ranks: RanksWaiting | None = None
 
 
 class LastWrite(NamedTuple):
@@ -547,3 +553,4 @@ class State(NamedTuple):
     ahead: Ahead | None
     breakpoints: int
     warnings: int
+    rank: int | None = None

@@ -17,6 +17,7 @@ from emulator.runtime import check_inputs
 from formats.dtypes import Dtype
 from formats.neff import Neff, open_neff
 from formats.targets import Target, resolve_target
+from neurontools.debugger.among import Among
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.checking import Checking
 from neurontools.debugger.editing import Editor
@@ -29,7 +30,7 @@ from neurontools.debugger.inspector import Inspector
 from neurontools.debugger.names import parse_core
 from neurontools.debugger.navigator import Navigator
 from neurontools.debugger.program import Program
-from neurontools.debugger.results import Lines, State
+from neurontools.debugger.results import Lines, State, Why
 from neurontools.debugger.scripting import Scripting, read_lines
 from neurontools.debugger.source_view import SourceView
 from neurontools.debugger.stops import Stops
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_LIVE", "Session"]
 
+NOT_BACK = "the ranks of a machine only go forward: `run` begins all of them again"
+NOT_CHECKED = "checks do not run in a session of several ranks: `neurontools check --ranks` does that"
 NOT_LIVE = "a core dump does not move: it is one moment of a run; look at it, or run the program again"
 Part = TypeVar("Part")
 Given = ParamSpec("Given")
@@ -85,10 +88,12 @@ class Session:
     program as `emulator.settings.Settings` says.
 
     The work is done by parts: `inspector` looks, `navigator` goes forward, `history` goes back, `breakpoints` and
-    `checking` say where to stop. `post_mortem` sessions, of core dumps, only look.
+    `checking` say where to stop. `post_mortem` sessions, of core dumps, only look.  One of several ranks stands `among`
+    them: moving it moves the others along.
     """
 
     post_mortem = False
+    among: Among | None = None  # the ranks that this is one of
     writing: Writing = ANYWHERE  # for lines of commands; the methods here write where they are told to
 
     def __init__(
@@ -105,6 +110,7 @@ class Session:
         max_steps: int | None = None,
         limit_ps: int | None = None,
         max_seconds: float | None = None,
+        among: Among | None = None,
     ) -> None:
         program = neff if isinstance(neff, Neff) else open_neff(neff)
         chip = program.target if target is None else resolve_target(target)
@@ -114,13 +120,14 @@ class Session:
         self.inputs = check_inputs(program, _with_zeros(program, inputs or {}, self.notes))
         self.seed, self.timing, self.act, self.hang_timeout_ps = seed, timing, act, hang_timeout_ps
         options = Options(seed, timing, journal_bytes, hang_timeout_ps, act, max_steps, limit_ps, max_seconds)
-        live = LiveExecution(program, chip, self.inputs, options)
+        self.among = among
+        live = LiveExecution(program, chip, self.inputs, options, None if among is None else among.device)
         checking = Checking(live)
         self.execution: Execution = live
         self.breakpoints = Breakpoints(live, checking)
         self.inspector = Inspector(live, self.breakpoints, SourceView(live, self.breakpoints))
         stops = Stops(live, self.breakpoints, checking)
-        navigator = Navigator(live, stops)
+        navigator = Navigator(live, stops) if among is None else among.navigator(live, stops)
         editor = Editor(live, self.inspector.situation)
         self._controls: Controls | None = Controls(checking, navigator, History(live, navigator, stops), editor)
         self.scripting = Scripting()
@@ -150,12 +157,16 @@ class Session:
 
     @property
     def history(self) -> History:
-        """Return what goes back; UsageError in a core dump."""
+        """Return what goes back; UsageError in a core dump, and of several ranks."""
+        if self.among is not None:
+            raise UsageError(NOT_BACK)
         return self._live.history
 
     @property
     def checking(self) -> Checking:
-        """Return what runs checks alongside; UsageError in a core dump."""
+        """Return what runs checks alongside; UsageError in a core dump, and of several ranks."""
+        if self.among is not None:
+            raise UsageError(NOT_CHECKED)
         return self._live.checking
 
     @property
@@ -240,7 +251,9 @@ class Session:
     def nan_findings(self) -> tuple[Finding, ...]:
         """Return where the NaN that outputs hold come from, once the run is over; nothing where no output has one."""
         outputs = {tensor.name for tensor in self.execution.device.tensors.values() if tensor.kind == "output"}
-        if self._controls is None or not outputs & self.inspector.not_numbers("HBM", self.focus()[0]):
+        if self._controls is None or self.among is not None:
+            return ()
+        if not outputs & self.inspector.not_numbers("HBM", self.focus()[0]):
             return ()
         return self._controls.checking.nan_findings()
 
@@ -260,7 +273,17 @@ class Session:
         self.navigator.restart()
         if recorded:
             self.record()
-        return self.inspector.state()
+        return self.state()
+
+    def state(self) -> State:
+        """Return where the session stands."""
+        found = self.inspector.state()
+        return found if self.among is None else found._replace(rank=self.among.rank)
+
+    def why(self, engine: str | None = None, core: int | None = None) -> Why:
+        """Return what an engine, else the focus engine, waits for; of several ranks also which wait for each other."""
+        found = self.inspector.why(engine, core)
+        return found if self.among is None else found._replace(ranks=self.among.waiting())
 
     def record(self) -> None:
         """Begin to record what engines and queues do, for the timeline."""
@@ -313,10 +336,8 @@ class Session:
     commands_of = _by("breakpoints", Breakpoints.commands_of)
     enable_checks = _by("checking", Checking.enable_checks)
     disable_checks = _by("checking", Checking.disable_checks)
-    state = _by("inspector", Inspector.state)
     warnings = _by("inspector", Inspector.warnings)
     prints = _by("inspector", Inspector.prints)
-    why = _by("inspector", Inspector.why)
     info_engines = _by("inspector", Inspector.info_engines)
     backtrace = _by("inspector", Inspector.backtrace)
     info_locals = _by("inspector", Inspector.info_locals)

@@ -33,6 +33,8 @@ __all__ = ["breakpoint_lines", "checks_lines", "last_write_lines", "mark_lines",
 
 def stop_lines(stop: Stop) -> Iterator[str]:
     """Return how a command that moves the program ended."""
+    if stop.rank is not None:
+        yield bold(f"rank {stop.rank}")
     shown = sum(step.kind not in ("fault", "hang") for step in stop.steps)
     ended = stop.completions - sum(step.kind in ("fault", "hang") for step in stop.steps)
     if ended > shown:
@@ -43,7 +45,7 @@ def stop_lines(stop: Stop) -> Iterator[str]:
     if stop.reason == "fault" and stop.fault is not None:
         yield from fault_lines(stop.fault)
     elif stop.reason == "hang" and stop.hang is not None:
-        yield from stop.hang.text().splitlines()
+        yield from (stop.hang if stop.ranks is None else stop.ranks).text().splitlines()
     elif stop.reason in ("breakpoint", "watchpoint"):
         many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
         yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
@@ -59,7 +61,7 @@ def stop_lines(stop: Stop) -> Iterator[str]:
     if stop.ahead is not None:
         yield _ahead(stop.ahead)
     elif stop.reason in ("step", "line", "until") and stop.completions:
-        yield "=> nothing is left to complete"
+        yield "=> nothing is left to complete" + ("" if stop.rank is None else " on this rank before others go on")
 
 
 def moved_lines(moved: Moved) -> Iterator[str]:
@@ -116,6 +118,10 @@ def why_lines(item: Why) -> Iterator[str]:
             yield from _met(met)
     else:
         yield from item.report.text().splitlines()[1:]
+    if item.ranks is not None and item.ranks.hang is not None:
+        yield from item.ranks.hang.text().splitlines()
+    elif item.ranks is not None:
+        yield from (wait.text for wait in item.ranks.waits)
 
 
 def _met(met: Met) -> Iterator[str]:
@@ -197,7 +203,8 @@ def _ahead(ahead: Ahead) -> str:
 def state_lines(state: State) -> Iterator[str]:
     """Return where the session stands."""
     core, engine = state.focus
-    yield f"{state.name} on {state.target}, {count(state.cores, 'core')}: {state.outcome}"
+    head = "" if state.rank is None else f"rank {state.rank}: "
+    yield f"{head}{state.name} on {state.target}, {count(state.cores, 'core')}: {state.outcome}"
     yield f"  {count(state.events, 'event')}, {duration(state.time_ps)}; focus nc{core} {engine}"
     if state.warnings:
         yield f"  {count(state.warnings, 'warning')} (info warnings)"
@@ -210,7 +217,10 @@ def breakpoint_lines(item: Breakpoint) -> Iterator[str]:
     kind = "watchpoint" if item.watches else "breakpoint" if not item.after or item.compare else "catchpoint"
     many = f", {len(item.places)} places" if len(item.places) > 1 else ""
     test = "" if item.condition is None else f" if {item.condition}"
-    yield (f"{'temporary ' if item.temporary else ''}{kind} {item.number}: {item.where}{many}{test}"
+    ranks = "" if not item.ranks else f" on {count(len(item.ranks), 'rank')}"
+    if len(item.ranks) == 1:
+        ranks = f" on rank {item.ranks[0]}"
+    yield (f"{'temporary ' if item.temporary else ''}{kind} {item.number}: {item.where}{many}{ranks}{test}"
            + ("" if item.enabled else " (disabled)"))  # fmt: skip
     if item.ignore:
         yield f"  ignored the next {count(item.ignore, 'time')}"

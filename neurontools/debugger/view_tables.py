@@ -154,9 +154,15 @@ def tensors(rows: tuple[TensorRow, ...]) -> Iterator[str]:
 
 def breakpoints(rows: tuple[Breakpoint, ...]) -> Iterator[str]:
     """Return breakpoints with what belongs to each as lines."""
-    heads = ["number", "what", "kind", "enabled", "temporary", "hits", "places"]
+    of_ranks = any(row.ranks for row in rows)
+    heads = ["number", "what", "kind", "enabled", "temporary", "hits", "places", *(["ranks"] * of_ranks)]
     lines = table(
-        heads, [[r.number, r.where, r.kind, r.enabled, r.temporary, r.hits, len(r.places) or None] for r in rows]
+        heads,
+        [
+            [r.number, r.where, r.kind, r.enabled, r.temporary, r.hits, len(r.places) or None]
+            + [", ".join(map(str, r.ranks))] * of_ranks
+            for r in rows
+        ],
     )
     yield lines[0]
     for row, line in zip(rows, lines[1:], strict=True):

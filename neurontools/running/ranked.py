@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import RankedResult, Ranks
     from formats.neff import Neff
 
-__all__ = ["NOBODY", "Watching", "execute_file", "run_ranked"]
+__all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked"]
 
 _WORST = (ExitStatus.INTERRUPTED, ExitStatus.UNSUPPORTED, ExitStatus.FAULT, ExitStatus.OK)
 
 
 def run_ranked(file: Path, configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report) -> None:
     """Run whatever a file holds on several ranks, and put what came of it into the report."""
-    if _kind(file, configuration, where) is Kind.SCRIPT:
+    if kind_of(file, configuration, where) is Kind.SCRIPT:
         _run_script(file, configuration, where, kept, out)
     else:
-        _run_programs(_files(file, where), configuration, where, kept, out)
+        _run_programs(files_of(file, where), configuration, where, kept, out)
 
 
 class Watching(NamedTuple):
@@ -63,12 +63,12 @@ def execute_file(
     """
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
 
-    if _kind(file, configuration, where) is not Kind.SCRIPT:
-        return [_run_files(_files(file, where), configuration, where, out, watching)[1:]]
+    if kind_of(file, configuration, where) is not Kind.SCRIPT:
+        return [_run_files(files_of(file, where), configuration, where, out, watching)[1:]]
     done: list[tuple[RankedResult, list[Execution]]] = []
 
     def together(asked: list[Asked | None]) -> tuple[RankedResult, list[Execution]]:
-        done.append(_launch(asked, configuration, where, watching))
+        done.append(launch_ranks(asked, configuration, where, watching))
         return done[-1]
 
     try:
@@ -81,13 +81,14 @@ def execute_file(
     return done
 
 
-def _files(file: Path, where: Ranks) -> list[Path]:
+def files_of(file: Path, where: Ranks) -> list[Path]:
+    """Return the one file of all ranks, or one for each."""
     return [path_of_rank(file, rank) for rank in range(where.ranks if RANK in str(file) else 1)]
 
 
-def _kind(file: Path, configuration: RunConfiguration, where: Ranks) -> Kind:
+def kind_of(file: Path, configuration: RunConfiguration, where: Ranks) -> Kind:
     """Return what the files of all ranks are; BadParameter for what ranks cannot run together."""
-    files = _files(file, where)
+    files = files_of(file, where)
     kinds = {refuse_misplaced(each, configuration) for each in files}
     if configuration.record is not None:
         raise typer.BadParameter("a recording holds one rank", param_hint="--record")
@@ -122,7 +123,7 @@ def _run_script(file: Path, configuration: RunConfiguration, where: Ranks, kept:
     done: list[tuple[RankedResult, list[Execution]]] = []
 
     def together(asked: list[Asked | None]) -> tuple[RankedResult, list[Execution]]:
-        pair = _launch(asked, configuration, where)
+        pair = launch_ranks(asked, configuration, where)
         done.append(pair)
         if kept.outputs is not None and pair[0].ok:
             save_ranks(kept.outputs, [result.outputs for result in pair[0].results])
@@ -158,7 +159,7 @@ def _run_files(
     return programs, *_execute(programs[0].name, list(neffs), inputs, configuration, where, watching)
 
 
-def _launch(
+def launch_ranks(
     asked: list[Asked | None], configuration: RunConfiguration, where: Ranks, watching: Watching = NOBODY
 ) -> tuple[RankedResult, list[Execution]]:
     """Run the launches that the scripts of all ranks have come to."""

@@ -40,8 +40,13 @@ def strips_of(app: App[Any]) -> list[Strip]:
 
 def picture_of(app: App[Any], title: str) -> str:
     """Return the screen as the text of an SVG file; `title` is what a reader of the page is told."""
-    plain = Style.parse(f"{app.theme_variables['foreground']} on {app.theme_variables['background']}")
+    plain = Style(*(_parsed(app.theme_variables[name]) for name in ("foreground", "background")))
     return _svg([list(strip) for strip in strips_of(app)], app.size.width, plain, title)
+
+
+def _parsed(name: str) -> Color | None:
+    """Return a colour of a theme, None for what the terminal chooses."""
+    return None if name == "ansi_default" else Color.parse(name.removeprefix("ansi_"))
 
 
 def _svg(lines: Sequence[Sequence[Any]], columns: int, plain: Style, title: str) -> str:

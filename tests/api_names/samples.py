@@ -179,13 +179,13 @@ ISA: dict[str, list[Call]] = {
     "VirtualRegister": [lambda: nisa.VirtualRegister(3)],
 }  # fmt: skip
 
-ONE_RANK = ncc.ReplicaGroup([[0]])
+ONE_RANK, FOUR_RANKS = ncc.ReplicaGroup([[0]]), ncc.ReplicaGroup([[0, 1, 2, 3]])
 COLLECTIVES: dict[str, list[Call]] = {
     "all_gather": [lambda: ncc.all_gather([hbm(4, 4)], [hbm(4, 4)], ONE_RANK, 0)],
-    "all_gather_v": [lambda: ncc.all_gather_v([hbm(4)], [hbm(4)], ONE_RANK, hbm(3, 1, dtype=U32))],
+    "all_gather_v": [lambda: ncc.all_gather_v([hbm(4)], [hbm(16)], FOUR_RANKS, hbm(3, 4, dtype=U32))],
     "all_reduce": [lambda: ncc.all_reduce([hbm(4, 4)], [hbm(4, 4)], ONE_RANK, nl.add)],
     "all_to_all": [lambda: ncc.all_to_all([hbm(4, 4)], [hbm(4, 4)], ONE_RANK, 0)],
-    "all_to_all_v": [lambda: ncc.all_to_all_v([hbm(4)], [hbm(4)], ONE_RANK, hbm(3, 1, dtype=U32))],
+    "all_to_all_v": [lambda: ncc.all_to_all_v([hbm(16)], [hbm(16)], FOUR_RANKS, hbm(3, 4, dtype=U32))],
     "collective_permute": [lambda: ncc.collective_permute([hbm(4, 4)], [hbm(4, 4)], [(0, 0)])],
     "collective_permute_implicit": [
         lambda: ncc.collective_permute_implicit([[hbm(4, 4)]], [[hbm(4, 4)]], ONE_RANK)],

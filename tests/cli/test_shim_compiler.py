@@ -32,5 +32,5 @@ def test_the_shim_compiles_as_public_programs_call_it(cli: Cli, tmp_path: Path) 
 def test_command_lines_are_translated() -> None:
     assert translated(["list-operators", "--framework", "XLA"]) == ["compile", "list-operators", "--framework", "XLA"]
     assert translated(["compile", "a.pb", "--pipeline", "compile", "SaveTemps", "--disable-dge", "b.pb"]) == [
-        "compile", "model", "a.pb", "--pipeline", "compile", "b.pb"
+        "compile", "model", "a.pb", "--pipeline", "SaveTemps", "b.pb"
     ]  # fmt: skip

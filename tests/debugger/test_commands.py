@@ -44,7 +44,7 @@ LINES = {
     "set": "set S[100] = 7", "find": "find x, 5", "display": "display S[6]", "undisplay": "undisplay",
     "define": "define two\nstep\nend", "alias": "alias sp = step", "source": "source lines.txt",
     "info variables": "info variables", "info timeline": "info timeline 0us 1us",
-    "info ops": "info ops",
+    "info ops": "info ops", "info ranks": "info ranks", "rank": "rank",
 }  # fmt: skip
 
 

@@ -62,6 +62,7 @@ WRITERS = (
 
 # Options that write with the same functions, and why no command line of a second stands above.
 ELSEWHERE: dict[str, str] = {
+    "overlap report --trace": "tests/cli writes one; a run of ranks takes seconds",
     "profile validate --write": "takes minutes",
     "selftest jax --rows": "needs jax",
     "selftest onnx --rows": "needs onnx",

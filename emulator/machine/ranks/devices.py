@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from heapq import heappop
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
+from emulator.completing import completing
 from emulator.device import Device
 from emulator.dma.collectives import Arrived, Call
 from emulator.faults import FaultError
 from formats.targets import Target
 
-__all__ = ["Around", "RankDevice"]
+if TYPE_CHECKING:
+    from emulator.dma.queues import DmaQueue
+    from emulator.events import Event
+    from emulator.sequencer import Sequencer
+
+__all__ = ["Around", "OthersFirst", "RankDevice"]
+
+
+class OthersFirst(Exception):  # noqa: N818  no error: it ends a look ahead
+    """Says that nothing more happens on a rank before others move, and that they stand."""
 
 
 class Around(Protocol):
@@ -20,7 +32,10 @@ class Around(Protocol):
         """Take a collective of a rank over."""
 
     def catch_up(self, device: RankDevice) -> None:
-        """Bring everything else to the time of a device's next event; where it has none, on until it has one."""
+        """Bring everything else to the time of a device's next event; where it has none, on until it has one.
+
+        Raises OthersFirst where the others are not to move.
+        """
 
 
 class RankDevice(Device):
@@ -59,10 +74,48 @@ class RankDevice(Device):
         finally:
             self._rest()
 
+    def ahead(self) -> tuple[int, Sequencer | DmaQueue] | None:
+        """Return as `Device.ahead`, with the other ranks at that time; where they may not move, what is next so far."""
+        try:
+            while True:
+                self.around.catch_up(self)
+                found = super().ahead()
+                if found is not None or self._ended or self.unreported:
+                    return found
+        except OthersFirst:
+            return self.completes_next()
+
+    def completes_next(self) -> tuple[int, Sequencer | DmaQueue] | None:
+        """Return time and owner of the completion that is due before anything else; None where something else is."""
+        if not self.heap or self._pending or self._ended:
+            return None
+        time_ps, _, callback = self.heap[0]
+        owner = completing(callback)
+        return None if owner is None else (time_ps, owner)
+
+    def go_on(self) -> list[Event]:
+        """Carry out the one thing that is due next, whatever the other ranks do; return the events that came of it."""
+        if not self._ended:
+            self._arm(stepping=True)
+            try:
+                with np.errstate(all="ignore"):
+                    super()._advance()
+            finally:
+                self._rest()
+        found = []
+        while (event := self.take_pending()) is not None:
+            found.append(event)
+        return found
+
     def _advance(self) -> None:
         self.around.catch_up(self)
         if not self._ended:
             super()._advance()
+
+    def _settle(self) -> None:
+        self.around.catch_up(self)
+        if not self.heap:  # nothing else in the machine brings an event
+            super()._settle()
 
     def stay_away(self) -> None:
         """Run nothing: whoever waits for this rank waits in vain."""

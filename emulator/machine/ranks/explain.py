@@ -12,7 +12,7 @@ from emulator.machine.ranks.communicators import Communicators, Meeting, Signatu
 from emulator.machine.ranks.devices import RankDevice
 from formats.nrt.status import NrtStatus
 
-__all__ = ["CAUSES", "RankHang", "RankWait", "explain"]
+__all__ = ["CAUSES", "RankHang", "RankWait", "explain", "waits_of"]
 
 CAUSES = {
     "mismatch": "ranks of one group ask for different collectives at the same place in their order",
@@ -83,7 +83,7 @@ class Ranked(Protocol):
 
 def explain(machine: Ranked) -> RankHang | None:
     """Return why ranks wait for each other where nothing moves any more, None where none does."""
-    waits = _waits(machine)
+    waits = waits_of(machine)
     if not waits:
         return None
     time_ps = max(device.now_ps for device in machine.devices)
@@ -98,7 +98,8 @@ def explain(machine: Ranked) -> RankHang | None:
     return RankHang(cause, sentence, ranks, tuple(waits), cycle, status, time_ps)
 
 
-def _waits(machine: Ranked) -> list[RankWait]:
+def waits_of(machine: Ranked) -> list[RankWait]:
+    """Return the ranks that are in a collective which has not ended; nobody is waited for where all have come."""
     found = []
     for meeting in machine.communicators.open:
         for rank in sorted(meeting.begun):

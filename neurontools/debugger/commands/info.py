@@ -15,8 +15,10 @@ from neurontools.debugger.commands.arguments import core_and_words, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command, Words, no_words
 from neurontools.debugger.commands.completion import engines, one_of, operations, places, tensors
 from neurontools.debugger.commands.pictures import MAP, TIMELINE, VALUES, map_cells, timeline, values
+from neurontools.debugger.commands.ranks import rank_rows
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.maps import MapCells
+from neurontools.debugger.rank_results import RankRow
 from neurontools.debugger.results import (
     Display,
     DmaRow,
@@ -33,6 +35,7 @@ from neurontools.debugger.spans import Spans
 from neurontools.debugger.tile_view import TileView
 from neurontools.debugger.view_maps import map_lines, spans_lines, tile_lines, variable_lines
 from neurontools.debugger.view_memory import display_lines
+from neurontools.debugger.view_ranks import rank_lines
 
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
@@ -120,6 +123,8 @@ _TOPICS: tuple[AnyCommand, ...] = (
     _topic("ops", "[NAME | FILE:LINE]", "the operations of the graph: how far each is, and where its result lies",
            lambda session, rest: session.info_ops(rest.strip()), tuple[OperationRow, ...], tables.operations,
            words=operations),
+    _rows("ranks", "each rank: its engines, where it stands and what it waits for", tuple[RankRow, ...], rank_lines,
+           rank_rows),
     _topic("scope", "[WHERE]", "the variables of the kernel at a line or word, else here",
            lambda session, rest: session.info_scope(rest), tuple[LocalRow, ...],
            tables.variables, words=places),

@@ -10,6 +10,7 @@ from neurontools.debugger.commands.arguments import number_of, numbers_of, place
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import breakpoint_numbers, events, one_of, places, tensors
 from neurontools.debugger.commands.moving import WHERE
+from neurontools.debugger.commands.ranks import everywhere, on_every_rank
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.results import Checks
 from neurontools.debugger.view import breakpoint_lines, checks_lines
@@ -86,38 +87,41 @@ _several = partial(Command[tuple[Breakpoint, ...]], result=tuple[Breakpoint, ...
                    nothing="none", words=breakpoint_numbers)  # fmt: skip
 
 STOPPING: tuple[AnyCommand, ...] = (
-    _one("break", "WHERE [if CONDITION]", f"stop before {_BREAK}", _break, aliases=("b", "br"), words=places,
+    _one("break", "WHERE [if CONDITION]", f"stop before {_BREAK}", everywhere(_break), aliases=("b", "br"),
+         words=places,
          details="break PE:12, break kernel.py:88, break 12 (a pc of the focus engine), break dve (all its words),\n"
          "break MATMUL (each word of an opcode), break QUEUE (each transfer), break S[5] >= 3,\n"
          "break %dot.5 (the first word that each engine has of an operation of the compiled graph).\n"
-         "A stop is before the effect of a word or transfer, and after the change that makes a comparison true."),
-    _one("tbreak", "WHERE [if CONDITION]", "the same, but only once", lambda session, rest: _break(session, rest, True),
-         aliases=("tb", "tbr"), words=places),
+         "A stop is before the effect of a word or transfer, and after the change that makes a comparison true.\n"
+         "Of several ranks (--ranks) it is on all, with rank N behind WHERE on one."),
+    _one("tbreak", "WHERE [if CONDITION]", "the same, but only once",
+         everywhere(lambda session, rest: _break(session, rest, True)), aliases=("tb", "tbr"), words=places),
     _one("watch", "PLACE [if CONDITION]", f"stop after a write to {_PLACE}",
-         lambda session, rest: _watch(session, rest, "write"), aliases=("wa",), words=tensors,
+         everywhere(lambda session, rest: _watch(session, rest, "write")), aliases=("wa",), words=tensors,
          details="watch y[0:4], watch 0:0x4000, 16 (bytes of a partition of SBUF), watch psum:3:0, watch hbm:ADDRESS,\n"
          "watch S[8] and watch E[3] (any change of a semaphore or event). ncN in front chooses the core."),
     _one("rwatch", "PLACE [if CONDITION]", "stop after a read of such a place",
-         lambda session, rest: _watch(session, rest, "read"), words=tensors),
+         everywhere(lambda session, rest: _watch(session, rest, "read")), words=tensors),
     _one("awatch", "PLACE [if CONDITION]", "stop after a read or write of such a place",
-         lambda session, rest: _watch(session, rest, "access"), words=tensors),
-    _one("catch", "EVENT [if CONDITION]", f"stop after {_EVENT}", _catch, words=events,
+         everywhere(lambda session, rest: _watch(session, rest, "access")), words=tensors),
+    _one("catch", "EVENT [if CONDITION]", f"stop after {_EVENT}", everywhere(_catch), words=events,
          details="nan and inf stop where one is written: anywhere, into a tensor or slice, or into ADDRESS, BYTES.\n"
          "finding needs checks that are running; `checks on` starts them."),
     _one("condition", "NUMBER [CONDITION]", "stop there only if this holds: S[5] >= 3 and time > 2us, PE.R[1] == 7, "
-         "x[0, 3] < 0, any(isnan(x)); without a condition, always", _condition, aliases=("cond",),
+         "x[0, 3] < 0, any(isnan(x)); without a condition, always", on_every_rank(_condition), aliases=("cond",),
          words=breakpoint_numbers,
          details="Names: S[N], E[N], R[N]; time, events, pc and core of the stop; tensors, slices; nc1.S[N], PE.R[N].\n"
          "Functions of one value: abs, min, max, mean, any, all, isnan, isinf, isfinite. Times: 20ps, 300ns, 2.5us."),
-    _one("ignore", "NUMBER COUNT", "do not stop there the next COUNT times", _ignore, words=breakpoint_numbers),
-    _one("commands", "[NUMBER] … end", "run the lines up to `end` whenever that breakpoint stops", _commands,
-         aliases=("comm",), words=breakpoint_numbers, block=True),
+    _one("ignore", "NUMBER COUNT", "do not stop there the next COUNT times", on_every_rank(_ignore),
+         words=breakpoint_numbers),
+    _one("commands", "[NUMBER] … end", "run the lines up to `end` whenever that breakpoint stops",
+         on_every_rank(_commands), aliases=("comm",), words=breakpoint_numbers, block=True),
     _several("delete", "[NUMBER…]", "delete breakpoints, all without a number",
-             lambda session, rest: session.delete(*numbers_of(rest)), aliases=("d", "del")),
+             on_every_rank(lambda session, rest: session.delete(*numbers_of(rest))), aliases=("d", "del")),
     _several("enable", "[once|delete] [NUMBER…]", "enable breakpoints; once: disable, delete: delete when hit",
-             _enable, aliases=("en",)),
+             on_every_rank(_enable), aliases=("en",)),
     _several("disable", "[NUMBER…]", "disable breakpoints",
-             lambda session, rest: session.disable(*numbers_of(rest)), aliases=("dis",)),
+             on_every_rank(lambda session, rest: session.disable(*numbers_of(rest))), aliases=("dis",)),
     Command("checks", "[on|off] [NAME…]", "run memcheck, initcheck, racecheck, synccheck or all of them alongside; "
             "info findings shows what they found", _checks, Checks, checks_lines, words=one_of("on", "off", *_CHECKS),
             live=True, moves=True),

@@ -12,6 +12,7 @@ from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.info import INFO
 from neurontools.debugger.commands.inspecting import INSPECTING
 from neurontools.debugger.commands.moving import MOVING
+from neurontools.debugger.commands.ranks import RANK
 from neurontools.debugger.commands.stopping import STOPPING
 from neurontools.debugger.commands.writing import WRITING
 from neurontools.debugger.errors import UsageError
@@ -56,6 +57,7 @@ _ALL: tuple[AnyCommand, ...] = (
     INFO,
     *INSPECTING,
     *WRITING,
+    RANK,
     Command("define", "NAME … end", "make a command of the lines up to `end`; $arg0 is the first word behind it",
             _define, Defined, defined_lines, block=True),
     Command("alias", "[NAME = COMMAND]", "make a short name for the beginning of a line; alone: list those",
