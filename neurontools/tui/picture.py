@@ -40,7 +40,8 @@ def strips_of(app: App[Any]) -> list[Strip]:
 
 def picture_of(app: App[Any], title: str) -> str:
     """Return the screen as the text of an SVG file; `title` is what a reader of the page is told."""
-    plain = Style(*(_parsed(app.theme_variables[name]) for name in ("foreground", "background")))
+    colours = app.theme_variables
+    plain = Style(color=_parsed(colours["foreground"]), bgcolor=_parsed(colours["background"]))
     return _svg([list(strip) for strip in strips_of(app)], app.size.width, plain, title)
 
 
