@@ -99,3 +99,9 @@ def test_limits(call: Any, message: str) -> None:
     with pytest.raises(nki.NkiValidationError) as error:
         trace_body(call)
     assert message in str(error.value) and "test_collectives.py" in str(error.value)
+
+
+def test_a_long_group_is_told_by_its_ends() -> None:
+    with pytest.raises(nki.NkiValidationError, match=r"replica_group is \[\[0, 1, .* \.\.\. .*99998\]\]") as error:
+        trace_body(lambda: ncc.all_reduce([hbm(4)], [hbm(4)], [list(range(99_999))], nl.add))
+    assert len(str(error.value)) < 500

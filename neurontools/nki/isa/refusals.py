@@ -7,11 +7,16 @@ from neurontools.nki.tracer import Tracer, kernel_place
 
 __all__ = ["reject", "since", "unsupported"]
 
+_MOST_TOLD = 200  # characters of a value
+
 
 def reject(tracer: Tracer, instruction: str, argument: str, value: object, limit: str) -> NkiValidationError:
-    """Return the error for an argument that breaks a limit."""
+    """Return the error for an argument that breaks a limit; of a long value both ends are told."""
     prefix = "" if "." in instruction else "nisa."
-    return tracer.error(f"{prefix}{instruction}: {argument} is {value}, {limit}")
+    told = str(value)
+    if len(told) > _MOST_TOLD:
+        told = f"{told[: _MOST_TOLD // 2]} ... {told[-_MOST_TOLD // 2 :]}"
+    return tracer.error(f"{prefix}{instruction}: {argument} is {told}, {limit}")
 
 
 def unsupported(instruction: str, feature: str) -> UnsupportedError:
