@@ -49,13 +49,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "profile run": ("--no-advice",),
 }
 
-RANKS = ("ranks", "instance", "nodes")  # another way to run, tested in test_run_ranks
+RANKS = ("ranks", "instance", "nodes")  # another way to run, tested in test_run_ranks and test_debug_ranks
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
     "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
     "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
     "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json", *RANKS},
     "debug": {
+        *RANKS,
         "commands",
         "execute",
         "cli",

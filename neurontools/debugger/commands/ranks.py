@@ -30,7 +30,7 @@ def _rank(session: Session, rest: str) -> State:
     among = session.among
     if among is None:
         if rest:
-            raise UsageError("one program runs here alone; `neurontools debug --ranks N` opens a session of several")
+            raise UsageError("one program runs here alone; `neurontools debug FILE --ranks 2` opens a session of two")
         return session.state()
     if rest:
         among.select(number_of(rest, "the number of a rank"))
