@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from formats.errors import UnsupportedError
+from formats.errors import FormatError, UnsupportedError
 from formats.hlo import Instruction, dtype_of
 from neurontools.builder.native_kernel import TARGET
 from neurontools.hlo_interpreter.native_kernels import native_kernel
@@ -35,8 +35,14 @@ def _same(_: Instruction, operands: list[Value]) -> Value:
     return operands[0] if len(operands) == 1 else tuple(operands)
 
 
-def _of_numbers(function: Callable[..., Array]) -> CustomCall:
+def _need(instruction: Instruction, operands: list[Value], count: int) -> None:
+    if len(operands) != count:
+        raise FormatError(f"%{instruction.name}", expected=f"{count} operands", got=len(operands))
+
+
+def _of_numbers(function: Callable[..., Array], count: int = 1) -> CustomCall:
     def computed(instruction: Instruction, operands: list[Value]) -> Value:
+        _need(instruction, operands, count)
         return rounded(function(*(exact(each) for each in operands)), dtype(instruction))
 
     return computed
@@ -75,6 +81,11 @@ def _softmax_gradient(grad: Array, y: Array) -> Array:
 
 def _top_k(instruction: Instruction, operands: list[Value]) -> Value:
     """Return values and positions; k is the last dimension of the result, as AWS's form says it in the config too."""
+    _need(instruction, operands, 1)
+    if len(instruction.shape.tuple_shapes) < 2 or not instruction.shape.tuple_shapes[0].dimensions:
+        raise FormatError(
+            f"%{instruction.name}", expected="a tuple of values and positions", got=str(instruction.shape)
+        )
     first, second = instruction.shape.tuple_shapes[:2]
     values, places = largest_first(operands[0], first.dimensions[-1])
     return values, places.astype(dtype_of(second.element_type))
@@ -83,6 +94,7 @@ def _top_k(instruction: Instruction, operands: list[Value]) -> Value:
 def _extreme(function: Callable[..., Array]) -> CustomCall:
     def computed(instruction: Instruction, operands: list[Value]) -> Value:
         """Return where the extreme of a dimension is; the config names the dimension, else it is the last."""
+        _need(instruction, operands, 1)
         config = instruction.backend_config.decode("ascii", "replace").strip()
         axis = int(config) if config.lstrip("-").isdigit() else operands[0].ndim - 1
         return rounded(function(operands[0], axis=axis).reshape(instruction.shape.dimensions), dtype(instruction))
@@ -95,11 +107,11 @@ TARGETS: dict[str, CustomCall] = {
     "AwsNeuronErf": _of_numbers(error_function),
     "AwsNeuronGelu": _of_numbers(_gelu),
     "AwsNeuronGeluApprxTanh": _of_numbers(_gelu_tanh),
-    "AwsNeuronGeluBackward": _of_numbers(_gelu_gradient),
+    "AwsNeuronGeluBackward": _of_numbers(_gelu_gradient, 2),
     "AwsNeuronSilu": _of_numbers(_silu),
-    "AwsNeuronSiluBackward": _of_numbers(_silu_gradient),
+    "AwsNeuronSiluBackward": _of_numbers(_silu_gradient, 2),
     "AwsNeuronSoftmax": _of_numbers(_softmax),
-    "AwsNeuronSoftmaxBackward": _of_numbers(_softmax_gradient),
+    "AwsNeuronSoftmaxBackward": _of_numbers(_softmax_gradient, 2),
     "AwsNeuronTopK": _top_k,
     "TopK": _top_k,
     "AwsNeuronArgMax": _extreme(np.argmax),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from formats.errors import FormatError
 from formats.hlo import Computation, Instruction
 from neurontools.hlo_interpreter.mapped import is_assignment
 from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, operation
@@ -158,7 +159,10 @@ def select_and_scatter(instruction: Instruction, operands: list[Value], evaluato
     best, at = chosen[..., 0], where[..., 0]
     for number in range(1, chosen.shape[-1]):
         here, there = chosen[..., number], where[..., number]
-        keep = np.asarray(evaluator.mapped(instruction.select, [best, here])) & (at >= 0) | (there < 0)
+        better = np.asarray(evaluator.mapped(instruction.select, [best, here]))
+        if better.dtype != bool:
+            raise FormatError(f"%{instruction.name}", expected="a selection that gives pred", got=str(better.dtype))
+        keep = better & (at >= 0) | (there < 0)
         best, at = np.where(keep, best, here), np.where(keep, at, there)
     result = np.full(values.shape, initial, source.dtype)
     inside = at.reshape(-1) >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.errors import FormatError
 from formats.hlo import Instruction, dtype_of
 from neurontools.hlo_interpreter.numbers import exact, rounded
 from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, operation
@@ -51,6 +52,8 @@ def gradient(instruction: Instruction, operands: list[Value], _: Evaluator) -> V
     """Return the gradients of operand, scale and offset."""
     values, output = exact(operands[0]), exact(operands[4])
     feature = instruction.feature_index
+    if output.shape != values.shape:
+        raise FormatError(f"%{instruction.name}", expected=f"gradients of shape {values.shape}", got=output.shape)
     others = _others(values.ndim, feature)
     scale, m, v = (_along(each, values.ndim, feature) for each in operands[1:4])
     count = values.size // values.shape[feature]
