@@ -169,7 +169,7 @@ def pallas():
     def prepare(name):
         _, function, _, shapes = KERNELS[name]
         if function not in WRITTEN:
-            raise NotImplementedError(f"{function} is not written for Pallas")
+            raise LookupError(f"{function} has no twin for Pallas")
         arrays = normal(*shapes)
         call = WRITTEN[function]
         return {"time": lambda: np.asarray(call(*arrays))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -40,15 +41,15 @@ class TraceResult(TracedCall):
         return self._call.is_sequence
 
 
-class FrameworkMethods:
+class FrameworkMethods(ABC):
     """What a framework calls on a kernel to put it into a graph; it may set attributes of its own, too."""
 
     func: Any
     opts = KernelOptions()
 
+    @abstractmethod
     def _as_launched(self) -> Kernel:
         """Return the kernel that a launch would trace."""
-        raise NotImplementedError
 
     @contextmanager
     def bind_arguments(self, **arguments: Any) -> Iterator[dict[str, Any]]:
