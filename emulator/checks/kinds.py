@@ -48,6 +48,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:never-signalled": Kind("error", "A wait that nothing in the program signals."),
     "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),
     "synccheck:deadlock": Kind("error", "Engines wait for one another in a circle."),
+    "synccheck:livelock": Kind("error", "An engine goes round a loop that nothing ends."),
     "synccheck:barrier": Kind("error", "A core barrier that only one of the cores reaches."),
     "synccheck:ranks": Kind("error", "A collective that other ranks do not come to, or call differently."),
     "synccheck:pipe": Kind("error", "Cores exchange tiles on pipes that never meet."),

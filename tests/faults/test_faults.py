@@ -12,10 +12,11 @@ from tests.faults.assembled import PLANTED as ASSEMBLED
 from tests.faults.engines import PLANTED as ENGINES
 from tests.faults.kernels import PLANTED as KERNELS
 from tests.faults.model import Planted, Program, fits
+from tests.faults.rounds import PLANTED as ROUNDS
 from tests.faults.templates import PLANTED as TEMPLATES
 from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES)
+PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES, *ROUNDS)
 # In tests/checks: test_kernels_refused.py, test_ranks.py, test_rings.py, test_unused.py, test_nancheck.py,
 # test_lint.py, test_serial.py.
 _NEVER_BUILT = {"synccheck:pipe", "synccheck:ranks", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan",
