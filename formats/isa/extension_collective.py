@@ -22,6 +22,7 @@ from formats.isa.syntax_operands import DmaAddressItem
 
 __all__ = ["Collective"]
 
+# Four CC-cores a logical core of two, each with a stream (collectives.md 2); which operators reduce (collectives.md 1).
 _STREAMS = 4
 _REDUCES = (AluOp.ADD, AluOp.MIN, AluOp.MAX)
 
