@@ -39,9 +39,9 @@ class Link(NamedTuple):
 
     `kind` is execute (issue to completion), issue (its engine was busy with the word before), semaphore (from the
     change of a semaphore to its engine), order (completion in order), port (a word of another engine had the memory
-    port), barrier, generate (descriptors of the transfer
-    before), start (descriptors and first data), data (a DMA engine moves it), hbm (device memory does), completion
-    (last data to semaphore), trigger, or unexplained. `detail` names semaphore, DMA engine or stack.
+    port), barrier, generate (descriptors of the transfer before), start (descriptors and first data), data (a DMA
+    engine moves it), hbm (device memory does), completion (last data to semaphore), trigger, collective (of the ranks
+    of a machine, from the call), or unexplained. `detail` names semaphore, DMA engine or stack.
     """
 
     start_ps: int
@@ -237,6 +237,9 @@ class Causes:
         track = self._queue(owner)
         if row and track.completed[row - 1] == now:
             return Link(now, now, "order", owner, row), Node("done", owner, row - 1, now)
+        if track.flags[row] & 4:
+            begun = track.generated[row]
+            return Link(begun, now, "collective", owner, row), Node("generate", owner, row, begun)
         number = track.transfer[row]
         last: tuple[int, Resource, int] | None = None
         for resource, taken in self.recorder.holds.items():
@@ -277,6 +280,8 @@ class Causes:
         if track.triggered[row] == now:
             source = self.trigger(owner, row)
             return Link(now, now, "trigger", owner, row), Node("done", *source, now)
+        if track.flags[row] & 4:  # it was called once the one before it in its stream was through
+            return Link(now, now, "order", owner, row), Node("done", owner, row - 1, now)
         begun = track.generated[row - 1]
         return Link(begun, now, "generate", owner, row - 1), Node("generate", owner, row - 1, begun)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from emulator.device import Device
+from emulator.dma.collectives import CollectiveTransfer
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.loaded import LoadedWord
@@ -209,7 +210,8 @@ class Recorder:
         track.hbm_bytes.append(transfer.hbm_bytes)
         track.pieces.append(transfer.pieces)
         track.transfer.append(transfer.number)
-        track.flags.append(transfer.writes_hbm | transfer.prebuilt << 1)
+        joint = isinstance(transfer, CollectiveTransfer)
+        track.flags.append(transfer.writes_hbm | transfer.prebuilt << 1 | joint << 2)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 

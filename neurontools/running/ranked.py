@@ -19,7 +19,7 @@ from neurontools.program.interruption import interruptible
 from neurontools.program.kinds import Kind, refuse_misplaced
 from neurontools.program.opening import Program, open_program
 from neurontools.program.rank_arrays import RANK, inputs_of_ranks, path_of_rank, save_ranks
-from neurontools.program.ranked_script import Asked, RankedScript
+from neurontools.program.ranked_script import Asked, RankedScript, Together
 from neurontools.running.files import Kept
 from neurontools.running.ranked_results import RankedScriptRun, ranked_run
 from neurontools.running.ranked_view import ranked_lines
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import RankedResult, Ranks
     from formats.neff import Neff
 
-__all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked"]
+__all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked",
+           "script_of_ranks"]  # fmt: skip
 
 _WORST = (ExitStatus.INTERRUPTED, ExitStatus.UNSUPPORTED, ExitStatus.FAULT, ExitStatus.OK)
 
@@ -72,7 +73,7 @@ def execute_file(
         return done[-1]
 
     try:
-        statuses = RankedScript(file, configuration, where.ranks, together).run(aside=True)
+        statuses = script_of_ranks(file, configuration, where, together).run(aside=True)
     except KernelFaultError:
         return done
     if any(statuses):
@@ -86,8 +87,24 @@ def files_of(file: Path, where: Ranks) -> list[Path]:
     return [path_of_rank(file, rank) for rank in range(where.ranks if RANK in str(file) else 1)]
 
 
+def script_of_ranks(file: Path, configuration: RunConfiguration, where: Ranks, together: Together) -> RankedScript:
+    """Return a script that runs for every rank; its first launch of all says whether the machine has so many."""
+    from emulator.runtime.ranks import machine_of  # deferred: start-up
+
+    def look(asked: Asked) -> None:
+        machine_of([open_neff(asked.neff)], where)
+
+    return RankedScript(file, configuration, where.ranks, together, look)
+
+
 def kind_of(file: Path, configuration: RunConfiguration, where: Ranks) -> Kind:
-    """Return what the files of all ranks are; BadParameter for what ranks cannot run together."""
+    """Return what the files of all ranks are; BadParameter for what ranks cannot run together.
+
+    InputError where no machine that is asked for has so many ranks.
+    """
+    from emulator.runtime.ranks import most_ranks  # deferred: start-up
+
+    most_ranks(where, configuration.target, configuration.lnc)
     files = files_of(file, where)
     kinds = {refuse_misplaced(each, configuration) for each in files}
     if configuration.record is not None:
@@ -130,7 +147,7 @@ def _run_script(file: Path, configuration: RunConfiguration, where: Ranks, kept:
         return pair
 
     try:
-        statuses = RankedScript(file, configuration, where.ranks, together).run(aside=out.as_json)
+        statuses = script_of_ranks(file, configuration, where, together).run(aside=out.as_json)
     except KernelFaultError:
         out.status = _status(done[-1][0])
         statuses = [int(out.status)] * where.ranks
