@@ -105,7 +105,8 @@ class Resolver:
         if isinstance(lanes, str):
             lanes = word.FIELDS[lanes].read(raw)
         # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
-        key = (raw[field.offset : field.offset + field.size], code, partitions, plan.writes, engine, field.kind, lanes)
+        where = raw[field.offset : field.offset + field.size]
+        key = (where, code, partitions, plan.writes, engine, field.kind, lanes, plan.name)
         found = self._known.get(key)
         if found is None:
             value: Any = field.read(raw)

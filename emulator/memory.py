@@ -202,6 +202,14 @@ class ChipMemory:
         for space, first, partitions, byte, nbytes, pattern in self.set_apart:
             _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
+    def renew(self) -> None:
+        """Be as a new memory; what is known of regions stays, that they are written does not."""
+        self.set_apart.clear()
+        self.make_fresh()
+        self.sbuf_written.fill(False)
+        self.psum_written.fill(False)
+        self.forget()
+
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM"."""
         self.notes.settle()

@@ -46,9 +46,9 @@ class _Schedule:
     """Takes the effects off words and transfers: what is left is the schedule."""
 
     def on_issue(self, engine: Any, loaded: Any, now: int) -> None:
-        action = engine.in_flight[-1].action
-        if action.writes and not isinstance(loaded.word, isa.Write):
-            action.effect, action.reads, action.writes = None, (), ()
+        flight = engine.in_flight[-1]
+        if flight.action.writes and not isinstance(loaded.word, isa.Write):
+            engine.in_flight[-1] = flight._replace(action=flight.action.without_data())
 
     def on_plan(self, transfer: Any, holds: object) -> None:
         transfer.move = None
