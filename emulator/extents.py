@@ -7,6 +7,7 @@ somebody asks for that.  Whole rows of bytes are remembered as ranges, which ans
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class Notes:
             extent.view()[...] = True
 
 
-class Extent:
+class Extent(ABC):
     """The written plane under some bytes of a memory; `full` once every byte of it is known to be written."""
 
     __slots__ = ("__weakref__", "full", "notes", "size")
@@ -46,9 +47,9 @@ class Extent:
         self.notes, self.size = notes, size
         self.full = not size
 
+    @abstractmethod
     def view(self) -> Plane:
         """Return the part of the plane, without what is noted."""
-        raise NotImplementedError
 
     def is_blank(self) -> bool:
         """Return whether nothing was ever noted of the whole memory, without a look at the plane."""
