@@ -192,7 +192,8 @@ def test_operations_come_back_as_they_were_written() -> None:
     [
         (b'"shape":[211,24]', b'"shape":[-1,24]'), (b'"as":"float32"', b'"as":"quux"'), (b'"file":0', b'"file":99'),
         (b'"strides":[24,1]', b'"strides":[24]'), (b'"tiles":[[', b'"tiles":[[7,'), (b'"forms":[[', b'"forms":[[['),
-        (b',0,0,0,0]', b',0,0,0,0,9]'), (b'"shape":[211,24]', b'"shape":[2,2]'), (b'"line":4', b'"line":"4"'), (b'{"files"', b'["files"'),
+        (b'"shape":[211,24]', b'"shape":[2,2]'), (b'"line":4', b'"line":"4"'), (b'{"files"', b'["files"'),
+        (b',0,0,0,0]', b',0,0,0,0,9]'),
     ],
 )  # fmt: skip
 def test_malformed_operations_are_refused(change: tuple[bytes, bytes]) -> None:
