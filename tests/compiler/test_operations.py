@@ -377,7 +377,7 @@ def test_folds_of_64_bits_begin_at_the_ends_of_their_type(fold: str) -> None:
 
 @pytest.mark.parametrize("count", [6, 7, 64])
 def test_what_a_fold_reads_stays_for_those_behind_it(count: int) -> None:
-    """Folds that no instruction does are done by halves, in the kernel whose other operations read the same tile."""
+    """Folds that no instruction does are done by halves, in a kernel whose other operations read the same tile."""
     x = np.random.default_rng(1).integers(-1000, 1000, (9, count), dtype=np.int32)
 
     def centred(b: Builder, x: Value) -> Value:

@@ -586,6 +586,13 @@ case(
     _ADD,
 )
 case(
+    "copy apart",
+    "  x = f32[4] parameter(0)\n  s = (f32[4], f32[4], u32[]) copy-start(x)\n  ROOT r = f32[4] copy-done(s)",
+    (_f32(4),),
+    lambda x: x,
+    0.0,
+)
+case(
     "fft",
     "  x = f32[8] parameter(0)\n  a = c64[5] fft(x), fft_type=RFFT, fft_length={8}\n"
     "  ROOT r = f32[8] fft(a), fft_type=IRFFT, fft_length={8}",

@@ -61,7 +61,7 @@ def test_every_operation_is_an_opcode() -> None:
 
 
 # What a module of a frontend may hold and nothing here computes: a device or a host of its own is behind each.
-_NOT_COMPUTED = {"parameter", "infeed", "outfeed", "send", "send-done", "recv", "recv-done", "copy-start", "copy-done",
+_NOT_COMPUTED = {"parameter", "infeed", "outfeed", "send", "send-done", "recv", "recv-done",
                  "set-dimension-size", "dynamic-reshape"}  # fmt: skip
 
 
