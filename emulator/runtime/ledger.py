@@ -43,7 +43,7 @@ def _alone(method: _Method) -> _Method:
 
 
 class NoRoomError(OutOfMemoryError):
-    """Say that a stack has no room in one piece: `largest` is its largest gap, `align` what was asked for."""
+    """A stack without room in one piece: `largest` is its largest gap, `align` what was asked for."""
 
     def __init__(
         self, category: Category, size: int, stack: Stack, owner: Owner, free: int, largest: int, align: int

@@ -130,7 +130,7 @@ def schedule(library: Library, pointer: Any, queue: int, err: Any, into: Any) ->
 
 @does("nrta_is_completed")
 def is_completed(library: Library, sequence: int, into: Any) -> None:
-    """Tell whether a request is done."""
+    """Give whether a request is done."""
     library.need(into)
     into[0] = library.runtime.unit_of(sequence).is_completed(sequence)
 
