@@ -21,6 +21,7 @@ _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["d
 _SEMAPHORE = PseudoDmaDirect2d.FIELDS["semaphore"].offset
 _HBM = Space.HBM
 _pack = struct.Struct("<II").pack_into
+# element sizes and counts of a direct word have 16 bits (isa.md 8)
 _MOST_RUN = (1 << 16) - 1
 _MOST_COUNT = (1 << 16) - 1
 _STEPS = -(1 << 31), (1 << 31) - 1
@@ -150,6 +151,7 @@ def walk(op: DmaOp) -> Walk:
     src, dst = both
     run = 1
     src_size, dst_size = op.src.dtype.size, op.dst.dtype.size
+    # a single element
     if src[-1] == (1, 1) and dst[-1] == (1, 1):
         return Walk(1, (), ())
     if src[-1][0] == src_size and dst[-1][0] == dst_size:
@@ -157,6 +159,7 @@ def walk(op: DmaOp) -> Walk:
         src, dst = src[:-1], dst[:-1]
     largest = _MOST_RUN // max(src_size, dst_size)
     if run > largest:
+        # into equal parts, the largest that fit: all elements of one word have one size
         part = next((size for size in range(largest, 0, -1) if run % size == 0), 1)
         src, dst = (*src, (part * src_size, run // part)), (*dst, (part * dst_size, run // part))
         run = part

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from formats.hlo import Computation, Instruction, PrimitiveType, dtype_of
+from formats.hlo import Computation, Instruction, dtype_of
 
 __all__ = ["ELEMENTWISE", "OPERATIONS", "Array", "Evaluator", "Operation", "Value", "dtype", "elementwise", "operation"]
 
@@ -54,8 +54,3 @@ def elementwise(*opcodes: str) -> Callable[[Operation], Operation]:
 def dtype(instruction: Instruction) -> np.dtype[Any]:
     """Return the NumPy type of an instruction's elements."""
     return dtype_of(instruction.shape.element_type)
-
-
-def element_type(instruction: Instruction) -> PrimitiveType:
-    """Return the element type of an instruction's first operand."""
-    return instruction.operands[0].shape.element_type

@@ -38,6 +38,7 @@ def _schedule(
 
 
 def _core_of(tensor: Tensor) -> int:
+    # A tensor in host memory has no core (-1); its copies go into the queues of the first.
     return max(0, tensor.storage.core)
 
 
