@@ -79,7 +79,7 @@ def plan_of(cls: type[isa.Instruction]) -> tuple[Plan, ...]:
 
 
 class Resolver:
-    """Turns operands of one core's words into views, each distinct operand once."""
+    """Turn operands of one core's words into views, each distinct operand once."""
 
     _LIMIT = 1 << 14
 

@@ -340,7 +340,7 @@ class Allocation:
 
     @property
     def touched(self) -> bool:
-        """Tell whether anything ever looked at the bytes."""
+        """Return whether anything ever looked at the bytes."""
         return self._data is not None
 
     @property

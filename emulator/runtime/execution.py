@@ -209,6 +209,7 @@ def _check_input(tensor: TensorInfo, value: Any) -> Array:
 
 def _run_with(device: Device, progress: Progress) -> None:
     """Run in slices of emulated time that take about a third of a second each, and report after every one."""
+    # How many picoseconds take a third of a second depends on the program: doubled from one until it does.
     span = 1
     started = perf_counter()
     while device.run(until=device.now_ps + span) == "until":

@@ -18,6 +18,7 @@ from neurontools.builder.trace import Allocation, Space, View
 __all__ = ["Accesses", "TileState"]
 
 _HBM, _PSUM = Space.HBM, Space.PSUM
+# behind every operation
 _NEVER = 1 << 62
 _ROW = 2 * len(ENGINES)
 
@@ -48,6 +49,7 @@ class Accesses:
         self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
+        # x
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
         self._next = firsts[self._coming[-1]] if firsts else _NEVER
         self.pcs = array("q", [-1]) * (_ROW * len(tiles.lives))
@@ -130,6 +132,7 @@ class Accesses:
         if group is None:
             region = Region(low, high)
         else:
+            # Tiles that the kernel put onto common bytes share one region: an access to one orders those to all.
             region = self._group_regions.get(group) or self._group_regions.setdefault(group, Region())
         tile.region = region
         (self._psum if allocation.space is _PSUM else self._sbuf).claim(low, high, region)

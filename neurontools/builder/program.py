@@ -163,6 +163,7 @@ class Program:
 
     def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields
+        # x
         if "function" in fields:
             table = self.activation.loads.get(self._activations)
             if table is not None:
@@ -218,12 +219,14 @@ class Program:
         passes = self._matmuls.encode(op, first)
         stream = streams.of["PE"]
         actor, unit, raw = stream.actor, len(stream.ends), stream.raw
+        # apart, so that LDWEIGHTS can run while the product still waits for its moving operand or its place in PSUM
         weight_needs, needs = Needs(), Needs()
         views, addresses = (op.stationary, op.moving, op.dst), [0, 0, 0]
         operands(views, passes.weights, actor, unit, weight_needs, addresses)
         operands(views, passes.rest, actor, unit, needs, addresses)
         # The array keeps its weights: the same tile, unchanged since, is not loaded again.
         single = passes.per_piece == 1
+        # equal needs mean that nothing has written the tile since it was loaded
         loaded = (op.stationary, passes.pairs[0][0], sorted(weight_needs.data.items())) if single else None
         again = single and self._loaded == loaded
         self._loaded = loaded
@@ -365,6 +368,7 @@ class Program:
         self.accesses.access(op.src, False, actor, unit, needs)
         self.accesses.access(op.dst, True, actor, unit, needs)
         if op.counts is not None:
+            # the table is read, and received counts are written back into it
             self.accesses.access(op.counts, True, actor, unit, needs)
         stream = self.streams.of[op.engine]
         self.streams.add(stream, word, (name, *op.source), needs, actor)
@@ -374,6 +378,7 @@ class Program:
 
     def _loop(self, op: LoopOp, name: str) -> None:
         """Begin a loop: a test on every engine, with the condition in a register."""
+        # a product that overwrites in the first turn and adds in the others is one word: it adds, to zeros
         self._zero_sums(name)
         self.accesses.rows.clear()  # the loop does not touch those tiles itself
         table = self.activation.ahead.get(self._number)
