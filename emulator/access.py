@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from emulator.arch import Arch
 from emulator.dtypes import numpy_dtype
+from emulator.extents import Extent
 from emulator.faults import fault_error
-from emulator.memory import ChipMemory, Extent
+from emulator.memory import ChipMemory
 from formats import isa
 from formats.isa.behaviour import KEPT
 from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern

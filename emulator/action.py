@@ -13,8 +13,8 @@ from emulator.access import Operand, plan_of
 from emulator.activation_tables import bind_table
 from emulator.cost import Claim, Cost
 from emulator.engines import PeState, bind_unguarded
+from emulator.extents import Extent
 from emulator.faults import fault_error
-from emulator.memory import Extent
 from emulator.port import ActivationCall, Array
 from formats import isa
 from formats.errors import UnsupportedError

@@ -325,7 +325,7 @@ class Sequencer:
         try:
             for name, extent in action.reads:
                 if not extent.full and device.checking and (missing := extent.missing()):
-                    device.warn_unwritten(self.place(loaded), name, missing, extent.plane.size)
+                    device.warn_unwritten(self.place(loaded), name, missing, extent.size)
             if device.watched:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:

@@ -146,7 +146,7 @@ def call_of(device: DeviceContext, transfer: CollectiveTransfer) -> Call:
     bound = Bound(device, transfer, source, "src")
     extent = bound.written()
     if device.checking and extent is not None and not extent.full and (missing := extent.missing()):
-        device.warn_unwritten(place_of(device, transfer), "src", missing, extent.plane.size)
+        device.warn_unwritten(place_of(device, transfer), "src", missing, extent.size)
     values = bound.view(element_dtype(source.dtype)).reshape(-1).copy()
     groups = _table(device, transfer, transfer.groups, word.groups_columns)
     counts = () if transfer.counts is None else _table(device, transfer, transfer.counts, word.groups_columns)
