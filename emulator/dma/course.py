@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.dma.engines import Stretch
-from emulator.dma.queues import DmaQueue, descriptors_in_ring
+from emulator.dma.queues import descriptors_in_ring
 from emulator.dma.rings import share_out
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Course:
         rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
         self.memory_ps = int(facts.hbm_bytes * rate)
         self.completion_ps = costs.completion_ps(self.engines)
-        # How often a queue was given such a transfer, and has completed one: its own lists, found without their shares.
-        self.tallies: dict[DmaQueue, list[int]] = {}
+        # By queue, how often it was given such a transfer and has completed one: its own lists.
+        self.tallies: dict[Any, list[int]] = {}
         self.stretches = _stretches(facts, self.shares, maker == "prebuilt", packet_bytes, costs)
 
 

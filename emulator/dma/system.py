@@ -275,13 +275,10 @@ class DmaSystem:
         course = transfer.course
         assert course is not None  # it was triggered
         started = end = transfer.memory_ps
-        pieces = self.engines[transfer.core].pieces(transfer.number, course.engines)
-        if pieces:
-            started = _begun(pieces)
-            for first, last, _, _, (at, step) in pieces:
-                ended = at + step * (last if step > 0 else first)
-                if ended > end:
-                    end = ended
+        pieces: Iterable[Piece] = ()
+        if course.engines:
+            started, ended, pieces = self.engines[transfer.core].times(transfer.number, course.engines)
+            end = max(end, ended)
         before = queue.planned_ps if before_ps is None else before_ps
         return TransferPlan(started, max(end + course.completion_ps, before), pieces)
 
@@ -419,10 +416,3 @@ class DmaSystem:
                     continue  # what arrives is bound when it does
                 if wanted is None or id(transfer) in wanted:
                     transfer.move = bind(self._device, transfer)
-
-
-def _begun(pieces: tuple[Piece, ...]) -> int:
-    """Return when the first engine begins."""
-    if len(pieces) == 1:
-        return pieces[0].begun_ps
-    return min([piece.begun_ps for piece in pieces])

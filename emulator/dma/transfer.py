@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
-
-if TYPE_CHECKING:
-    from emulator.dma.course import Course
 
 __all__ = [
     "DESCRIPTOR_LIMIT",
@@ -192,7 +189,7 @@ class TransferPlan(NamedTuple):
 
     started_ps: int
     planned_ps: int
-    pieces: tuple[Piece, ...]
+    pieces: Iterable[Piece]
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -201,6 +198,15 @@ class TransferPlan(NamedTuple):
 
 
 UNPLANNED = TransferPlan(-1, -1, ())
+
+
+class TransferCourse(Protocol):
+    """What a transfer has in common with others like it (`emulator.dma.course`)."""
+
+    completion_ps: int
+    engines: int
+    held: int
+    tallies: dict[Any, list[int]]
 
 
 class Transfer:
@@ -279,7 +285,7 @@ class Transfer:
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.shares: Shares = ()
-        self.course: Course | None = None
+        self.course: TransferCourse | None = None
         self.plan = UNPLANNED
         self.settle: Callable[[], None] | None = None
         self.memory_ps = 0  # when device memory is through
