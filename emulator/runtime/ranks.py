@@ -10,20 +10,20 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from emulator.debug_stream import DebugStream
-from emulator.dma.binding import place_of
 from emulator.errors import InputError
 from emulator.faults import source_line
 from emulator.machine.collectives.engine import Faults, Transfer
 from emulator.machine.machine import Machine, Place
 from emulator.machine.ranks.communicators import Meeting
-from emulator.machine.ranks.explain import RankHang
+from emulator.machine.ranks.explain import Ranked, RankHang
 from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "new_ranks", "usual_instance"]
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "machine_of", "met_of", "new_ranks",
+           "usual_instance"]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -69,6 +69,8 @@ class Moved(NamedTuple):
 class RankedResult:
     """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other.
 
+    Of a run for the time only, `histories` counts the devices that were emulated for all ranks; where each rank needed
+    its own, it is 0 and `apart` says why.
     `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
     `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
     a byte of compute and of a collective.
@@ -85,6 +87,8 @@ class RankedResult:
     moves: tuple[Moved, ...] = ()
     carried: tuple[Carried, ...] = ()
     rates: tuple[float, float] = (1.0, 1.0)
+    histories: int = 0
+    apart: str = ""
 
     @property
     def ok(self) -> bool:
@@ -112,17 +116,22 @@ def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **
         if neff.target.generation != first.target.generation or len(neff.subgraphs) != len(first.subgraphs):
             raise InputError(f"ranks run programs for {first.target.name} on {len(first.subgraphs)} cores and for "
                              f"{neff.target.name} on {len(neff.subgraphs)}")  # fmt: skip
-    lnc = len(first.subgraphs)
-    machine = Machine(where.instance or usual_instance(first), nodes=where.nodes, lnc=lnc)
-    if resolve_target(machine.instance.target).generation != first.target.generation:
-        raise InputError(
-            f"the program is for {first.target.name}, {machine.instance.name} has {machine.instance.target}"
-        )
+    machine = machine_of(first, where)
     return RankedMachine(
-        machine, where.ranks, cores=lnc, seed=settings.seed, timing=settings.timing, act=settings.act,
+        machine, where.ranks, cores=len(first.subgraphs), seed=settings.seed, timing=settings.timing, act=settings.act,
         max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
         max_seconds=settings.max_seconds, **options,
     )  # fmt: skip
+
+
+def machine_of(neff: Neff, where: Ranks) -> Machine:
+    """Return the machine on which ranks run a program; InputError where its chips are others."""
+    machine = Machine(where.instance or usual_instance(neff), nodes=where.nodes, lnc=len(neff.subgraphs))
+    if resolve_target(machine.instance.target).generation != neff.target.generation:
+        raise InputError(
+            f"the program is for {neff.target.name}, {machine.instance.name} has {machine.instance.target}"
+        )
+    return machine
 
 
 def execute_ranks(
@@ -170,6 +179,8 @@ def execute_ranks(
     with guard(machine):
         machine.run()
     seconds = perf_counter() - started
+    # Before devices are released, which know their sources.
+    met = tuple(met_of(machine, one) for one in machine.communicators.meetings.values())
     results = []
     for device, mine, stream in zip(machine.devices, watching, streams, strict=True):
         if device.model is None:
@@ -183,7 +194,6 @@ def execute_ranks(
         if not mine:
             device.release()
     places = tuple(machine.machine.place(rank) for rank in range(where.ranks))
-    met = tuple(_met(machine, one) for one in machine.communicators.meetings.values())
     name = machine.machine.instance.name
     moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
     return RankedResult(
@@ -200,10 +210,11 @@ def _moved(machine: RankedMachine, one: Transfer) -> Moved:
                  one.move.size * job.item * copies)  # fmt: skip
 
 
-def _met(machine: RankedMachine, meeting: Meeting) -> Met:
+def met_of(machine: Ranked, meeting: Meeting) -> Met:
+    """Return a collective that was called."""
     algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
     key = meeting.key
     first, transfer = next(iter(meeting.transfers.items()))
-    source = source_line(place_of(machine.devices[first], transfer).source)
+    source = source_line(machine.place_of(first, transfer).source)
     return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
                dict(meeting.ended))  # fmt: skip

@@ -113,6 +113,14 @@ def run(
     ranks: RankCount = None,
     instance: InstanceType = None,
     nodes: NodeCount = 1,
+    time_only: Annotated[
+        bool,
+        typer.Option(
+            "--time-only",
+            help="With --ranks, of NEFFs: only the times, no data. Ranks that go the same way are emulated once, where "
+            "data decide nothing.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     error_exitcode: ErrorExitCode = None,
     json: Json = False,
@@ -152,11 +160,17 @@ def run(
             max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, given=options,
         )  # fmt: skip
         where = ranks_of(ranks, instance, nodes, options)
+        if where is None:
+            _refuse(options, "goes with --ranks", ("time_only",))
         if where is not None:
-            from neurontools.running.ranked import run_ranked  # deferred: start-up
+            from neurontools.running.ranked import run_ranked, time_ranked  # deferred: start-up
 
             _refuse(options, "goes without --ranks", ("against", "rtol", "atol"))
-            run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out)
+            if time_only:
+                _refuse(options, "--time-only has times and no data", ("outputs", "save_neff", "dump_dir"))
+                time_ranked(file, configuration, where, out)
+            else:
+                run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out)
         elif against is not None:
             from neurontools.divergence import differing  # deferred: start-up
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import RankedResult, Ranks
     from formats.neff import Neff
 
-__all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked"]
+__all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked", "time_ranked"]
 
 _WORST = (ExitStatus.INTERRUPTED, ExitStatus.UNSUPPORTED, ExitStatus.FAULT, ExitStatus.OK)
 
@@ -41,6 +41,34 @@ def run_ranked(file: Path, configuration: RunConfiguration, where: Ranks, kept: 
         _run_script(file, configuration, where, kept, out)
     else:
         _run_programs(files_of(file, where), configuration, where, kept, out)
+
+
+def time_ranked(file: Path, configuration: RunConfiguration, where: Ranks, out: Report) -> None:
+    """Find out how long NEFFs take on several ranks, and put that into the report."""
+    from emulator.runtime.timed_ranks import time_ranks  # deferred: start-up
+
+    if kind_of(file, configuration, where) is Kind.SCRIPT:
+        raise typer.BadParameter("a script computes with what its launches return: save its NEFF (--save-neff)",
+                                 param_hint="--time-only")  # fmt: skip
+    files = files_of(file, where)
+    alone = replace(configuration, inputs="zeros", inputs_from=None, given={})
+    programs = [open_program(each, alone) for each in files]
+    neffs = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
+
+    def inputs() -> list[dict[str, Any]]:
+        arrays, notes = inputs_of_ranks(neffs, configuration)
+        out.warn(*notes)
+        return arrays
+
+    settings = replace(configuration, target=None, lnc=None).bounded().settings()
+    found = time_ranks(neffs, inputs, where, settings, guard=interruptible)
+    if found.apart:
+        out.warn(f"each rank was emulated on its own: {found.apart}")
+    elif configuration.inputs is not None:
+        out.warn("inputs were not read: they decide nothing of the times")
+    run = out.result = ranked_run(found, [Execution(programs[0].name, one) for one in found.results])
+    out.lines = lambda: ranked_lines(f"{files[0].name} on {where.ranks} ranks of {found.instance}, time only", run)
+    out.status = _status(found)
 
 
 class Watching(NamedTuple):

@@ -127,10 +127,10 @@ def _shown(groups: Sequence[Sequence[int]]) -> str:
 
 
 class Communicators:
-    """All meetings of a machine; jobs go to its engine of CC-cores."""
+    """All meetings of a machine; jobs go to its engine of CC-cores, without `data` for their times only."""
 
-    def __init__(self, machine: Machine, engine: Engine, trigger_ps: int) -> None:
-        self.machine, self.engine, self.trigger_ps = machine, engine, trigger_ps
+    def __init__(self, machine: Machine, engine: Engine, trigger_ps: int, *, data: bool = True) -> None:
+        self.machine, self.engine, self.trigger_ps, self.data = machine, engine, trigger_ps, data
         self.meetings: dict[Key, Meeting] = {}
         self.open: list[Meeting] = []
         self._counts: dict[tuple[int, tuple[int, ...], int, int, int], int] = {}
@@ -181,7 +181,10 @@ class Communicators:
 
     def _start(self, meeting: Meeting, rank: int, time_ps: int) -> None:
         job = meeting.job
-        assert job is not None and isinstance(job.buffers, RankBuffers)
+        assert job is not None
+        if not isinstance(job.buffers, RankBuffers):
+            self.engine.trigger(job, rank, time_ps)
+            return
         values = meeting.calls[rank].source
         if meeting.signature.kind == "ALL_GATHER_V":
             _, _, sent, at = _v_row(meeting.calls[rank], 0)
@@ -201,7 +204,7 @@ class Communicators:
             plan = self._plans[request] = build(request)
         dtype = element_dtype(Dtype[meeting.signature.dtype])
         job = self.engine.add(
-            plan, dtype.itemsize, buffers=RankBuffers(plan, dtype), stream=meeting.key.stream,
+            plan, dtype.itemsize, buffers=RankBuffers(plan, dtype) if self.data else None, stream=meeting.key.stream,
             name=meeting.signature.kind.lower(),
         )  # fmt: skip
         meeting.job, self.of_job[job.number] = job, meeting
@@ -210,11 +213,14 @@ class Communicators:
     def _finisher(self, meeting: Meeting) -> Callable[[int, int], None]:
         def finished(rank: int, now_ps: int) -> None:
             job = meeting.job
-            assert job is not None and job.buffers is not None
+            assert job is not None
             meeting.ended[rank] = now_ps
             if len(meeting.ended) == len(meeting.key.ranks):
                 self.open.remove(meeting)
-            pieces, received = _results(meeting, rank, job.buffers.array(rank, "out"))
+            pieces: list[Arrival] = []
+            received: tuple[int, ...] = ()
+            if job.buffers is not None:
+                pieces, received = _results(meeting, rank, job.buffers.array(rank, "out"))
             meeting.told[rank](now_ps, pieces, received)
             if job.done:
                 job.buffers = None  # their bytes are with the ranks
