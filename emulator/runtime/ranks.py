@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +22,10 @@ from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "machine_of", "met_of", "new_ranks",
-           "usual_instance"]  # fmt: skip
+__all__ = [
+    "Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "in_order", "machine_for", "machine_of", "met_of",
+    "new_ranks", "usual_instance",
+]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -108,6 +110,16 @@ def usual_instance(neff: Neff) -> str:
 
 def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **options: Any) -> RankedMachine:
     """Return a machine with a device for every rank; InputError for programs of different chips or core numbers."""
+    machine, cores = machine_for(neffs, where)
+    return RankedMachine(
+        machine, where.ranks, cores=cores, seed=settings.seed, timing=settings.timing, act=settings.act,
+        max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
+        max_seconds=settings.max_seconds, **options,
+    )  # fmt: skip
+
+
+def machine_for(neffs: Sequence[Neff | None], where: Ranks) -> tuple[Machine, int]:
+    """Return the machine on which ranks run their programs, and the cores of a rank; InputError as `new_ranks`."""
     present = [neff for neff in neffs if neff is not None]
     if not present:
         raise InputError("no rank runs a program")
@@ -116,12 +128,7 @@ def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **
         if neff.target.generation != first.target.generation or len(neff.subgraphs) != len(first.subgraphs):
             raise InputError(f"ranks run programs for {first.target.name} on {len(first.subgraphs)} cores and for "
                              f"{neff.target.name} on {len(neff.subgraphs)}")  # fmt: skip
-    machine = machine_of(first, where)
-    return RankedMachine(
-        machine, where.ranks, cores=len(first.subgraphs), seed=settings.seed, timing=settings.timing, act=settings.act,
-        max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
-        max_seconds=settings.max_seconds, **options,
-    )  # fmt: skip
+    return machine_of(first, where), len(first.subgraphs)
 
 
 def machine_of(neff: Neff, where: Ranks) -> Machine:
@@ -180,7 +187,7 @@ def execute_ranks(
         machine.run()
     seconds = perf_counter() - started
     # Before devices are released, which know their sources.
-    met = tuple(met_of(machine, one) for one in machine.communicators.meetings.values())
+    met = in_order(met_of(machine, one) for one in machine.communicators.meetings.values())
     results = []
     for device, mine, stream in zip(machine.devices, watching, streams, strict=True):
         if device.model is None:
@@ -210,11 +217,16 @@ def _moved(machine: RankedMachine, one: Transfer) -> Moved:
                  one.move.size * job.item * copies)  # fmt: skip
 
 
+def in_order(met: Iterable[Met]) -> tuple[Met, ...]:
+    """Return collectives in the order in which they were first called."""
+    return tuple(sorted(met, key=lambda one: (min(one.begun_ps.values()), one.group, one.core, one.stream)))
+
+
 def met_of(machine: Ranked, meeting: Meeting) -> Met:
     """Return a collective that was called."""
     algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
     key = meeting.key
-    first, transfer = next(iter(meeting.transfers.items()))
-    source = source_line(machine.place_of(first, transfer).source)
+    first = min(meeting.begun, key=lambda rank: (meeting.begun[rank], rank))
+    source = source_line(machine.place_of(first, meeting.transfers[first]).source)
     return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
                dict(meeting.ended))  # fmt: skip

@@ -14,7 +14,7 @@ from emulator.machine.ranks.machine import RankedMachine
 from emulator.machine.ranks.moments import Faulted
 from emulator.machine.ranks.timed import TimedMachine
 from emulator.runtime.execution import Result, stats_of
-from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks, machine_of, met_of
+from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks, in_order, machine_of, met_of
 from emulator.settings import Settings
 from formats.errors import UnsupportedError
 from formats.neff import Neff
@@ -77,6 +77,6 @@ def _result(machine: TimedMachine, where: Ranks, seconds: float) -> RankedResult
     return RankedResult(
         machine.machine.instance.name, where.nodes, tuple(place(rank) for rank in range(where.ranks)),
         tuple(found[rank] for rank in range(where.ranks)),
-        tuple(met_of(machine, one) for one in machine.communicators.meetings.values()), machine.hang, seconds,
+        in_order(met_of(machine, one) for one in machine.communicators.meetings.values()), machine.hang, seconds,
         machine.trigger_ps, histories=len(machine.ends),
     )  # fmt: skip

@@ -49,7 +49,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "profile run": ("--no-advice",),
 }
 
-RANKS = ("ranks", "instance", "nodes", "time_only")  # another way to run, tested in test_run_ranks and test_debug_ranks
+RANKS = (
+    "ranks",
+    "instance",
+    "nodes",
+    "time_only",
+    "cluster",
+)  # another way to run, tested in test_run_ranks and test_debug_ranks
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
     "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},

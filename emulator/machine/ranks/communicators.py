@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.dma.collectives import Arrival, Arrived, Call
+from emulator.dma.collectives import Arrival, Arrived, Call, Caller
 from emulator.dma.moves import element_dtype
-from emulator.dma.transfer import Transfer
 from emulator.machine.collectives.choose import choose
 from emulator.machine.collectives.engine import Engine, Job
 from emulator.machine.collectives.group import Group
@@ -26,7 +25,7 @@ from formats.errors import FormatError, UnsupportedError
 from formats.isa import AluOp, CollectiveKind
 from formats.isa.enums import CollectiveKind as Kind
 
-__all__ = ["Communicators", "Key", "Meeting", "Signature", "group_of", "in_turn"]
+__all__ = ["Communicators", "Key", "Meeting", "Signature", "group_of", "in_turn", "signature_of"]
 
 _OPERATIONS: dict[int, Operation] = {
     Kind.ALL_GATHER: "allgather", Kind.ALL_REDUCE: "allreduce", Kind.REDUCE_SCATTER: "reducescatter",
@@ -85,7 +84,7 @@ class Meeting:
     calls: dict[int, Call] = field(default_factory=dict)
     told: dict[int, Arrived] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
-    transfers: dict[int, Transfer] = field(default_factory=dict)
+    transfers: dict[int, Caller] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     job: Job | None = None
     strangers: dict[int, Signature] = field(default_factory=dict)
@@ -157,7 +156,7 @@ class Communicators:
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
         key = Key(ranks, call.core, word.stream, word.channel, number)
-        signature = _signature(call, ranks)
+        signature = signature_of(call, ranks)
         meeting = self.meetings.get(key)
         if meeting is None:
             _check(call, signature, ranks)
@@ -230,7 +229,8 @@ class Communicators:
         return finished
 
 
-def _signature(call: Call, ranks: tuple[int, ...]) -> Signature:
+def signature_of(call: Call, ranks: tuple[int, ...]) -> Signature:
+    """Return what a call asks for; UnsupportedError for an operation or a reduction that is not known."""
     word = call.word
     variable = word.kind in (Kind.ALL_GATHER_V, Kind.ALL_TO_ALL_V)
     reduces = word.kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from emulator.diagnosis.graph import Hang
-from emulator.dma.transfer import Transfer
+from emulator.dma.collectives import Caller
 from emulator.faults import Fault, Place, source_line
 from emulator.machine.collectives.engine import Engine
 from emulator.machine.collectives.explain import explain as explain_job
@@ -89,7 +89,7 @@ class Ranked(Protocol):
 
     @property
     def devices(self) -> Sequence[RankEnd]: ...
-    def place_of(self, rank: int, transfer: Transfer) -> Place: ...
+    def place_of(self, rank: int, caller: Caller) -> Place: ...
     @property
     def communicators(self) -> Communicators: ...
     @property

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from emulator.addresses import DMA_ENGINES
 from emulator.dma.binding import place_of
-from emulator.dma.collectives import Arrived, Call
+from emulator.dma.collectives import Arrived, Call, Caller
 from emulator.dma.transfer import DESCRIPTOR_LIMIT, Transfer
 from emulator.errors import InputError, LoadError
 from emulator.faults import Place
@@ -117,9 +117,10 @@ class RankedMachine:
         """Return copies of the output tensors of a rank."""
         return self.devices[rank].outputs()
 
-    def place_of(self, rank: int, transfer: Transfer) -> Place:
+    def place_of(self, rank: int, caller: Caller) -> Place:
         """Return where in the program a rank triggered a transfer."""
-        return place_of(self.devices[rank], transfer)
+        assert isinstance(caller, Transfer)
+        return place_of(self.devices[rank], caller)
 
     def _carry(self, job: Job, rank: int, nbytes: int) -> int:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program."""

@@ -18,9 +18,10 @@ from emulator.dma.queues import DmaQueue
 from emulator.dma.transfer import Transfer, TransferPlan
 from emulator.faults import Fault
 from emulator.machine.ranks.devices import RankDevice
+from emulator.machine.ranks.idle import Entry
 from emulator.timed_words import TimedWords
 
-__all__ = ["Carry", "Entry", "Faulted", "Moment", "Seat"]
+__all__ = ["Faulted", "Moment", "Seat"]
 
 _NEVER = 1 << 62
 _AHEAD = 1_000_000  # picoseconds that a device goes on at once where nothing can reach it
@@ -33,26 +34,6 @@ class Faulted(Exception):  # noqa: N818  it ends the attempt to let ranks stand 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
-
-
-class Carry(NamedTuple):
-    """Bytes of a collective for the DMA engines of each core, in packets of so many, on the ring of a queue."""
-
-    queue: str
-    nbytes: int
-    packet: int
-
-
-class Entry(NamedTuple):
-    """What a device was given and when: bytes to carry, or the end of its n-th collective.
-
-    `rings` says of an end on whose ring the engines of each core carried last, where they were idle at that time.
-    """
-
-    time_ps: int
-    carry: Carry | None = None
-    call: int = -1
-    rings: tuple[tuple[int, int], ...] = ()
 
 
 class Moment:

@@ -17,9 +17,7 @@ import numpy as np
 from emulator.addresses import DMA_ENGINES
 from emulator.diagnosis.graph import Hang
 from emulator.dma.binding import place_of
-from emulator.dma.collectives import Arrived, Call
-from emulator.dma.queues import DmaQueue
-from emulator.dma.system import carried_stretch
+from emulator.dma.collectives import Arrived, Call, Caller
 from emulator.dma.transfer import Transfer
 from emulator.errors import InputError
 from emulator.faults import Place
@@ -30,7 +28,8 @@ from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
 from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
-from emulator.machine.ranks.moments import Carry, Entry, Moment, Seat
+from emulator.machine.ranks.idle import Carry, Entry, IdleEngines, OnRing
+from emulator.machine.ranks.moments import Moment, Seat
 from emulator.pace import at_pace
 from formats.neff import Neff
 
@@ -49,12 +48,11 @@ class TimedEnd(NamedTuple):
 class _Twin:
     """A rank: the moment where it stands, and what its idle DMA engines have carried since."""
 
-    __slots__ = ("alone", "due", "free", "moment", "rank")
+    __slots__ = ("due", "engines", "moment", "rank")
 
     def __init__(self, rank: int, moment: Moment) -> None:
         self.rank, self.moment = rank, moment
-        self.alone: list[Entry] = []
-        self.free: dict[int, tuple[int, int]] = {}  # by core: when its engines are idle, the ring they served last
+        self.engines = IdleEngines()
         self.due = 0  # nothing happens before
 
 
@@ -79,13 +77,15 @@ class TimedMachine:
         device.checking = False
         self._ps_per_byte = 1e12 / rate
         self.seat = Seat(device, self._ps_per_byte)
+        self._rings = {
+            name: [OnRing(one.core, one.ring) for one in queues] for name, queues in self.seat.queues.items()
+        }
         if device.timing:
             self.engine.carry = self._carry
         self._cores, self._max_seconds = cores, max_seconds
         self._twins = [_Twin(rank, self.seat.root) for rank in range(ranks)]
         self._heap: list[tuple[int, int]] = [(0, rank) for rank in range(ranks)]
         self._stopped = False
-        self._took: dict[Carry, int] = {}
         self.devices: Sequence[TimedEnd] = ()
         self.ends: dict[Moment, tuple[int, ...]] = {}
         self.hang: RankHang | None = None
@@ -168,10 +168,9 @@ class TimedMachine:
     def _ended(self, twin: _Twin, number: int, now_ps: int) -> None:
         """Tell a rank that a collective is through."""
         here = twin.moment
-        if here.quiet and here.idle_ps <= now_ps and all(free <= now_ps for free, _ in twin.free.values()):
-            rings = tuple(sorted((core, ring) for core, (_, ring) in twin.free.items()))
-            twin.moment = self.seat.give(here, Entry(now_ps, None, number, rings), twin.alone)
-            twin.alone, twin.free = [], {}
+        if here.quiet and here.idle_ps <= now_ps and twin.engines.idle_at(now_ps):
+            entry = Entry(now_ps, None, number, twin.engines.rings)
+            twin.moment = self.seat.give(here, entry, twin.engines.take())
         else:
             self._give(twin, Entry(now_ps, None, number))
         self._wake(twin, now_ps)
@@ -182,41 +181,18 @@ class TimedMachine:
         queue = self.communicators.of_job[job.number].transfers[rank].queue
         what = Carry(queue, -(-nbytes // self._cores), self._packets[job.stream])
         here, entry = twin.moment, Entry(now, what)
-        queues = self.seat.queues.get(queue, ())
-        if here.quiet and here.idle_ps <= now and self._serves_alone(twin, queues, now):
-            # One ring alone on idle engines is served in order.
-            twin.alone.append(entry)
-            took, ends = self._took_by(what), now
-            for each in queues:
-                free = max(twin.free.get(each.core, (0, 0))[0], now) + took
-                twin.free[each.core] = free, each.ring
-                ends = max(ends, free)
-            return ends
+        queues = self._rings[queue]
+        if here.quiet and here.idle_ps <= now and twin.engines.serve_alone(queues, now):
+            return twin.engines.carry(entry, queues, self._ps_per_byte)
         self._give(twin, entry)
         if not twin.moment.quiet:
             self._wake(twin, now)
         return twin.moment.ends_ps
 
-    def _serves_alone(self, twin: _Twin, queues: Sequence[DmaQueue], now_ps: int) -> bool:
-        """Return whether the engines of a rank are idle, or at work for the same ring."""
-        for each in queues:
-            free, ring = twin.free.get(each.core, (0, each.ring))
-            if free > now_ps and ring != each.ring:
-                return False
-        return True
-
-    def _took_by(self, what: Carry) -> int:
-        found = self._took.get(what)
-        if found is None:
-            each = carried_stretch(what.nbytes, what.packet, self._ps_per_byte)
-            found = self._took[what] = each.packet_ps * (each.packets - 1) + each.last_ps
-        return found
-
     def _give(self, twin: _Twin, entry: Entry) -> None:
         """Give a rank something while its device or its engines are busy: all that they carried counts."""
-        for each in twin.alone:
+        for each in twin.engines.take():
             twin.moment = self.seat.give(twin.moment, each)
-        twin.alone, twin.free = [], {}
         twin.moment = self.seat.give(twin.moment, entry)
 
     # --- the end -----------------------------------------------------------------------------------------------------
@@ -235,9 +211,10 @@ class TimedMachine:
         if any(one.hang is not None for one in self.devices):
             self.hang = explain(self)
 
-    def place_of(self, rank: int, transfer: Transfer) -> Place:
+    def place_of(self, rank: int, caller: Caller) -> Place:
         """Return where in the program a rank triggered a transfer."""
-        return place_of(self.seat.device, transfer)
+        assert isinstance(caller, Transfer)
+        return place_of(self.seat.device, caller)
 
 
 class _Nowhere:
