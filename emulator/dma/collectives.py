@@ -30,6 +30,7 @@ __all__ = [
     "Arrival",
     "Arrived",
     "Call",
+    "Caller",
     "CollectiveTransfer",
     "Ranks",
     "alone",
@@ -57,6 +58,13 @@ class Arrival(NamedTuple):
     values: Array
 
 
+class Caller(Protocol):
+    """Who calls a collective: the transfer of its rank, or what stands for it in another process."""
+
+    @property
+    def queue(self) -> str: ...
+
+
 class Call(NamedTuple):
     """One collective as its rank begins it: the word, its tables, what it gives, how many elements it has room for.
 
@@ -69,7 +77,7 @@ class Call(NamedTuple):
     counts: tuple[tuple[int, ...], ...]
     source: Array
     room: int
-    transfer: Transfer
+    transfer: Caller
 
 
 Arrived = Callable[[int, Sequence[Arrival], Sequence[int]], None]

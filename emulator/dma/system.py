@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from emulator.context import DeviceContext
     from emulator.cost.dma import DmaCosts
 
-__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem"]
+__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
 
 PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 
@@ -59,8 +59,8 @@ class DmaSystem:
         **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         **dict.fromkeys(("_courses", "_priced"), "a cache"),
-        "packet_bytes": "an option",
-        "_carried": "what ranks move together, which a single device never does",
+        **dict.fromkeys(("packet_bytes", "moves_data"), "an option"),
+        "carried": "what ranks move together, which a single device never does",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -80,7 +80,8 @@ class DmaSystem:
         self._settled = False
         self.triggered = 0
         self.packet_bytes = PACKET_BYTES
-        self._carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
+        self.moves_data = True  # else transfers take their time, and leave memory as it is
+        self.carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
@@ -173,15 +174,11 @@ class DmaSystem:
         Work that other rings get later changes when those are through, not what is returned here (ours).
         """
         core, engines = queue.core, self._engines_of(queue.core)
-        for each in [one for one in self._carried if one[0] == core and one[2] < now_ps]:
+        for each in [one for one in self.carried if one[0] == core and one[2] < now_ps]:
             engines.forget(each[1])
-            self._carried.remove(each)
-        number = min([one[1] for one in self._carried], default=0) - 1
-        share = -(-nbytes // DMA_ENGINES)
-        packets = max(1, -(-share // packet))
-        one = int(min(share, packet) * ps_per_byte)
-        last = max(1, int(share * ps_per_byte) - one * (packets - 1))
-        stretch = Stretch(0, DMA_ENGINES - 1, packets, one, last)
+            self.carried.remove(each)
+        number = min([one[1] for one in self.carried], default=0) - 1
+        stretch = carried_stretch(nbytes, packet, ps_per_byte)
         moved = engines.give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
         self._settled = False
         if moved:
@@ -189,7 +186,7 @@ class DmaSystem:
         end = now_ps
         for first, final, _, _, (at, step) in engines.pieces(number, DMA_ENGINES):
             end = max(end, at + step * first, at + step * final)
-        self._carried.append((core, number, end))
+        self.carried.append((core, number, end))
         return end
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
@@ -328,7 +325,7 @@ class DmaSystem:
                 event = self._event(transfer, now_ps)
                 for hook in device.hooks.effect:
                     hook(event)
-            if transfer.move is not None:
+            if transfer.move is not None and self.moves_data:
                 transfer.move()
             self._retire(queue, transfer, now_ps)
             if transfer.semaphore is not None and transfer.increment:
@@ -416,3 +413,12 @@ class DmaSystem:
                     continue  # what arrives is bound when it does
                 if wanted is None or id(transfer) in wanted:
                     transfer.move = bind(self._device, transfer)
+
+
+def carried_stretch(nbytes: int, packet: int, ps_per_byte: float) -> Stretch:
+    """Return what each engine of a core takes of bytes of a collective."""
+    share = -(-nbytes // DMA_ENGINES)
+    packets = max(1, -(-share // packet))
+    one = int(min(share, packet) * ps_per_byte)
+    last = max(1, int(share * ps_per_byte) - one * (packets - 1))
+    return Stretch(0, DMA_ENGINES - 1, packets, one, last)

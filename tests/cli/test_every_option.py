@@ -53,8 +53,32 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 RANKS = ("ranks", "instance", "nodes")
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
-    "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
-    "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
+    "run": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
+    "run --against": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
     "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json", *RANKS},
     "debug": {
         *RANKS,
