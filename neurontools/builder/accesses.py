@@ -76,6 +76,14 @@ class Accesses:
             shape = self._shapes[key] = shape_of(*key)
         self._touch(view, shape, write, actor, unit, needs, None)
 
+    def used(self, place: int, first: int, last: int) -> None:
+        """Note that words `first` to `last` of an engine use the tiles touched; `place` is where it stands in a row."""
+        pcs = self.pcs
+        for row in self.rows:
+            if pcs[row + place] < 0:
+                pcs[row + place] = first
+            pcs[row + place + 1] = last
+
     def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs, way: Way) -> None:
         """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
         self._touch(view, shape, write, actor, unit, needs, way)

@@ -56,6 +56,7 @@ __all__ = ["Program"]
 
 _PSUM = Space.PSUM
 _LAST = attrgetter("last")
+_CLEARS = "DVE"  # the engine that zeroes PSUM
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
 
 
@@ -114,7 +115,7 @@ class Program:
         producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
-        begin, rows, pcs = self.accesses.begin, self.accesses.rows, self.accesses.pcs
+        begin, rows, used = self.accesses.begin, self.accesses.rows, self.accesses.used
         sharing = self.accesses.sharing
         engines = tuple(streams.of.values())
         for stream in engines:
@@ -145,11 +146,8 @@ class Program:
                     visits = stream.visits
                     if not visits or visits[-1] != visit:
                         visits.extend((first, visit))
-                    place = 2 * stream.actor
-                    for row in rows:
-                        if pcs[row + place] < 0:
-                            pcs[row + place] = first
-                        pcs[row + place + 1] = count - 1
+                    if rows:
+                        used(2 * stream.actor, first, count - 1)
             if sharing.pending and only is not None:
                 sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
@@ -247,8 +245,8 @@ class Program:
     def _clear(self, dst: View, source: Source, name: str) -> None:
         """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
         for view in unwritten(dst.allocation, dst, self._psum.mask(dst)):
-            fill = ComputeOp(Memset, "DVE", {"dst": view}, {"value": 0.0}, source, name)
-            self._run(fill, "DVE", self._encoder.encode(fill), f"{name}-clear")
+            fill = ComputeOp(Memset, _CLEARS, {"dst": view}, {"value": 0.0}, source, name)
+            self._run(fill, _CLEARS, self._encoder.encode(fill), f"{name}-clear")
 
     def _queue_facts(self, op: DmaOp, listed: bool) -> QueueFacts:
         owners = self.chip.listed if listed else self.chip.direct
@@ -378,9 +376,13 @@ class Program:
 
     def _loop(self, op: LoopOp, name: str) -> None:
         """Begin a loop: a test on every engine, with the condition in a register."""
+        clearing = self.streams.of[_CLEARS]
+        first, rows = clearing.count, self.accesses.rows
         # a product that overwrites in the first turn and adds in the others is one word: it adds, to zeros
         self._zero_sums(name)
-        self.accesses.rows.clear()  # the loop does not touch those tiles itself
+        if clearing.count != first:
+            self.accesses.used(2 * clearing.actor, first, clearing.count - 1)
+        rows.clear()  # the loop does not touch those tiles itself
         table = self.activation.ahead.get(self._number)
         if table is not None:
             self.streams.plain("Activation", ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))

@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 # Another way to run, tested in test_run_ranks, test_debug_ranks and test_profile_ranks.
 RANKS = ("ranks", "instance", "nodes")
+OF_RUN = ("outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol")
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
     "run": {

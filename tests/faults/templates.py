@@ -16,7 +16,7 @@ import numpy as np
 from tests.checks.support import assembled
 from tests.faults.model import Expected, Place, Planted, Program
 
-__all__ = ["PLANTED", "Template", "as_planted", "one_tile"]
+__all__ = ["PLANTED", "Template", "as_planted", "one_tile", "product"]
 
 _RACES = ("racecheck:write-read", "racecheck:read-write", "racecheck:write-write")
 _UNDEFINED = ("initcheck:undefined-output",)
@@ -148,7 +148,7 @@ _WEIGHTS = "    LDWEIGHTS transpose_mode=DISABLED src=fp32@0x6000[1,0,0][64,1,1]
 _TAKE = f"    COPY S[5]>={{}} S[6]++@complete src=fp32@0x2000000{_FLAT} dst=fp32@0x7000{_FLAT} channels=64"
 
 
-def _product(flags: object, *, done: bool = False, at: str = "0x2000000") -> str:
+def product(flags: object, *, done: bool = False, at: str = "0x2000000") -> str:
     signal = " S[5]++@complete" if done else ""
     return f"    MATMUL{signal} acc_flags={flags} src=fp32@0x4000[1,0,0][64,1,1] dst={at}[1,0,0][64,1,1] 128*64"
 
@@ -212,19 +212,19 @@ _WRITTEN: dict[str, Template] = {
     "weights of fewer columns than the product": Template(_UNDEFINED, one_tile(
         rows=64, dve=_TAKE.format(1), stored="#other",
         pe="    LDWEIGHTS transpose_mode=DISABLED src=fp32@0x<<6200||6000>>[1,0,0][64,1,1] 128*64 #fault\n"
-        + _product(3, done=True))),
+        + product(3, done=True))),
     "a product is added to a group that is over": Template(("memcheck:psum-group",), one_tile(
         rows=64, results=2, dve=_TAKE.format(1) + "\n" + _TAKE.format(2),
-        pe=_WEIGHTS + "\n" + _product(3, done=True) + " #other\n    NOP S[6]>=1 cycle=0\n"
-        + _product("<<2||3>>", done=True) + " #fault")),
+        pe=_WEIGHTS + "\n" + product(3, done=True) + " #other\n    NOP S[6]>=1 cycle=0\n"
+        + product("<<2||3>>", done=True) + " #fault")),
     "a result is taken between two products of a group": Template(("memcheck:psum-group",), one_tile(
         rows=64, dve=_TAKE.format("<<1||2>>") + " #fault",
-        pe=_WEIGHTS + "\n" + _product(1, done=True) + " #other\n<<    NOP S[6]>=1 cycle=0||    NOP cycle=0>>\n"
-        + _product(2, done=True))),
+        pe=_WEIGHTS + "\n" + product(1, done=True) + " #other\n<<    NOP S[6]>=1 cycle=0||    NOP cycle=0>>\n"
+        + product(2, done=True))),
     "weights are loaded again while they are latched": Template(_RACES, one_tile(
         rows=64, dve=_TAKE.format(1),
         more=".dma qW 1 40 x+0[1,256][256,128] -> SB+0x6000[1,262144][256,128]",
-        pe=_WEIGHTS.replace("LDWEIGHTS", "LDWEIGHTS S[31]++@complete") + " #other\n" + _product(3, done=True),
+        pe=_WEIGHTS.replace("LDWEIGHTS", "LDWEIGHTS S[31]++@complete") + " #other\n" + product(3, done=True),
         pool="    PSEUDO_DMA_TRIGGER<<|| S[31]>=1>> qW block_id=1 #fault\n    NOP S[40]>=32 cycle=0")),
     "a store begins before the copy": Template(_RACES, one_tile(dve=_COPY + " #other", stored="#fault").replace(
         "PSEUDO_DMA_TRIGGER S[6]>=1 qOut", "PSEUDO_DMA_TRIGGER<<|| S[6]>=1>> qOut")),

@@ -39,7 +39,7 @@ def test_there_are_enough_and_every_kind_has_one() -> None:
 def test_kinds_of_memcheck_are_those_of_faults() -> None:
     """`emulator.checks.kinds` says why three are none of memcheck's; what engines hold faults nowhere."""
     kinds = {kind.split(":")[1] for kind in KINDS if kind.startswith("memcheck:")}
-    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile-overlap", "constant"} == set(
+    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile", "tile-overlap", "constant"} == set(
         FAULT_STATUS
     ) - OF_HARDWARE - {
         "numerical",
