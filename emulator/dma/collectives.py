@@ -62,7 +62,13 @@ class Caller(Protocol):
     """Who calls a collective: the transfer of its rank, or what stands for it in another process."""
 
     @property
+    def core(self) -> int: ...
+
+    @property
     def queue(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
 
 
 class Call(NamedTuple):

@@ -45,9 +45,11 @@ class SiteOrder(NamedTuple):
 
 
 class CalledFrom(NamedTuple):
-    """Where a program called a collective: the queue of its stream, and the place."""
+    """Where a program called a collective: which transfer of which queue, and the place."""
 
+    core: int
     queue: str
+    number: int
     place: Place
 
 
@@ -113,7 +115,7 @@ class Site:
         number = len(self._told[rank])
         self._told[rank].append(arrived)
         self._under_way[rank] += 1
-        sent = call._replace(transfer=CalledFrom(call.transfer.queue, place))
+        sent = call._replace(transfer=CalledFrom(call.transfer.core, call.transfer.queue, call.transfer.number, place))
         self._calls[rank].append((now_ps, number, sent))
 
     def catch_up(self, device: RankDevice) -> None:
