@@ -9,6 +9,7 @@ from formats import isa
 
 if TYPE_CHECKING:
     from emulator.action import Action
+    from emulator.context import EngineContext
     from emulator.loaded import LoadedWord
 
 __all__ = ["STEERING", "TimedWords"]
@@ -23,12 +24,19 @@ STEERING = frozenset({
 class TimedWords(BoundWords):
     """What each word of an engine takes and whom it tells; memories stay as they are."""
 
-    __slots__ = ()
+    __slots__ = ("_bare",)
+
+    def __init__(self, engine: EngineContext) -> None:
+        super().__init__(engine)
+        self._bare: dict[bytes, Action] = {}  # beside the bound words, which other devices find again whole
 
     def action_of(self, loaded: LoadedWord) -> Action:
         """Return the action of a word without its effect on data; errors as in `BoundWords`."""
-        action = super().action_of(loaded)
-        if action.effect is not None and type(loaded.word) not in STEERING:
-            action.effect = None
-            action.reads = action.writes = ()
-        return action
+        word = loaded.word
+        found = self._bare.get(word.body)
+        if found is None:
+            found = super().action_of(loaded)
+            if found.effect is not None and type(word) not in STEERING:
+                found = found.without_data()
+            self._bare[word.body] = found
+        return found
