@@ -122,7 +122,7 @@ def test_the_time_only(cli: Cli, neff: Path) -> None:
     alone = cli("run", neff, "--ranks", 2, "--time-only", "--seed", 3)
     assert alone.status == 0 and "each rank was emulated on its own: a seed shakes" in alone.err
     # Words bound without their effects stay with the devices that ran for times only.
-    after = neurontools.run_ranks(neff, [{"x": np.full((16, 4), 6.5, np.float32)}] * 2)
+    after = neurontools.run_ranks(neff, [{"x": np.full((16, 4), value, np.float32)} for value in (1.0, 5.0)])
     assert all((result.outputs["out"] == 13).all() for result in after.results)
 
 
