@@ -15,7 +15,16 @@ from pathlib import Path
 
 from formats.errors import FormatError
 
-__all__ = ["clean_beside", "mark_of", "naming", "umask", "write_beside", "write_whole"]
+__all__ = [
+    "clean_beside",
+    "mark_of",
+    "naming",
+    "passing_folder",
+    "temporary_place",
+    "umask",
+    "write_beside",
+    "write_whole",
+]
 
 # What a name beside a place ends with says who writes there: the machine, the process.  See `clean_beside`.
 _HOST = f"{binascii.crc32(os.uname().nodename.encode()):08x}"  # `hashlib` and `socket` would cost every start 5 ms
@@ -52,6 +61,29 @@ def clean_beside(folder: Path) -> None:
                         shutil.rmtree(entry.path, ignore_errors=True)
                     else:
                         os.unlink(entry.path)
+
+
+def temporary_place() -> Path:
+    """Return the system's folder of temporary files.
+
+    Python finds it by writing a file there, without a mark: a kill at that moment would leave it behind for good.
+    """
+    for named in (os.environ.get("TMPDIR"), "/tmp"):
+        if named and os.path.isdir(named) and os.access(named, os.W_OK | os.X_OK):
+            return Path(named)
+    return Path(tempfile.gettempdir())
+
+
+@contextmanager
+def passing_folder(name: str, within: Path | None = None) -> Iterator[Path]:
+    """Give a new folder, in that of temporary files or within another, that is gone afterwards.
+
+    What killed processes left there goes first.
+    """
+    place = temporary_place() if within is None else within
+    clean_beside(place)
+    with tempfile.TemporaryDirectory(prefix=mark_of(name), dir=place) as folder:
+        yield Path(folder)
 
 
 def _alive(process: int) -> bool:

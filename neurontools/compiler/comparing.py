@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
+from formats.whole_files import passing_folder
 from neurontools.command.output import Report
 from neurontools.compiler.diffing import CompileDifference, Side, differences, options_of, pass_changes, side_of
 from neurontools.compiler.driver import compile_file
@@ -20,13 +20,13 @@ def compared(one: tuple[Path, str], other: tuple[Path, str], inputs: str, out: R
     sides: list[Side] = []
     reports: list[CompileReport] = []
     dumps: list[dict[str, str]] = []
-    with tempfile.TemporaryDirectory(prefix="neurontools-diff-") as folder:
+    with passing_folder("diff") as folder:
         for number, (file, text) in enumerate((one, other)):
             neff, options = file, None
             if file.suffix != ".neff":
                 options = options_of(text)
                 made, _ = compile_file(file, options, dump_after=PASSES)
-                neff = Path(folder) / f"{number}.neff"
+                neff = folder / f"{number}.neff"
                 neff.write_bytes(made.neff)
                 dumps.append(made.dumps)
             found = reported(neff, inputs, out)

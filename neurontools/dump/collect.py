@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from formats.nrt.names import DIRECTORY_VARIABLE, PREFIX_VARIABLE
+from formats.whole_files import passing_folder
 from neurontools.dump.flags import Request
 from neurontools.dump.limits import Deadline, OutOfTime
 from neurontools.dump.publish import discard, new_stage, publish, recover, sweep
@@ -30,9 +30,9 @@ def collect(request: Request, environ: Mapping[str, str], deadline: Deadline) ->
     if directory is not None:
         _local(request, environ, deadline, directory, out)
     if out.directory is None and prefix:  # no local dump was asked for, or none could be written
-        with tempfile.TemporaryDirectory(prefix="neuron-dump-") as folder:
-            fill(Stage(Path(folder), request, out), environ, deadline)
-            _upload(Path(folder), prefix, deadline, out)
+        with passing_folder("dump") as folder:
+            fill(Stage(folder, request, out), environ, deadline)
+            _upload(folder, prefix, deadline, out)
     elif out.directory is not None and prefix:
         _upload(out.directory, prefix, deadline, out)
     return out

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from emulator.diagnosis.causes import Reason
 from emulator.dump import EventTail, write_core
 from formats.errors import FormatError
 from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY, DIRECTORY_VARIABLE, PREFIX_VARIABLE
+from formats.whole_files import passing_folder
 from neurontools.dump.call import Call
 from neurontools.dump.stage import LOG_VARIABLE
 from neurontools.dump.state import CORE_VARIABLE, PLACE_VARIABLE
@@ -99,8 +99,8 @@ class DumpObserver(EventTail):
         call = Call(device, self.settings.local, self.settings.prefix, self.name, self.environ, place=which.place,
                     rank=which.rank, now=which.now)  # fmt: skip
         try:
-            with tempfile.TemporaryDirectory(prefix="neurontools-core-") as folder:
-                self.directory, notes = hand_over(call, call.log_lines(), self, self.environ, Path(folder))
+            with passing_folder("core") as folder:
+                self.directory, notes = hand_over(call, call.log_lines(), self, self.environ, folder)
         except (OSError, FormatError) as error:
             notes = [f"no dump: {' '.join(str(error).split())}"]
         self.notes += notes

@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 from formats.errors import UnsupportedError
+from formats.whole_files import passing_folder
 from neurontools.libnrt.functions import FUNCTIONS, TYPES, Function
 from neurontools.version import install_with
 
@@ -133,8 +133,8 @@ def c_source() -> str:
     maker.embedding_api("\n".join(["int neurontools_start(void);", *(f"{one};" for one in inner)]))
     maker.embedding_init_code(_INIT)
     maker.set_source(_MODULE, _PREAMBLE + "\n".join(_wrappers()))
-    with tempfile.TemporaryDirectory(prefix="neurontools-libnrt-") as folder:
-        path = Path(folder) / "libnrt.c"
+    with passing_folder("libnrt") as folder:
+        path = folder / "libnrt.c"
         with redirect_stdout(StringIO()):  # it says where it writes
             maker.emit_c_code(str(path))
         source = path.read_text(encoding="utf-8")
@@ -164,8 +164,7 @@ def build(into: Path) -> list[str]:
     if not (headers / "Python.h").is_file():
         raise UnsupportedError(f"{headers}/Python.h is missing: install python3-dev (dnf: python3-devel)")
     source = c_source()
-    with tempfile.TemporaryDirectory(prefix="neurontools-libnrt-") as folder:
-        place = Path(folder)
+    with passing_folder("libnrt") as place:
         (place / "libnrt.c").write_text(source, encoding="utf-8")
         (place / "exports").write_text("{ global: nrt_*; nrta_*; local: *; };\n", encoding="utf-8")
         command = [

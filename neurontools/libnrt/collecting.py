@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from emulator.runtime.session import Failure
 from formats.errors import FormatError
+from formats.whole_files import passing_folder
 from neurontools.dump.call import Call
 from neurontools.dump.hook import DumpSettings, hand_over
 from neurontools.libnrt.console import console
@@ -27,8 +26,8 @@ def collector(environ: Mapping[str, str]) -> Callable[[Failure], object] | None:
             status=failure.status, location=failure.call, place=(failure.core.device, failure.core.physical[0]),
         )  # fmt: skip
         try:
-            with tempfile.TemporaryDirectory(prefix="neurontools-core-") as folder:
-                _, notes = hand_over(call, failure.log, failure.events, environ, Path(folder))
+            with passing_folder("core") as folder:
+                _, notes = hand_over(call, failure.log, failure.events, environ, folder)
         except (OSError, FormatError) as error:
             notes = [f"no dump: {' '.join(str(error).split())}"]
         for note in notes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from formats.whole_files import passing_folder
 from neurontools.command.files import need_folder
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
@@ -37,9 +37,9 @@ def write_parts(folder: Path, writers: tuple[Writer, ...]) -> list[Part]:
     """Write parts into a folder; each file is there whole, or as it was."""
     parts = []
     for writer in writers:
-        with tempfile.TemporaryDirectory(prefix=".shim-", dir=folder) as beside:
-            notes = writer.write(Path(beside))
-            for made in sorted(Path(beside).iterdir()):
+        with passing_folder("shim", folder) as beside:
+            notes = writer.write(beside)
+            for made in sorted(beside.iterdir()):
                 place = folder / made.name
                 if place.is_dir() and not place.is_symlink():
                     shutil.rmtree(place)

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields, load
+from formats.whole_files import temporary_place
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import need_file
 from neurontools.tuning.results import Batch, Done, Task
@@ -89,7 +90,7 @@ def carry_out(task: Task) -> Done:
     words = [sys.executable, "-m", "neurontools", task.action, task.file, "--json", *task.options]
     words += ["--", *task.arguments] if task.arguments else []
     started = perf_counter()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile(dir=temporary_place()) as said:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
                                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, start_new_session=True)  # fmt: skip
         try:

@@ -14,6 +14,7 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields, load
+from formats.whole_files import temporary_place
 from neurontools.tuning.results import STATES, Order, Trial
 
 __all__ = ["end_process", "of_json", "run_trial"]
@@ -44,7 +45,7 @@ def run_trial(order: Order, values: Mapping[str, Any], explain: bool = False, li
     """
     started = perf_counter()
     request = json.dumps({**order._asdict(), "values": dict(values), "explain": explain, "limit_ps": limit_ps})
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile(dir=temporary_place()) as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "neurontools.tuning.child"],
             stdin=subprocess.PIPE,

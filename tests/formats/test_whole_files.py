@@ -100,3 +100,20 @@ def test_errors_of_a_folder_name_the_file_asked_for(tmp_path: Path) -> None:
         raise FormatError("cannot be written (No space left on device)", path=str(beside / "PE.bin"))
     assert str(damaged.value) == f"{target}/PE.bin: cannot be written (No space left on device)"
     assert list(tmp_path.iterdir()) == []
+
+
+PASSING = """
+import os, sys
+from formats.whole_files import passing_folder
+with passing_folder("core") as folder:
+    (folder / "half").write_bytes(b"half")
+    os.kill(os.getpid(), int(sys.argv[1]))
+"""
+
+
+def test_what_killed_runs_left_of_temporary_folders_goes_with_the_next(tmp_path: Path, root: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for signal, left in ((9, 1), (9, 1), (0, 0)):
+        words = [sys.executable, "-c", PASSING, str(signal)]
+        subprocess.run(words, cwd=root, env=environment, check=False, timeout=60)
+        assert len(list(tmp_path.iterdir())) == left
