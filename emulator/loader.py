@@ -138,6 +138,16 @@ class _CoreLoader:
         return words
 
     def _translate(self, word: Instruction, pc: int, slot: int, engine: str) -> LoadedWord:
+        """Return the word as it is executed; an error about one whose line is known says which that is."""
+        try:
+            return self._translated(word, pc, slot, engine)
+        except (FormatError, LoadError) as error:
+            source = self.subgraph.source_of(engine, slot)
+            if source is None or source.file is None or source.line is None:
+                raise
+            raise error.found("memcheck:operand", (source.file, source.line)) from None
+
+    def _translated(self, word: Instruction, pc: int, slot: int, engine: str) -> LoadedWord:
         where = f"{self.subgraph.name}/{engine} pc {pc}"
         if isinstance(word, PseudoDmaTrigger):
             return self._trigger(word, pc, slot, engine, where)

@@ -83,6 +83,18 @@ class _Group:
         self.region, self.begun, self.ended, self.read = region, begun, False, False
 
 
+def _marks_ends(device: Device) -> bool:
+    """Return whether a program marks the last product of half or more of the groups of several that it begins."""
+    groups = [
+        one.word.acc_flags & (FIRST_OF_GROUP | LAST_OF_GROUP)
+        for core in device.cores
+        for one in core.engines["PE"].words
+        if isinstance(one.word, isa.MatMul)
+    ]
+    ends = groups.count(LAST_OF_GROUP)
+    return bool(ends) and 2 * ends >= groups.count(FIRST_OF_GROUP)
+
+
 def _beside(groups: list[Region], region: Region) -> bool:
     """Return whether a region that meets groups goes beyond them and takes in none of them whole, as byte ranges."""
     box = region._replace(pattern=None)
@@ -97,13 +109,14 @@ class Groups:
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
         self._reads: deque[tuple[Region, Event]] = deque(maxlen=_READS)
-        # The compiler of some public files leaves the mark out, and nothing shows (isa.md 11); the builder sets it at
-        # the last product of a tile's life, which may be read before. So it is asked for where words are hand-written.
+        # Compilers either mark the last product of every group or of none, and then nothing shows (isa.md 11); the
+        # builder sets it at the last product of a tile's life, which may be read before. So it is asked for where words
+        # are hand-written, and in files that mark them.
         graphs = [core.loaded.subgraph for core in device.cores if core.loaded is not None]
         self._marked = (
             device.model is not None
-            and how_checked(device.model.neff) == "own"
             and not any(graph.has("tiles.json") for graph in graphs)
+            and (how_checked(device.model.neff) == "own" or _marks_ends(device))
         )
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 

@@ -12,7 +12,7 @@ from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
-from emulator.checks.registers import Registers
+from emulator.checks.registers import ACCUMULATING, Registers
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
@@ -83,6 +83,8 @@ class Initcheck:
             self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""),
                                  "" if calm else self._missing(event))  # fmt: skip
         indirect = isinstance(word, isa.DmaIndirect)
+        if word.STATE in ACCUMULATING and self._registers.fold(word, event.core, event.engine):
+            self._registers.unfolded(self._site(event, "reads", ""))
         if calm:
             if indirect:
                 self._ask(event, None)

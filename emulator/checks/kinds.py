@@ -34,7 +34,7 @@ KINDS: dict[str, Kind] = {
     "memcheck:rule": Kind("warning", "An operand breaks a documented rule, here without an effect."),
     "initcheck:undefined-output": Kind("error", "Bytes of an output come from bytes that nothing wrote."),
     "initcheck:undefined-register": Kind(
-        "error", "A branch goes by a register that nothing loaded, or unwritten bytes."
+        "error", "A branch, or a read, goes by a register that nothing loaded, or unwritten bytes."
     ),
     "initcheck:undefined-fault": Kind("error", "A word reads bytes that nothing wrote, and faults."),
     "initcheck:output-unwritten": Kind("warning", "Bytes of an output are never written."),

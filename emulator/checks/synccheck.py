@@ -15,7 +15,8 @@ from emulator.diagnosis.causes import Cause, Reason
 from emulator.diagnosis.explain import explain
 from emulator.diagnosis.graph import Wait
 from emulator.diagnosis.index import index_of
-from emulator.dma.rings import RING_SIZE
+from emulator.dma import rings
+from emulator.dma.queues import descriptors_in_ring
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.faults import source_line
@@ -51,6 +52,7 @@ class Synccheck:
         """Compare what is awaited with what can be signalled, before anything moves."""
         self.device = device
         self._loops = Loops(device)
+        self._filled()
         index = index_of(device)
         for stream in index:
             for key, consumers in stream.consumers.items():
@@ -65,6 +67,27 @@ class Synccheck:
                     self._needs[key] = max(awaited.value, self._needs.get(key, 0))
                     if step is not None and step > 1 and awaited.value % step and awaited.mode != _GT:
                         self._part(key, stream.engine.name, stream.words[number], awaited.value, step)
+
+    def _filled(self) -> None:
+        """Report the block whose descriptors no longer fit into rings that are filled when the program is loaded."""
+        for queue in self.device.queues:
+            held = 0
+            for transfer, shares in queue.made:
+                held += descriptors_in_ring(shares)
+                if held <= rings.LARGEST_RING:
+                    continue
+                site = site_of(self.device, queue.core, queue.name, transfer.pc, transfer, owner=transfer.engine,
+                               access="triggers")  # fmt: skip
+                self._add(
+                    "ring-full",
+                    "warning",
+                    f"{queue.name} is filled when the program is loaded, up to here with {held} descriptors in a ring; "
+                    f"a ring holds {rings.LARGEST_RING} at most",
+                    site,
+                    hint="move larger pieces, which take fewer descriptors, or share the blocks among queues",
+                    key=(queue.core, queue.name, transfer.pc),
+                )
+                break
 
     def _part(self, key: Key, name: str, loaded: LoadedWord, need: int, step: int) -> None:
         """Note a wait for a part of what a transfer raises."""
@@ -87,7 +110,7 @@ class Synccheck:
     def on_plan(self, transfer: Transfer, holds: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
         queue = self.device.dma.queue(transfer.core, transfer.queue)
-        if queue.held <= RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
+        if queue.held <= rings.RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
             return
         site = site_of(
             self.device, transfer.core, transfer.queue, transfer.pc, transfer, owner=transfer.engine, access="triggers"
@@ -96,7 +119,7 @@ class Synccheck:
             "ring-full",
             "warning",
             f"{queue.name} has {len(queue.pending)} transfers under way, {queue.held} descriptors in a ring that holds "
-            f"{RING_SIZE}: the next one waits until there is room",
+            f"{rings.RING_SIZE}: the next one waits until there is room",
             site,
             hint="wait for earlier transfers before more are triggered, or make fewer and larger ones",
             key=(transfer.core, transfer.queue, transfer.pc),

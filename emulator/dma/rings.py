@@ -16,8 +16,9 @@ from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
 if TYPE_CHECKING:
     from emulator.dma.queues import DmaQueue
 
-__all__ = ["RING_SIZE", "Ring", "Segment", "share_out"]
+__all__ = ["LARGEST_RING", "RING_SIZE", "Ring", "Segment", "share_out"]
 
+LARGEST_RING = (1 << 24) - 16  # descriptors, of what a ring filled at load time can hold (formats.md 8.1)
 RING_SIZE = 1 << 16  # descriptors; real rings hold 32 to 2**24 - 16 (formats.md 8.1), the loader's choice is ours
 
 

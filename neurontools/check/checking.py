@@ -29,6 +29,7 @@ __all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
 
 _REFUSED_HINTS = {
     "oob": "end the slice where the tensor ends, as with min(start + size, total), or make the tensor larger",
+    "operand": "compare both sides of the transfer with each other, and its semaphore with those of its queue",
     "pipe": "give both cores the same pipe_id, and as many exchanges on it",
 }
 FORMATS = ("text", "json", "sarif", "junit", "dot")
@@ -130,7 +131,8 @@ def _refused(error: NeuronError, tools: tuple[str, ...]) -> list[Finding]:
     if tool not in tools or error.place is None:
         return []
     file, line = error.place
-    site = Site(0, "kernel", "kernel", -1, "", SourceLocation(file, line, ""), "traces")
+    who, does = ("loader", "loads") if kind == "operand" else ("kernel", "traces")
+    site = Site(0, who, who, -1, "", SourceLocation(file, line, ""), does)
     return [Finding(tool, kind, KINDS[error.finding].severity, str(error), site, hint=_REFUSED_HINTS.get(kind, ""))]
 
 

@@ -53,8 +53,14 @@ def debug(
     file: ProgramFile,
     arguments: ScriptArguments = None,
     commands: Annotated[
-        str | None,
-        typer.Option("--commands", "-c", metavar="'A; B'", help="Run these commands and exit.", show_default=False),
+        list[str] | None,
+        typer.Option(
+            "--commands",
+            "-c",
+            metavar="'A; B'",
+            help="Run these commands and exit; may be given more than once, one after another.",
+            show_default=False,
+        ),
     ] = None,
     execute: Annotated[
         Path | None,
@@ -164,7 +170,7 @@ def debug(
         from neurontools.debugger.repl import Line, Repl, script_lines  # deferred: start-up
         from neurontools.text.progress import waiting  # deferred: start-up
 
-        lines = [Line(line) for line in split_commands(commands)] if commands is not None else []
+        lines = [Line(line) for text in commands or () for line in split_commands(text)]
         lines += script_lines(execute, read_text(execute)) if execute is not None else []
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, seed, timing, act, hang_timeout_ps,
@@ -182,7 +188,7 @@ def debug(
         for each in sessions:
             each.folders = [*map(need_folder, source_path or ()), *each.folders]
             each.writing = each.writing._replace(read_only=read_only)
-        batch = commands is not None or execute is not None
+        batch = bool(commands) or execute is not None
         if not (batch or cli or json or where is not None):
             from neurontools.tui import opening  # deferred: start-up
 

@@ -127,3 +127,32 @@ def test_exchanges_on_pipes_that_do_not_meet(cli: Cli, tmp_path: Path, bad: bool
         line = next(number for number, one in enumerate(PIPES.splitlines(), 1) if "sendrecv" in one)
         assert (found[0]["tool"], found[0]["kind"]) == ("synccheck", "pipe")
         assert found[0]["site"]["source"]["line"] == line
+
+
+LOADED = """.target trn2
+.input x float32 [128, 64]
+.queue qDyn pool 24
+.engine pool
+    PSEUDO_DMA_DIRECT2D dge_op=DIRECT2D semaphore={semaphore} sem_increment=16 src_elem_size=256 dst_elem_size=256 \
+src_pattern=[256,1][128,1] dst_pattern=[262144,1][{rows},1] src_var_id=%x src_var_offset=0 src_shape_reg=0 \
+dst_var_id=%SB dst_var_offset=16384 dst_shape_reg=0
+    NOP S[{semaphore}]>=16 cycle=0
+"""
+
+
+@pytest.mark.parametrize(("semaphore", "rows", "says"), [
+    (24, 128, ""), (24, 127, "source has 32768 elements and destination 32512"),
+    (9, 128, "semaphore 9 belongs to no dynamic queue of Pool")])  # fmt: skip
+def test_transfers_that_no_loader_takes(cli: Cli, tmp_path: Path, semaphore: int, rows: int, says: str) -> None:
+    """They are findings at the line of the word, in SARIF too; `run` refuses them as files."""
+    file = tmp_path / "loaded.s"
+    file.write_text(LOADED.format(semaphore=semaphore, rows=rows))
+    made = cli("check", file, "--json")
+    found = made.json["result"]["findings"]
+    assert made.status == bool(says) and len(found) == bool(says)
+    assert cli("run", file).status == (3 if says else 0)
+    if says:
+        assert (found[0]["tool"], found[0]["kind"]) == ("memcheck", "operand") and says in found[0]["message"]
+        assert found[0]["site"]["source"]["line"] == 5 and found[0]["hint"]
+        (result,) = json.loads(cli("check", file, "--format", "sarif").out)["runs"][0]["results"]
+        assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 5

@@ -9,10 +9,11 @@ import pytest
 
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from emulator.dma import system
+from emulator.dma import rings, system
 from emulator.runtime import run
 from formats.neff import Neff
 from neurontools.nki.launch import build_neff
+from tests.checks.support import assembled
 
 P, W = 128, 64
 X = np.arange(2 * P * W, dtype=np.float32).reshape(P, 2 * W)
@@ -40,7 +41,7 @@ def test_more_than_a_ring_holds(count: int, kinds: set[str]) -> None:
     assert {one.kind for one in result.findings if one.serious} == kinds
     for finding in result.findings:
         if finding.kind == "ring-full":
-            assert finding.site.owner == "SP" and getattr(finding.site.source, "line", 0) == 26
+            assert finding.site.owner == "SP" and getattr(finding.site.source, "line", 0) == 27
             assert "in a ring that holds 65536" in finding.message
             break
 
@@ -55,3 +56,29 @@ def test_what_finds_no_room_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held.ok and held.time_ps > free.time_ps
     (name,) = free.outputs
     assert free.outputs[name].tobytes() == held.outputs[name].tobytes()
+
+
+_STATIC = """.target trn2
+.input x float32 [128, 64]
+.output y float32 [128, 64]
+.queue qIn sp 8
+.queue qOut act 24
+.dma qIn 0 8 x+0[1,256][256,64] -> SB+0x4000[1,262144][256,64]
+.dma qIn 1 8 x+16384[1,256][256,64] -> SB+0x1004000[1,262144][256,64]
+.dma qOut 0 24 SB+0x4000[1,262144][256,128] -> y+0[1,256][256,128]
+.engine sp
+    PSEUDO_DMA_TRIGGER qIn block_id=0
+    PSEUDO_DMA_TRIGGER qIn block_id=1
+.engine act
+    PSEUDO_DMA_TRIGGER S[8]>=32 qOut block_id=0
+    NOP S[24]>=16 cycle=0
+"""
+
+
+@pytest.mark.parametrize(("most", "lines"), [(1 << 24, []), (18, []), (17, [11]), (8, [10, 13])])
+def test_rings_that_are_filled_at_load_time(most: int, lines: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 64 rows are 8 descriptors a ring, and one that raises the semaphore."""
+    monkeypatch.setattr(rings, "LARGEST_RING", most)
+    result = run(assembled(_STATIC, "static.s"), {"x": X[:, :W]}, checks="synccheck")
+    assert [getattr(one.site.source, "line", 0) for one in result.findings] == lines
+    assert all(one.kind == "ring-full" and f"a ring holds {most} at most" in one.message for one in result.findings)

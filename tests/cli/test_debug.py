@@ -241,6 +241,61 @@ def test_bad_files_and_options(cli: Cli, double: Path, kernel: Path, tmp_path: P
     assert ended.status == 3 and "shape [3, 64]" in ended.error_line
 
 
+def test_commands_may_be_given_more_than_once(cli: Cli, double: Path) -> None:
+    """All are carried out, in their order; a page of hints spells a breakpoint and what follows like that."""
+    once = cli("debug", double, "-c", "break DVE:0; continue; info breakpoints")
+    parts = cli("debug", double, "-c", "break DVE:0; continue", "--commands", "info breakpoints")
+    assert once.status == parts.status == 0 and once.out == parts.out and "DVE:0" in once.out
+    assert cli("debug", double, "-c", "no such", "-c", "state").status == cli("debug", double, "-c", "no such").status
+
+
+HELPED = """
+import numpy as np, nki, nki.isa as nisa, nki.language as nl
+
+def helper(a, b):
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
+    v = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=v, data=a, op0=nl.multiply, operand0=2.0)
+    nisa.tensor_copy(dst=a, src=v)
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a, src=x)
+    nisa.memset(dst=b, value=3.0)
+    for turn in range(2):
+        helper(a, b)
+    nisa.dma_copy(dst=out, src=a)
+    return out
+
+kernel(np.arange(128 * 8, dtype=np.float32).reshape(128, 8))
+"""
+
+
+def test_out_of_a_helper_and_back_with_its_values(cli: Cli, tmp_path: Path) -> None:
+    """Row 0 is 0 to 7, then 6 to 20 by twos, then 18 to 46 by fours."""
+    script = tmp_path / "helped.py"
+    script.write_text(HELPED)
+
+    def said(*commands: str) -> list[str]:
+        words = [word for command in ("break helped.py:7; continue", *commands) for word in ("-c", command)]
+        ended = cli("debug", script, *words)
+        assert ended.status == 0, ended
+        return ended.out.splitlines()
+
+    out = said("finish; p a[0, 0:3]; p v[0, 0:3]; find a[0], 12; find a[0], 5")
+    assert "the function has returned" in out and out.count("[ 6.,  8., 10.]") == 2
+    assert out[-3] == "a[0][3]" and out[-1] == "5 stands nowhere there"
+    second = "continue"
+    out = said(second, "p a[0, 0:3]; reverse-finish; where; p a[0, 0:3]; continue; finish; p v_1[0, 0:3]; p a[0, 0:3]")
+    values = [line.strip() for line in out if line.startswith("[")]
+    assert values == ["[ 9., 11., 13.]", "[ 6.,  8., 10.]", "[18., 22., 26.]", "[18., 22., 26.]"]
+    back = out.index("> reverse-finish")
+    assert any(line.startswith("#0  helper at ") and line.endswith(":5") for line in out[back:])
+
+
 def test_commands_come_from_a_pipe(cli: Cli, double: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("s\n\n\n# a comment\nquit\nbogus\n"))
     ended = cli("debug", double, "--inputs", "in.npz")

@@ -7,8 +7,13 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from emulator.runtime import run
+from formats import isa
+from formats.neff import open_neff
+from formats.neff.packing import pack, unpack
 from formats.ntff import open_ntff
 from tests.corpus import files
 from tests.emulator.test_mutated_programs import check, mutate
@@ -64,3 +69,23 @@ def damaged_captures(whole: bytes, count: int) -> list[bytes]:
             data[chance.randrange(area if number % 4 else len(data))] = chance.randrange(256)
         found.append(bytes(data[: chance.randrange(len(data))] if number % 10 == 0 else data))
     return found
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_group_that_a_compiled_file_does_not_end(corpus: Path, tmp_path: Path, ended: bool) -> None:
+    """A file that marks the last product of its groups has one that does not; as it was, nothing is found."""
+    neff = open_neff(files.find(corpus, files.MATMUL_SMALL))
+    unpack(neff, tmp_path / "unpacked")
+    graph = neff.subgraphs[0]
+    stream = graph.streams["PE"]
+    pc, word = next((pc, w) for pc, w in enumerate(stream) if isinstance(w, isa.MatMul) and w.acc_flags == 2)
+    if not ended:
+        file = tmp_path / "unpacked" / graph.name / str(graph.engine_files["PE"].instructions)
+        raw, at = bytearray(file.read_bytes()), stream.offsets[pc]
+        raw[at : at + len(word.raw)] = word.replace(acc_flags=0).raw
+        file.write_bytes(raw)
+    pack(tmp_path / "unpacked", tmp_path / "packed.neff")
+    packed = open_neff(tmp_path / "packed.neff")
+    given = {one.name: np.zeros(one.shape, one.dtype) for one in packed.inputs}
+    found = run(packed, given, checks=("mem",)).findings
+    assert {one.kind for one in found if one.serious} == (set() if ended else {"psum-group"})

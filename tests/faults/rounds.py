@@ -34,6 +34,12 @@ def _rounds(second: object) -> str:
 
 
 _CLEAR = "    NOP S[9]++@complete cycle=0\n    EVENT_SEMAPHORE_RANGE_CLEAR mode=SEMAPHORE_ZERO first={} last=10 #fault"
+_ACCUMULATED = """    NOP S[6]>=1 cycle=0
+    ACTIVATION_EXTENDED SQUARE imm=0x5000,1.0 imm_src=PTR,INSTRUCTION bias_dtype=FLOAT32 \
+src=fp32@0x4000[1,1,1,1,1][64,1,1,1,1] dst=fp32@0x8000[1,1,1,1,1][64,1,1,1,1] channels=128 \
+accumulator_cmd=<<IDLE||RESET_REDUCE>> reduce_op=ADD
+    ACTIVATION_READ_ACCUMULATOR S[60]++@complete dst=fp32@0x7000[1,1,1,1,1][1,1,1,1,1] channels=128 #fault
+"""
 _SPIN = """    NOP S[8]>=16 cycle=0
     REGISTER_LOAD register=3 src=int32@0x4000[1,1,1,1,1][1,1,1,1,1] channels=1
 spin:
@@ -84,6 +90,9 @@ _WRITTEN: dict[str, Template] = {
         rows=64, dve=_COPY.replace("S[8]>=16", "S[5]>=1").replace("0x4000", "0x2000000").replace("=128", "=64"),
         pe="    LDWEIGHTS transpose_mode=DISABLED src=fp32@0x6000[1,0,0][64,1,1] 128*64\n"
         + product(1) + " #other\n" + product(2, done=True, at="0x200000<<4||0>>") + " #fault")),
+    "accumulators are read that nothing was folded into": Template(("initcheck:undefined-register",), one_tile(
+        dve="    MEMSET dst=fp32@0x5000[1,1,1,1][1,1,1,1] count=1 channels=128\n" + _COPY).replace(
+        "    PSEUDO_DMA_TRIGGER S[6]>=1 qOut", _ACCUMULATED + "    PSEUDO_DMA_TRIGGER S[60]>=1 qOut")),
     "a bound is set on half of the partitions": Template(_UNDEFINED, one_tile(dve=_BOUNDS + _RANGE, stored="#other")),
     "random numbers from a state that was set in part": Template(_UNDEFINED, one_tile(dve=_SEEDS, stored="#other")),
     "a gather goes by indices of which one was never written": Template(
