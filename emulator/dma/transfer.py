@@ -185,11 +185,16 @@ class DmaDescriptor(NamedTuple):
 
 
 class TransferPlan(NamedTuple):
-    """When a transfer starts and completes, and when engines begin and end their parts."""
+    """When a transfer completes, and when engines begin and end their parts; `idle_ps` is its start where none does."""
 
-    started_ps: int
+    idle_ps: int
     planned_ps: int
     pieces: Iterable[Piece]
+
+    @property
+    def started_ps(self) -> int:
+        """Return when the first engine begins."""
+        return min([piece.begun_ps for piece in self.pieces], default=self.idle_ps)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
