@@ -165,9 +165,10 @@ def _of_one_copy(
 
 def check_sizes(source: Side, target: Side, where: str) -> None:
     """Raise LoadError where two sides do not hold the same number of whole elements."""
-    if not source.nbytes or not target.nbytes:
+    read, written = source.nbytes, target.nbytes
+    if not read or not written:
         raise LoadError(f"{where} has no bytes to move")
-    have, want = source.nbytes // source.dtype.size, target.nbytes // target.dtype.size
+    have, want = read // source.dtype.size, written // target.dtype.size
     if source.run % source.dtype.size or target.run % target.dtype.size:
         raise LoadError(f"{where}: a run of {source.run} or {target.run} bytes is no whole number of elements")
     if have != want:
