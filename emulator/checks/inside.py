@@ -48,6 +48,10 @@ def clash_of(device: Device, transfer: Transfer) -> Clash | None:
     doubles = _duplicate(device, transfer)
     if doubles is not None:
         return doubles
+    if len(transfer.parts) == 1 and len(transfer.parts[0].copies) == 1:
+        ((source, target),) = transfer.parts[0].copies
+        if source.space != target.space and not _folds_back(target):
+            return None
     targets = [(number, side) for number, part in enumerate(transfer.parts) for side in part.destinations]
     sources = [(number, source) for number, part in enumerate(transfer.parts) for source, _ in part.copies]
     for memory in dict.fromkeys(map(_memory, (side for _, side in targets))):
@@ -82,8 +86,13 @@ def _near(written: list[tuple[int, Side]], read: list[tuple[int, Side]]) -> bool
         reach = max(reach, high)
         if writes:
             wrote = max(wrote, high)
-    # A destination whose own steps fold back onto it.
-    return any(side.nbytes > side.span[1] - side.span[0] for _, side in written)
+    return any(_folds_back(side) for _, side in written)
+
+
+def _folds_back(side: Side) -> bool:
+    """Return whether steps of a side fold back onto it."""
+    low, high = side.span
+    return side.nbytes > high - low
 
 
 def _touched(sides: Iterable[tuple[int, Side]]) -> _Touched:

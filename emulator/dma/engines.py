@@ -93,20 +93,18 @@ class DmaEngines:
                     index += 1
         return moved
 
-    def times(self, transfer: int, engines: int) -> tuple[int, int, Iterable[Piece]]:
-        """Return when the first of so many engines begins with a transfer, when the last is through, and the pieces."""
+    def times(self, transfer: int, engines: int) -> tuple[int, Iterable[Piece]]:
+        """Return when the last of so many engines is through with a transfer, and the pieces of all."""
         if self.quiet is not None:
             served = self.quiet.served.get(transfer)
             if served is not None:
-                return served.begun_ps, served.end_ps, served
-        pieces = self.pieces(transfer, engines)
-        begun, end = pieces[0].begun_ps, 0
-        for piece in pieces:
-            first, last, _, _, (at, step) = piece
-            end = max(end, at + step * (last if step > 0 else first))
-            if piece is not pieces[0]:
-                begun = min(begun, piece.begun_ps)
-        return begun, end, pieces
+                return served.end_ps, served
+        end, pieces = 0, self.pieces(transfer, engines)
+        for first, last, _, _, (at, step) in pieces:
+            ended = at + step * (last if step > 0 else first)
+            if ended > end:
+                end = ended
+        return end, pieces
 
     def pieces(self, transfer: int, engines: int) -> tuple[Piece, ...]:
         """Return when the first so many engines serve a transfer."""

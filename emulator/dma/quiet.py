@@ -53,14 +53,25 @@ class Served:
         for engine, end in enumerate(self.ends):
             yield Piece(engine, engine, ready, (0, 0), (end, 0))
 
+    def all_ends(self) -> list[int]:
+        """Return when each engine is through with it."""
+        if self.ends is not None:
+            return self.ends.copy()
+        end, step = self.ready_ps + self.took_ps, self.step_ps
+        return [end] * (self.last + 1) if not step else list(range(end, end + step * (self.last + 1), step))
+
     def end_on(self, engine: int) -> int:
         """Return when an engine is through with it."""
         return self.ready_ps + self.step_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
 
+    def meets(self, other: Served) -> bool:
+        """Return whether, on some engine, neither is over before the other is ready."""
+        return not (other.is_before(self) or self.is_before(other))
+
     def is_before(self, other: Served) -> bool:
         """Return whether every engine of both is through with it before the other is ready."""
         ready, step = other.ready_ps, other.step_ps
-        common = min(self.last, other.last)
+        common = min(other.last, self.last)
         ends = self.ends
         if ends is None:
             ahead, slope = ready - self.ready_ps - self.took_ps, step - self.step_ps
@@ -108,7 +119,7 @@ class Quiet:
         if before is not None and not before.is_before(new):
             return None  # a ring is served in order
         at = bisect_right(self._ready, ready_ps)
-        meeting = self._near(at, lambda one: not (one.is_before(new) or new.is_before(one)))
+        meeting = self._near(at, new.meets) if line else ()
         met: Served | None = None
         if meeting:
             met = meeting[0]
@@ -118,14 +129,16 @@ class Quiet:
             if found is None:
                 return None
             ends, others = found
-            if self._near(at, partial(_lacks_room, met, ends, others)):
+            end_ps, its_end_ps = max(ends), max(others)
+            latest_ps = max(its_end_ps, end_ps)
+            if self._near(at, partial(_lacks_room, met, ends, others, latest_ps)):
                 return None
         # An engine that was idle till then fills its pipe, as far as could be told when it was given the transfer.
         self._count(at, new, met)
         if met is not None:
             met.met, new.met = new, met
             met.ends, new.ends = ends, others
-            met.end_ps, new.end_ps = max(ends), max(others)
+            met.end_ps, new.end_ps = end_ps, its_end_ps
         line.insert(at, new)
         self._ready.insert(at, ready_ps)
         self._latest[ring] = self.served[number] = new
@@ -211,9 +224,9 @@ class Quiet:
         return self._line
 
 
-def _lacks_room(met: Served, ends: list[int], others: list[int], one: Served) -> bool:
+def _lacks_room(met: Served, ends: list[int], others: list[int], latest_ps: int, one: Served) -> bool:
     """Return whether a transfer that two which meet did not meet begins, on some engine, before they end."""
-    if one is met or one.is_before(met):
+    if one is met or one.begun_ps > latest_ps or one.is_before(met):
         return False
     ready = one.ready_ps
     for engine in range(one.last + 1):
@@ -227,10 +240,9 @@ def _together(one: Served, other: Served) -> tuple[list[int], list[int]] | None:
     """Return when each engine is through with two transfers that meet; None where the ring served last decides."""
     if not one.packet_ps or not other.packet_ps:
         return None
-    ends = [one.end_on(engine) for engine in range(one.last + 1)]
-    others = [other.end_on(engine) for engine in range(other.last + 1)]
+    ends, others = one.all_ends(), other.all_ends()
+    ready, its, step, its_step = one.ready_ps, other.ready_ps, one.step_ps, other.step_ps
     for engine in range(min(one.last, other.last) + 1):
-        ready, its = one.ready_ps + one.step_ps * engine, other.ready_ps + other.step_ps * engine
         if ready < its:
             if ends[engine] >= its:
                 ends[engine], others[engine] = _turns(one, ready, other, its)
@@ -239,6 +251,8 @@ def _together(one: Served, other: Served) -> tuple[list[int], list[int]] | None:
                 others[engine], ends[engine] = _turns(other, its, one, ready)
         else:
             return None
+        ready += step
+        its += its_step
     return ends, others
 
 
@@ -246,7 +260,9 @@ def _turns(first: Served, ready_ps: int, second: Served, its_ready_ps: int) -> t
     """Return when an engine is through with two transfers, of which the first is ready before the second."""
     packet, left = first.packet_ps, first.packets
     at = ready_ps + first.fill_ps
-    alone = max(1, -((at - its_ready_ps) // packet))  # packets before the second is ready
+    alone = -((at - its_ready_ps) // packet)  # packets before the second is ready
+    if alone < 1:
+        alone = 1  # for which it got ready
     if alone >= left:
         at += packet * (left - 1) + first.last_ps
         if at < its_ready_ps:
@@ -255,7 +271,7 @@ def _turns(first: Served, ready_ps: int, second: Served, its_ready_ps: int) -> t
     at += alone * packet
     left -= alone
     its_packet, its_left = second.packet_ps, second.packets
-    rounds = min(left, its_left) - 1
+    rounds = (min(its_left, left)) - 1
     left -= rounds
     its_left -= rounds
     at += rounds * (packet + its_packet)

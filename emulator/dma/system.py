@@ -200,7 +200,8 @@ class DmaSystem:
         queue.generator_ps = begin + course.generator_ps
         transfer.generated_ps = begin
         ready = begin + course.start_ps
-        stagger = course.cold_ps if transfer.prebuilt and not queue.handed else course.stagger_ps
+        is_first = not queue.completed and len(queue.pending) == 1
+        stagger = course.cold_ps if transfer.prebuilt and is_first else course.stagger_ps
         tally = course.tallies.get(queue)
         if tally is None:
             tally = course.tallies[queue] = queue.tally(shares)
@@ -271,13 +272,15 @@ class DmaSystem:
         """
         course = transfer.course
         assert course is not None  # it was triggered
-        started = end = transfer.memory_ps
+        end = transfer.memory_ps
         pieces: Iterable[Piece] = ()
         if course.engines:
-            started, ended, pieces = self.engines[transfer.core].times(transfer.number, course.engines)
-            end = max(end, ended)
+            ended, pieces = self.engines[transfer.core].times(transfer.number, course.engines)
+            if ended > end:
+                end = ended
+        end += course.completion_ps
         before = queue.planned_ps if before_ps is None else before_ps
-        return TransferPlan(started, max(end + course.completion_ps, before), pieces)
+        return TransferPlan(transfer.memory_ps, max(before, end), pieces)
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""

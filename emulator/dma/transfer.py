@@ -165,9 +165,10 @@ def _of_one_copy(
 
 def check_sizes(source: Side, target: Side, where: str) -> None:
     """Raise LoadError where two sides do not hold the same number of whole elements."""
-    if not source.nbytes or not target.nbytes:
+    read, written = source.nbytes, target.nbytes
+    if not read or not written:
         raise LoadError(f"{where} has no bytes to move")
-    have, want = source.nbytes // source.dtype.size, target.nbytes // target.dtype.size
+    have, want = read // source.dtype.size, written // target.dtype.size
     if source.run % source.dtype.size or target.run % target.dtype.size:
         raise LoadError(f"{where}: a run of {source.run} or {target.run} bytes is no whole number of elements")
     if have != want:
@@ -185,11 +186,16 @@ class DmaDescriptor(NamedTuple):
 
 
 class TransferPlan(NamedTuple):
-    """When a transfer starts and completes, and when engines begin and end their parts."""
+    """When a transfer completes, and when engines begin and end their parts; `idle_ps` is its start where none does."""
 
-    started_ps: int
+    idle_ps: int
     planned_ps: int
     pieces: Iterable[Piece]
+
+    @property
+    def started_ps(self) -> int:
+        """Return when the first engine begins."""
+        return min([piece.begun_ps for piece in self.pieces], default=self.idle_ps)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:

@@ -51,10 +51,13 @@ class Piece(NamedTuple):
     @property
     def begun_ps(self) -> int:
         """Return when the first of the engines begins."""
-        first, last, (ready, later), (before, behind), _ = self
-        if ready + later * first >= before + behind * first and ready + later * last >= before + behind * last:
+        first, last, (ready, later), (end, behind), _ = self
+        if ready + later * first >= end + behind * first and ready + later * last >= end + behind * last:
             return ready + later * (first if later > 0 else last)
-        return min([self.span(engine)[0] for engine in range(first, last + 1)])
+        # The later of two that grow evenly is least at an end, or where they change places.
+        crossing = first if later == behind else (end - ready) // (later - behind)
+        middle = [engine for engine in (crossing, crossing + 1) if first < engine < last]
+        return min([self.span(engine)[0] for engine in (first, last, *middle)])
 
 
 class PlanState(NamedTuple):

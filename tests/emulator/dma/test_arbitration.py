@@ -15,6 +15,7 @@ from emulator.device import Device
 from emulator.dma import work
 from emulator.dma.arbitration import Plan
 from emulator.dma.engines import DmaEngines, Stretch
+from emulator.dma.transfer import TransferPlan
 from emulator.timeline import Recorder
 from formats import isa
 from neurontools.debugger import Session
@@ -251,8 +252,9 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
             assert [piece.span(engine) for piece in found for engine in range(piece.first, piece.last + 1)] == [
                 want[engine][transfer] for engine in range(took_part)
             ]
-            begun, end, _ = engines.times(transfer, took_part)
-            assert begun == min(want[engine][transfer][0] for engine in range(took_part))
+            end, pieces = engines.times(transfer, took_part)
+            begun = min(want[engine][transfer][0] for engine in range(took_part))
+            assert TransferPlan(-1, end, pieces).started_ps == begun
             assert end == max(want[engine][transfer][1] for engine in range(took_part))
             told[transfer] = [want[engine][transfer] for engine in range(took_part)]
         while len(pending) > behind and all(want[e][pending[0][0]][1] < now for e in range(pending[0][1])):
@@ -394,3 +396,12 @@ def test_going_back_brings_old_plans_back() -> None:
     session.continue_()
     assert session.device.now_ps == device.now_ps
     assert straight[-1][1] <= device.now_ps
+
+
+@given(st.integers(0, 15), st.integers(0, 15), *[st.integers(-40, 400) for _ in range(4)])
+def test_the_first_of_the_engines_begins_when_each_says(
+    one: int, other: int, ready: int, later: int, before: int, behind: int
+) -> None:
+    first, last = sorted((one, other))
+    piece = work.Piece(first, last, (ready, later), (before, behind), (10_000, 0))
+    assert piece.begun_ps == min(piece.span(engine)[0] for engine in range(first, last + 1))
