@@ -11,6 +11,7 @@ from neurontools.compiler.expand_convolution import CONVOLUTIONS
 from neurontools.compiler.expand_dots import DOTS
 from neurontools.compiler.expand_folds import FOLDS
 from neurontools.compiler.expand_norms import NORMS
+from neurontools.compiler.expand_random import RANDOM
 from neurontools.compiler.expand_sort import SORTS
 from neurontools.compiler.expand_windows import WINDOWS
 from neurontools.compiler.graph import Graph
@@ -18,7 +19,7 @@ from neurontools.compiler.rewriting import Rule, rewrite
 
 __all__ = ["EXPANDED", "expand"]
 
-_RULES: dict[str, Rule] = {**WINDOWS, **CONVOLUTIONS, **SORTS, **NORMS, **CALLS, **COLLECTIVES}
+_RULES: dict[str, Rule] = {**WINDOWS, **CONVOLUTIONS, **SORTS, **NORMS, **CALLS, **COLLECTIVES, **RANDOM}
 EXPANDED = frozenset(_RULES)
 
 
