@@ -25,23 +25,56 @@ _STATES = (4, 6)  # words: a key of two, a counter of two or four
 
 
 def is_expanded(node: Node) -> bool:
-    """Return whether random bits become integer operations: an algorithm with a state of 32-bit words."""
-    state, made = node.operands[0], node.results[1]
+    """Return whether random bits become integer operations: an algorithm with a state of 32-bit words.
+
+    A state of 64-bit ones is known where it is made of 32-bit words by a bitcast, as JAX makes it.
+    """
+    made = node.results[1]
     known = made.dtype in ELEMENT_TYPES and is_integer(made.dtype) and ELEMENT_TYPES[made.dtype].given <= 4
-    words = state.dtype == "u32" and len(state.shape) == 1 and state.shape[0] in _STATES
-    return node.attrs["algorithm"] in ("rng_three_fry", "rng_philox") and known and words
+    words = _words(node.operands[0])
+    return (
+        node.attrs["algorithm"] in ("rng_three_fry", "rng_philox")
+        and known
+        and words is not None
+        and words.size in _STATES
+    )
+
+
+def _words(state: Value) -> Value | None:
+    """Return the 32-bit words of a state, None where it has none."""
+    if state.dtype == "u32" and len(state.shape) == 1:
+        return state
+    source = state.node
+    if state.dtype == "u64" and source.opcode == "bitcast-convert" and source.operands[0].dtype == "u32":
+        return source.operands[0]
+    return None
+
+
+def _bitcast(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
+    """Take what was a bitcast there and back as it was: 64-bit integers would lose their upper words on the way."""
+    source = operands[0].node
+    if source.opcode != "bitcast-convert":
+        return None
+    (given,) = source.operands
+    result = node.result
+    return [given] if (given.dtype, given.shape) == (result.dtype, result.shape) else None
 
 
 def _random(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
     if not is_expanded(node):
         return None
     (state,) = operands
-    words = [b.reshape(b.part(state, 0, place, 1), ()) for place in range(state.shape[0])]
+    held = _words(state)
+    assert held is not None  # it is expanded
+    line = b.reshape(held, (held.size,))
+    words = [b.reshape(b.part(line, 0, place, 1), ()) for place in range(held.size)]
     made = node.results[1]
     expand = _threefry_bits if node.attrs["algorithm"] == "rng_three_fry" else _philox_bits
     bits, counter = expand(b, words, made.shape)
     following = [*words[:2], *counter, *words[2 + len(counter) :]]
-    after = b.concatenate([b.reshape(one, (1,)) for one in following], 0)
+    after = b.reshape(b.concatenate([b.reshape(one, (1,)) for one in following], 0), held.shape)
+    if held is not state:
+        after = b.graph.add("bitcast-convert", (after,), state.dtype, state.shape)
     return [after, b.convert(b.reshape(bits, made.shape), made.dtype)]
 
 
@@ -138,4 +171,4 @@ def _product(b: Builder, x: Value, factor: int) -> tuple[Value, Value]:
     return top, times(x, factor)
 
 
-RANDOM: dict[str, Rule] = {"rng-bit-generator": _random}
+RANDOM: dict[str, Rule] = {"bitcast-convert": _bitcast, "rng-bit-generator": _random}

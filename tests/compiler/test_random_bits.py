@@ -38,6 +38,26 @@ def test_the_same_words_as_the_interpreter(algorithm: str, kind: str, words: int
     np.testing.assert_array_equal(found[1].reshape(bits.shape), bits)
 
 
+def test_a_state_of_64_bits_that_was_made_of_words() -> None:
+    text = """HloModule bits
+
+ENTRY main {
+  s = u32[4] parameter(0)
+  pairs = u32[2,2] reshape(s)
+  state = u64[2] bitcast-convert(pairs)
+  r = (u64[2], u32[6,2]) rng-bit-generator(state), algorithm=rng_philox
+  next = u64[2] get-tuple-element(r), index=0
+  words = u32[2,2] bitcast-convert(next)
+  bits = u32[6,2] get-tuple-element(r), index=1
+  ROOT both = (u32[2,2], u32[6,2]) tuple(words, bits)
+}
+"""
+    state = np.array(_STATES[4], np.uint32)
+    module = parse_module(text)
+    for got, want in zip(run(compile_module(module, OURS), state), evaluate(module, [state]), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_what_is_no_state_of_words_is_refused() -> None:
     for text in (_text("rng_philox", "u32[4]", 2, "u64"), _text("rng_three_fry", "u64[4]", 4)):
         with pytest.raises(CompileError, match="NCC_EVRF006"):
