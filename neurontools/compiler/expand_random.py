@@ -79,7 +79,7 @@ def _random(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None
 
 
 def _number(b: Builder, number: int, like: Value) -> Value:
-    return b.full(np.uint32(number), "u32", like.shape)
+    return b.full(number, "u32", like.shape)
 
 
 def _spread(b: Builder, value: Value, like: Value) -> Value:
