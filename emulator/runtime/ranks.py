@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from emulator.debug_stream import DebugStream
-from emulator.dma.binding import place_of
 from emulator.errors import InputError
 from emulator.faults import source_line
 from emulator.machine.collectives.engine import Faults, Transfer
+from emulator.machine.instances import instance_of
 from emulator.machine.machine import Machine, Place
 from emulator.machine.ranks.communicators import Meeting
-from emulator.machine.ranks.explain import RankHang
+from emulator.machine.ranks.explain import Ranked, RankHang
 from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "execute_ranks", "new_ranks", "usual_instance"]
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "check_count", "execute_ranks", "in_order", "machine_of", "met_of",
+           "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -39,7 +41,8 @@ class Ranks(NamedTuple):
 class Met(NamedTuple):
     """A collective that was called: its group, what it did, when each rank called it and was through.
 
-    `source` is the line of the first rank's call, "" where it is not known.
+    `source` is the line of the first rank's call, "" where it is not known; `calls` says which transfer it is on each
+    rank, by core, queue and number; `job` is what `Moved` calls it, -1 where nobody could begin.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Met(NamedTuple):
     source: str
     begun_ps: Mapping[int, int]
     ended_ps: Mapping[int, int]
+    calls: Mapping[int, tuple[int, str, int]] = MappingProxyType({})
+    job: int = -1
 
 
 class Moved(NamedTuple):
@@ -63,12 +68,15 @@ class Moved(NamedTuple):
     begin_ps: int
     end_ps: int
     nbytes: int
+    job: int = -1
 
 
 @dataclass(frozen=True)
 class RankedResult:
     """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other.
 
+    Of a run for the time only, `histories` counts the devices that were emulated for all ranks; where each rank needed
+    its own, it is 0 and `apart` says why.
     `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
     `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
     a byte of compute and of a collective.
@@ -85,6 +93,8 @@ class RankedResult:
     moves: tuple[Moved, ...] = ()
     carried: tuple[Carried, ...] = ()
     rates: tuple[float, float] = (1.0, 1.0)
+    histories: int = 0
+    apart: str = ""
 
     @property
     def ok(self) -> bool:
@@ -102,8 +112,8 @@ def usual_instance(neff: Neff) -> str:
     return _USUAL[neff.target.name]
 
 
-def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **options: Any) -> RankedMachine:
-    """Return a machine with a device for every rank; InputError for programs of different chips or core numbers."""
+def machine_of(neffs: Sequence[Neff | None], where: Ranks) -> Machine:
+    """Return the machine that programs run on; InputError where it is of another chip, or has fewer ranks."""
     present = [neff for neff in neffs if neff is not None]
     if not present:
         raise InputError("no rank runs a program")
@@ -112,14 +122,40 @@ def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **
         if neff.target.generation != first.target.generation or len(neff.subgraphs) != len(first.subgraphs):
             raise InputError(f"ranks run programs for {first.target.name} on {len(first.subgraphs)} cores and for "
                              f"{neff.target.name} on {len(neff.subgraphs)}")  # fmt: skip
-    lnc = len(first.subgraphs)
-    machine = Machine(where.instance or usual_instance(first), nodes=where.nodes, lnc=lnc)
+    machine = Machine(where.instance or usual_instance(first), nodes=where.nodes, lnc=len(first.subgraphs))
     if resolve_target(machine.instance.target).generation != first.target.generation:
         raise InputError(
             f"the program is for {first.target.name}, {machine.instance.name} has {machine.instance.target}"
         )
+    check_count(machine, where.ranks)
+    return machine
+
+
+def most_ranks(where: Ranks, target: str | None, lnc: int | None) -> Machine:
+    """Return the machine with most ranks that a program can run on, before anything of it but options is known.
+
+    `target` and `lnc` are what was asked for; errors as of `machine_of` and `Machine`.
+    """
+    chips = list(_USUAL) if target is None else [resolve_target(target).name]
+    names = [where.instance] if where.instance is not None else [_USUAL[chip] for chip in chips]
+    machines = [Machine(name, nodes=where.nodes, lnc=1 if lnc is None else lnc) for name in names
+                if where.nodes == 1 or len(names) == 1 or instance_of(name).efa is not None]  # fmt: skip
+    machine = max(machines, key=lambda each: each.ranks)
+    check_count(machine, where.ranks)
+    return machine
+
+
+def check_count(machine: Machine, ranks: int) -> None:
+    """Raise InputError where a machine has fewer ranks."""
+    if not 1 <= ranks <= machine.ranks:
+        raise InputError(f"{ranks} ranks; {machine.instance.name} has 1 to {machine.ranks}")
+
+
+def new_ranks(neffs: Sequence[Neff | None], where: Ranks, settings: Settings, **options: Any) -> RankedMachine:
+    """Return a machine with a device for every rank; InputError for programs of different chips or core numbers."""
+    machine = machine_of(neffs, where)
     return RankedMachine(
-        machine, where.ranks, cores=lnc, seed=settings.seed, timing=settings.timing, act=settings.act,
+        machine, where.ranks, cores=machine.lnc, seed=settings.seed, timing=settings.timing, act=settings.act,
         max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
         max_seconds=settings.max_seconds, **options,
     )  # fmt: skip
@@ -170,6 +206,8 @@ def execute_ranks(
     with guard(machine):
         machine.run()
     seconds = perf_counter() - started
+    # Before devices are released, which know their sources.
+    met = in_order(met_of(machine, one) for one in machine.communicators.meetings.values())
     results = []
     for device, mine, stream in zip(machine.devices, watching, streams, strict=True):
         if device.model is None:
@@ -183,7 +221,6 @@ def execute_ranks(
         if not mine:
             device.release()
     places = tuple(machine.machine.place(rank) for rank in range(where.ranks))
-    met = tuple(_met(machine, one) for one in machine.communicators.meetings.values())
     name = machine.machine.instance.name
     moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
     return RankedResult(
@@ -197,13 +234,20 @@ def _moved(machine: RankedMachine, one: Transfer) -> Moved:
     targets = tuple(piece.rank for piece in one.move.writes)
     copies = max(len(one.move.reads), len(one.move.writes))
     return Moved(one.rank, job.stream, job.name, one.move.phase, targets, one.begin_ps, one.end_ps,
-                 one.move.size * job.item * copies)  # fmt: skip
+                 one.move.size * job.item * copies, one.job)  # fmt: skip
 
 
-def _met(machine: RankedMachine, meeting: Meeting) -> Met:
+def in_order(met: Iterable[Met]) -> tuple[Met, ...]:
+    """Return collectives in the order in which they were first called."""
+    return tuple(sorted(met, key=lambda one: (min(one.begun_ps.values()), one.group, one.core, one.stream)))
+
+
+def met_of(machine: Ranked, meeting: Meeting) -> Met:
+    """Return a collective that was called."""
     algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
     key = meeting.key
-    first, transfer = next(iter(meeting.transfers.items()))
-    source = source_line(place_of(machine.devices[first], transfer).source)
+    first = min(meeting.begun, key=lambda rank: (meeting.begun[rank], rank))
+    source = source_line(machine.place_of(first, meeting.transfers[first]).source)
+    calls = {rank: (each.core, each.queue, each.number) for rank, each in meeting.transfers.items()}
     return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
-               dict(meeting.ended))  # fmt: skip
+               dict(meeting.ended), calls, -1 if meeting.job is None else meeting.job.number)  # fmt: skip

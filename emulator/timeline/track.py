@@ -64,6 +64,7 @@ class Track:
     def segments(self, t0_ps: int, t1_ps: int) -> Rows:
         """Return the rows that overlap the time from `t0_ps` to before `t1_ps`; both orders of columns are kept."""
         count = len(self.number)
+        # completions of one owner are in order, starts may not be
         low = bisect_right(self.completed, t0_ps, 0, count)
         # Starts of transfers on several engines are not in order; those of words are.
         high = bisect_left(self.start, t1_ps, 0, count) if self.owner.kind == "engine" else count
@@ -114,7 +115,7 @@ class QueueTrack(Track):
 
     `generated` is when its descriptors began to be made, `nbytes` what it wrote, `hbm_bytes` what it moved to and from
     device memory, `pieces` its data descriptors, `transfer` its number in the order of triggers, `flags` 1 where it
-    writes device memory, plus 2 where its descriptors were made at load time.
+    writes device memory, plus 2 where its descriptors were made at load time, plus 4 for a collective of ranks.
     """
 
     __slots__ = ("flags", "generated", "hbm_bytes", "nbytes", "pieces", "transfer", "triggered")
@@ -137,6 +138,11 @@ class QueueTrack(Track):
         super().__init__(owner, base)
         self.triggered, self.generated, self.nbytes, self.hbm_bytes = _longs(), _longs(), _longs(), _longs()
         self.pieces, self.transfer, self.flags = _longs(), _longs(), _longs()
+
+    @property
+    def collective(self) -> bool:
+        """Return whether it is a stream of collectives: what moves there, the ranks of a machine move together."""
+        return bool(self.flags) and bool(self.flags[0] & 4)
 
     def truncate(self, number: int) -> None:
         """Forget the completions from event `number` on."""

@@ -38,7 +38,7 @@ __all__ = ["GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Pi
 GRAPH = "model.hlo.pb"
 OPERATIONS = "operations.json"
 _ENDLESS = ("inf", "-inf", "nan")
-_MOST = 1 << 40  # of any number in the file
+_MOST = 1 << 40  # of any number in the file: above what any device's memory has bytes for
 _MOST_CORES = 8  # of a logical core
 # What the builder puts beside the words of an operation is named after it: waits, tables, fills, what tests loops.
 _ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet|test|again|branch|leave)$")
@@ -237,6 +237,7 @@ def _form(item: object, fields: Fields) -> Form:
                 raise fields.fail("forms", "pairs of a step and a count")
         walks.append(tuple((step, count) for step, count in walk))
     form = Form(*walks)
+    # what one partition of the tile holds is what one row of the result has
     if prod(count for _, count in form.tile) != prod(count for _, count in form.inner):
         raise fields.fail("forms", "as many elements in the tile as in the result")
     return form

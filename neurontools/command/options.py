@@ -240,10 +240,15 @@ def given(context: typer.Context, side: str = "") -> dict[str, str]:
     return found
 
 
-def ranks_of(ranks: int | None, instance: str | None, nodes: int, given: Mapping[str, str]) -> Ranks | None:
-    """Return on what a program runs, None where it runs alone; BadParameter for options that mean nothing then."""
+def ranks_of(
+    ranks: int | None, instance: str | None, nodes: int, given: Mapping[str, str], alone: tuple[str, ...] = ()
+) -> Ranks | None:
+    """Return on what a program runs, None where it runs alone; BadParameter for options that mean nothing then.
+
+    Those are that of the instance, of nodes, and what else the command names.
+    """
     if ranks is None:
-        for name in ("instance", "nodes"):
+        for name in ("instance", "nodes", *alone):
             if name in given:
                 raise typer.BadParameter("goes with --ranks", param_hint=given[name])
         return None

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from formats.hlo import Computation, Instruction, PrimitiveType, dtype_of
+from formats.hlo import Computation, Instruction, dtype_of
 
 __all__ = ["ELEMENTWISE", "OPERATIONS", "Array", "Evaluator", "Operation", "Value", "dtype", "elementwise", "operation",
            "pending"]  # fmt: skip
@@ -75,8 +75,3 @@ def pending(instruction: Instruction, given: Value, found: Value) -> Value:
         for one in instruction.shape.tuple_shapes[2:]
     )
     return (given, found, *contexts)
-
-
-def element_type(instruction: Instruction) -> PrimitiveType:
-    """Return the element type of an instruction's first operand."""
-    return instruction.operands[0].shape.element_type

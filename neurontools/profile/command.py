@@ -14,6 +14,7 @@ from neurontools.command.options import (
     HangTimeout,
     Inputs,
     InputsFrom,
+    InstanceType,
     Json,
     LaunchNumber,
     Lenient,
@@ -22,13 +23,17 @@ from neurontools.command.options import (
     MaxInstructions,
     MaxTime,
     Nki,
+    NodeCount,
     ProgramFile,
     Quiet,
+    RankCount,
     ScriptArguments,
     TargetName,
     given,
+    ranks_of,
 )
 from neurontools.command.output import report
+from neurontools.profile.ranked.results import RanksProfile
 from neurontools.profile.results import Profile
 from neurontools.program.configuration import RunConfiguration
 
@@ -67,6 +72,19 @@ def run(
         bool, typer.Option("--advice/--no-advice", help="Look for what would save time; runs the schedule again.")
     ] = True,
     top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="Lines and links that the text shows.")] = 10,
+    ranks: RankCount = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            "--rank",
+            metavar="N",
+            min=0,
+            help="With --ranks: whose engines are shown; without, those of the slowest.",
+            show_default=False,
+        ),
+    ] = None,
     launch: LaunchNumber = 1,
     target: TargetName = None,
     lnc: Lnc = None,
@@ -92,6 +110,10 @@ def run(
     --what-if takes dma, dma_latency, dma_bandwidth, hbm, semaphore, an engine (pe, vector, scalar, gpsimd, sync), an
     opcode or FILE:LINE, each =Nx for N times as fast or =0 for no time at all, and the clocks pe_clock, vector_clock,
     scalar_clock and gpsimd_clock, as Nx or in GHz.
+
+    --ranks N runs the program on N ranks of a machine: what each took, computed, and waited for others; every
+    collective with who called it last, what compute hides of it and what is exposed; the links between ranks; and the
+    critical path over all of them.  --against and --what-if compare such runs; advice is for one program alone.
     """
     from neurontools.profile import profiling  # deferred: start-up
 
@@ -102,9 +124,15 @@ def run(
     if json and form not in ("text", "json"):
         raise typer.BadParameter(f"--format {form} is another one", param_hint="--json")
     json = json or (form == "json" and output is None)
+    options = given(context)
+    where = ranks_of(ranks, instance, nodes, options, alone=("rank",))
+    if where is not None and "advice" in options:
+        raise typer.BadParameter("goes without --ranks: advice runs the schedule of one program again",
+                                 param_hint=options["advice"])  # fmt: skip
     with report(
         "profile run", json, quiet=quiet, file=file, arguments=arguments or None, format=form, output=output,
-        against=against, what_if=what_if, launch=launch, target=target, lnc=lnc, inputs=inputs,
+        against=against, what_if=what_if, launch=launch, target=target, lnc=lnc, inputs=inputs, ranks=ranks,
+        instance=instance,
     ) as out:  # fmt: skip
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
 
@@ -114,10 +142,15 @@ def run(
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, act=act,
             hang_timeout_ps=hang_timeout_ps, max_steps=max_steps, limit_ps=limit_ps, max_seconds=max_seconds, nki=nki,
-            lenient=lenient, given=given(context),
+            lenient=lenient, given=options,
         )  # fmt: skip
         wanted = profiling.Wanted(file, configuration, form, output, against, what_if, advice, top)
-        profiling.profile(wanted, out)
+        if where is None:
+            profiling.profile(wanted, out)
+        else:
+            from neurontools.profile.ranked.profiling import profile_ranks  # deferred: start-up
+
+            profile_ranks(wanted, where, rank, out)
 
 
-app = command_app(run, result=Profile, default=True)
+app = command_app(run, result=Profile | RanksProfile, default=True)

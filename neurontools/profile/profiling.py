@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from neurontools.profile.rows import Timeline
     from neurontools.program.opening import Program
 
-__all__ = ["FORMATS", "Wanted", "profile"]
+__all__ = ["FORMATS", "RECORDED", "Wanted", "judge", "line_row", "profile"]
 
 RECORDED = 5_000_000  # completions that a profile records where nobody chose a budget: about half a gigabyte
 _HOW: dict[str, str] = {
@@ -67,7 +67,7 @@ def profile(wanted: Wanted, out: Report) -> None:
             settings=program.configuration.settings(),
             guard=interruptible,
         )
-    _judge(measured.device, out)
+    out.status = judge(measured.device, out)
     timeline = Timeline(measured)
     found = summarise(timeline, program.name)
     result = out.result = found._replace(
@@ -102,16 +102,18 @@ def _opened(file: Path, configuration: RunConfiguration, out: Report) -> Program
     return replace(program, configuration=replace(recorded, timing=True, seed=None))
 
 
-def _judge(device: Device, out: Report) -> None:
-    """Say what stopped a run that did not finish; the profile ends there."""
+def judge(device: Device, out: Report, who: str = "", *, quiet: bool = False) -> ExitStatus:
+    """Say what stopped a run that did not finish, unless that was said; return its exit status."""
     if device.fault is not None:
-        out.warn(f"the run faulted: {' '.join(str(device.fault).split())}")
-        out.status = ExitStatus.UNSUPPORTED if device.fault.kind == "unsupported" else ExitStatus.FAULT
-    elif device.hang is not None:
-        out.warn(f"the run {_HOW.get(device.hang.reason, 'hung')}: {device.hang.text()}")
-        if device.hang.reason == Reason.INSTRUCTION_LIMIT and device.max_steps == RECORDED:
-            out.warn(f"a profile records {RECORDED:,} completions; --max-instructions N takes more, 0 all")
-        out.status = ExitStatus.INTERRUPTED if device.hang.reason == Reason.INTERRUPTED else ExitStatus.FAULT
+        out.warn(f"{who}the run faulted: {' '.join(str(device.fault).split())}")
+        return ExitStatus.UNSUPPORTED if device.fault.kind == "unsupported" else ExitStatus.FAULT
+    if device.hang is None:
+        return ExitStatus.OK
+    if not quiet:
+        out.warn(f"{who}the run {_HOW.get(device.hang.reason, 'hung')}: {device.hang.text()}")
+    if device.hang.reason == Reason.INSTRUCTION_LIMIT and device.max_steps == RECORDED:
+        out.warn(f"a profile records {RECORDED:,} completions; --max-instructions N takes more, 0 all")
+    return ExitStatus.INTERRUPTED if device.hang.reason == Reason.INTERRUPTED else ExitStatus.FAULT
 
 
 def _advice(wanted: Wanted, program: Program, timeline: Timeline) -> tuple[Advice, ...] | None:
@@ -166,13 +168,16 @@ def _saved(path: Path) -> tuple[str, float, Sequence[LineRow]]:
     try:
         found = load(read_text(need_file(path)).encode(), "profile")
         found = found.object("result") if "result" in found else found
-        return found.text("name"), found.finite("total_time_ns"), [_line(one) for one in found.objects("lines")]
+        if "ranks" in found:
+            raise found.fail("ranks", "none: one of several ranks is compared with --ranks")
+        return found.text("name"), found.finite("total_time_ns"), [line_row(one) for one in found.objects("lines")]
     except FormatError as error:
         wrote = "`neurontools profile FILE --json` wrote"
         raise FormatError(f"is no profile that {wrote} ({error})", path=str(path)) from None
 
 
-def _line(row: Fields) -> LineRow:
+def line_row(row: Fields) -> LineRow:
+    """Return a row of lines of a saved profile; FormatError where it is none."""
     return LineRow(
         row.text("line"), row.optional_text("file"), row.finite("critical_ns"), row.finite("critical_percent"),
         row.finite("busy_ns"), row.finite("wait_ns"), row.finite("dma_ns"), row.counted("dma_bytes"),

@@ -107,8 +107,10 @@ class Timeline:
         return self.causes.word(*self.causes.trigger(owner, row))
 
     def opcode(self, owner: Owner, row: int) -> str:
-        """Return the name of a row's word; DMA for transfers."""
-        return self.causes.word(owner, row).name if owner.kind == "engine" else "DMA"
+        """Return the name of a row's word; DMA for transfers, COLLECTIVE for those that ranks make together."""
+        if owner.kind == "engine":
+            return self.causes.word(owner, row).name
+        return "COLLECTIVE" if self.queue(owner).collective else "DMA"
 
     @cached_property
     def waits(self) -> list[Waited]:

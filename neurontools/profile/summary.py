@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from emulator.timeline import Link
     from emulator.timeline.track import EngineTrack
 
-__all__ = ["line_text", "lines", "summarise", "union_ps"]
+__all__ = ["line_text", "lines", "lines_of", "ns", "percent", "summarise", "union_ps"]
 
 _TOP = 20
 
@@ -164,7 +164,8 @@ def _dma(timeline: Timeline) -> DmaSummary:
     device, recorder = timeline.device, timeline.recorder
     spans, queues = [], []
     total = hbm_read = hbm_write = pieces = 0
-    for track in timeline.queues:
+    moving_tracks = [track for track in timeline.queues if not track.collective]
+    for track in moving_tracks:
         spans += list(zip(track.start, track.completed, strict=True))
         moved = sum(track.nbytes)
         total += moved
@@ -183,7 +184,7 @@ def _dma(timeline: Timeline) -> DmaSummary:
     moving = union_ps(
         (s, e) for r in engines for s, e in zip(recorder.holds[r].start, recorder.holds[r].end, strict=True)
     )
-    count = sum(len(track) for track in timeline.queues)
+    count = sum(len(track) for track in moving_tracks)
     peak = dma_peak(device.target.name, len(device.cores))
     return DmaSummary(
         count,
@@ -307,24 +308,29 @@ def _link(timeline: Timeline, link: Link) -> LinkRow:
 
 def lines(timeline: Timeline) -> tuple[LineRow, ...]:
     """Return what each source line took: engine time, waits, DMA, and its part of the critical path; longest first."""
-    end = timeline.end_ps
+    return lines_of([(timeline, timeline.path.links)], timeline.end_ps)
+
+
+def lines_of(runs: Iterable[tuple[Timeline, Iterable[Link]]], end: int) -> tuple[LineRow, ...]:
+    """Return `lines` of several runs together, each with its part of a critical path that ends at a time."""
     rows: dict[Line | None, Counter[str]] = defaultdict(Counter)
     names: dict[Line | None, Counter[str]] = defaultdict(Counter)
-    for track in timeline.engines:
-        count = len(track)
-        for row in range(count):
-            line = timeline.line(track.owner, row)
-            taken = min(track.free[row], end) - track.start[row]
-            rows[line].update(busy=taken, waited=track.waited[row], words=1)
-            names[line][f"{SHOWN.get(track.owner.name)} {timeline.opcode(track.owner, row)}"] += taken
-    for queue in timeline.queues:
-        for row in range(len(queue)):
-            line = timeline.line(queue.owner, row)
-            taken = queue.completed[row] - queue.start[row]
-            rows[line].update(dma=taken, bytes=queue.nbytes[row], transfers=1)
-            names[line]["DMA"] += taken
-    for link in timeline.path.links:
-        rows[timeline.link_line(link)]["critical"] += link.duration_ps
+    for timeline, links in runs:
+        for track in timeline.engines:
+            count = len(track)
+            for row in range(count):
+                line = timeline.line(track.owner, row)
+                taken = min(track.free[row], timeline.end_ps) - track.start[row]
+                rows[line].update(busy=taken, waited=track.waited[row], words=1)
+                names[line][f"{SHOWN.get(track.owner.name)} {timeline.opcode(track.owner, row)}"] += taken
+        for queue in timeline.queues:
+            for row in range(len(queue)):
+                line = timeline.line(queue.owner, row)
+                taken = queue.completed[row] - queue.start[row]
+                rows[line].update(dma=taken, bytes=queue.nbytes[row], transfers=1)
+                names[line][timeline.opcode(queue.owner, row)] += taken
+        for link in links:
+            rows[timeline.link_line(link)]["critical"] += link.duration_ps
     ranked = sorted(rows.items(), key=lambda item: (-item[1]["critical"], -item[1]["busy"] - item[1]["dma"]))
     return tuple(
         LineRow(

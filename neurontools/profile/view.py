@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from neurontools.profile.results import (
     Advice,
@@ -10,16 +10,28 @@ from neurontools.profile.results import (
     DmaSummary,
     EngineRow,
     LineDelta,
+    LineRow,
     Profile,
     WaitRow,
     WhatIf,
 )
 from neurontools.text.table import bold, bytes_text, count, duration, table
 
-__all__ = ["lines"]
+__all__ = [
+    "KINDS",
+    "delta",
+    "deltas",
+    "engine_lines",
+    "line_lines",
+    "lines",
+    "share",
+    "signed",
+    "time",
+    "what_if_lines",
+]
 
 _REASONS = {"order": "in flight", "barrier": "barrier", "unexplained": "unexplained"}
-_KINDS = {
+KINDS = {
     "execute": "instructions",
     "issue": "engine busy",
     "semaphore": "semaphores",
@@ -30,6 +42,7 @@ _KINDS = {
     "completion": "DMA completion",
     "barrier": "barriers",
     "port": "memory ports",
+    "collective": "collectives",
 }
 
 
@@ -40,19 +53,19 @@ def lines(result: Profile, top: int = 10) -> Iterator[str]:
     if result.outcome != "finished":
         yield f"the run did not finish: {result.outcome}; the profile ends there"
     yield ""
-    yield from _engines(result)
+    yield from engine_lines(result)
     yield ""
     yield from _totals(result)
     yield ""
     yield from _path(result, top)
     yield ""
-    yield from _lines(result, top)
+    yield from line_lines(result.lines, top, "lines, by their part of the critical path")
     if result.advice is not None:
         yield ""
         yield from _advice(result.advice)
     if result.what_if is not None:
         yield ""
-        yield from _what_if(result.what_if, top)
+        yield from what_if_lines(result.what_if, top)
     if result.against is not None:
         yield ""
         yield from _against(result.against, top)
@@ -68,7 +81,8 @@ def share(value: float) -> str:
     return f"{value:.1f}"
 
 
-def _engines(result: Profile) -> list[str]:
+def engine_lines(result: Profile) -> list[str]:
+    """Return the engines of a profile as lines."""
     rows = []
     many = result.cores > 1
     for one in result.engines:
@@ -136,14 +150,14 @@ def _part(dma: DmaSummary, result: Profile) -> float:
 
 def _path(result: Profile, top: int) -> Iterator[str]:
     path = result.critical_path
-    kinds = ", ".join(f"{_KINDS.get(one.kind, one.kind)} {share(one.percent)} %" for one in path.kinds)
+    kinds = ", ".join(f"{KINDS.get(one.kind, one.kind)} {share(one.percent)} %" for one in path.kinds)
     yield bold(f"critical path: {time(path.total_ns)} in {count(len(path.links), 'link')}")
     yield f"  {kinds}"
     longest = sorted(path.links, key=lambda link: link.start_ns - link.end_ns)[:top]
     rows = []
     for link in sorted(longest, key=lambda link: link.start_ns):
-        what = _KINDS.get(link.kind, link.kind)
-        opcode = "" if link.opcode == "DMA" else link.opcode
+        what = KINDS.get(link.kind, link.kind)
+        opcode = "" if link.opcode in ("DMA", "COLLECTIVE") else link.opcode
         rows.append(
             (
                 time(link.start_ns),
@@ -157,8 +171,9 @@ def _path(result: Profile, top: int) -> Iterator[str]:
     yield from ("  " + line for line in table(("at", "took", "by", "where", "what", "line"), rows))
 
 
-def _lines(result: Profile, top: int) -> Iterator[str]:
-    shown = result.lines[:top]
+def line_lines(found: Sequence[LineRow], top: int, head: str) -> Iterator[str]:
+    """Return source lines as lines."""
+    shown = found[:top]
     rows = [
         (
             one.line,
@@ -172,13 +187,13 @@ def _lines(result: Profile, top: int) -> Iterator[str]:
         )
         for one in shown
     ]
-    yield bold("lines, by their part of the critical path")
+    yield bold(head)
     yield from (
         "  " + line
         for line in table(("line", "critical %", "critical", "engines", "waiting", "DMA", "words", "mostly"), rows)
     )
-    if len(result.lines) > top:
-        yield f"  and {count(len(result.lines) - top, 'line')} more; --top shows more, --json all"
+    if len(found) > top:
+        yield f"  and {count(len(found) - top, 'line')} more; --top shows more, --json all"
 
 
 def _advice(advice: tuple[Advice, ...]) -> Iterator[str]:
@@ -189,27 +204,30 @@ def _advice(advice: tuple[Advice, ...]) -> Iterator[str]:
         yield f"    {saves}; {one.proof} [{one.source}]"
 
 
-def _what_if(found: WhatIf, top: int) -> Iterator[str]:
+def what_if_lines(found: WhatIf, top: int) -> Iterator[str]:
+    """Return what other costs do as lines."""
     yield bold(
         f"what if {found.change}: {time(found.total_time_ns)} instead of {time(found.before_ns)} "
-        f"({_delta(found.total_time_ns, found.before_ns)})"
+        f"({delta(found.total_time_ns, found.before_ns)})"
     )
-    yield from _deltas(found.lines, top)
+    yield from deltas(found.lines, top)
 
 
 def _against(found: Comparison, top: int) -> Iterator[str]:
     yield bold(
         f"against {found.name}: {time(found.total_time_ns)} here, {time(found.before_ns)} there "
-        f"({_delta(found.total_time_ns, found.before_ns)})"
+        f"({delta(found.total_time_ns, found.before_ns)})"
     )
-    yield from _deltas(found.lines, top)
+    yield from deltas(found.lines, top)
 
 
-def _delta(now: float, before: float) -> str:
+def delta(now: float, before: float) -> str:
+    """Return a difference in percent."""
     return f"{100 * (now / before - 1):+.1f} %" if before else "new"
 
 
-def _deltas(found: tuple[LineDelta, ...], top: int) -> Iterator[str]:
+def deltas(found: tuple[LineDelta, ...], top: int) -> Iterator[str]:
+    """Return differences of source lines as lines."""
     rows = [
         (
             one.line,

@@ -19,7 +19,7 @@ from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution
 from neurontools.program.launches import Launches, current, run_launches, stand
 
-__all__ = ["Asked", "RankedScript"]
+__all__ = ["Asked", "RankedScript", "Together"]
 
 
 class Asked(NamedTuple):
@@ -64,10 +64,14 @@ class _Left(BaseException):
 
 
 class RankedScript:
-    """One script, run for every rank; `together` runs the launches that all of them have come to."""
+    """One script, run for every rank; `together` runs the launches that all of them have come to.
 
-    def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together) -> None:
-        self._together = together
+    `look` sees the first launch of all before any other rank's script begins: it may raise.
+    """
+
+    def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together,
+                 look: Callable[[Asked], None] = lambda asked: None) -> None:  # fmt: skip
+        self._together, self._look, self._looked = together, look, False
         self._turns = [_Turn(self, file, configuration, rank, ranks) for rank in range(ranks)]
 
     def run(self, *, aside: bool) -> list[int]:
@@ -79,6 +83,9 @@ class RankedScript:
                         turn.go_on(aside)
                         if turn.error is not None:
                             raise turn.error
+                        if turn.asked is not None and not self._looked:
+                            self._looked = True
+                            self._look(turn.asked)
                 asked = [turn.asked for turn in self._turns]
                 if not any(asked):
                     continue

@@ -49,11 +49,37 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "profile run": ("--no-advice",),
 }
 
-RANKS = ("ranks", "instance", "nodes")  # another way to run, tested in test_run_ranks and test_debug_ranks
+# Another way to run, tested in test_run_ranks, test_debug_ranks and test_profile_ranks.
+RANKS = ("ranks", "instance", "nodes")
+OF_RUN = ("outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol")
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
-    "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
-    "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
+    "run": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
+    "run --against": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
     "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json", *RANKS},
     "debug": {
         *RANKS,
@@ -70,7 +96,7 @@ OF_THE_REPORT = {
         "json",
     },
     "diff-run": {"rtol", "atol", "quiet", "error_exitcode", "json"},
-    "profile run": {"form", "output", "against", "what_if", "advice", "top", "quiet", "json"},
+    "profile run": {"form", "output", "against", "what_if", "advice", "top", "quiet", "json", "rank", *RANKS},
 }
 # A value of each option that decides a run, none of them the default.
 VALUES: dict[str, tuple[str, ...]] = {

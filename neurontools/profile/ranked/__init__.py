@@ -1,0 +1,1 @@
+"""`neurontools profile run --ranks`: where the time of ranks goes, and who keeps whom waiting in collectives."""
