@@ -128,6 +128,14 @@ def _binary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0]
 
 
+@_rule("stochastic-convert")
+def _stochastic(instruction: Instruction, shapes: list[Shape]) -> Shape:
+    _alike(shapes, types=False)
+    values, random = shapes[0].element_type, shapes[1].element_type
+    need(values.is_float and random.is_integer and random.bits == values.bits, f"{values.text} by {random.text}")
+    return shapes[0].with_type(instruction.shape.element_type)
+
+
 @_rule("compare")
 def _compare(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes)
@@ -277,6 +285,11 @@ def _pad(instruction: Instruction, shapes: list[Shape]) -> Shape:
         need(total >= 0, "padding takes away more than there is")
         sizes.append(total)
     return shapes[0].with_dimensions(tuple(sizes))
+
+
+@_rule("after-all")
+def _token(_: Instruction, __: list[Shape]) -> Shape:
+    return Shape(PrimitiveType.TOKEN)
 
 
 @_rule("tuple")

@@ -61,6 +61,8 @@ def _ragged_dot(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
         return None
     need(len(numbers.rhs_group_dimensions) == 1, "this form of a ragged dot has one group dimension")
     group = numbers.rhs_group_dimensions[0]
+    need(shapes[1].dimensions[group] == shapes[2].dimensions[-1],
+         f"{shapes[1].dimensions[group]} right sides for {shapes[2].dimensions[-1]} groups")  # fmt: skip
     right = shapes[1].with_dimensions(tuple(s for d, s in enumerate(shapes[1].dimensions) if d != group))
     moved = DotDimensionNumbers(
         inner.lhs_contracting_dimensions,
@@ -303,12 +305,24 @@ def _kept(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(*shapes) if instruction.shape.is_tuple else shapes[0]
 
 
+@_rule("all-to-all")
+def _exchanged(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
+    """Return the operands' shapes where each goes to another rank; of one that is cut, the result says how."""
+    need(all(shape.is_array for shape in shapes), "operands must be arrays")
+    if instruction.shape.is_tuple:
+        return tuple_of(*shapes)
+    need(len(shapes) == 1, f"one result of {len(shapes)} operands")
+    return None
+
+
 @_rule("all-gather", "reduce-scatter")
 def _resized(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     need(len(instruction.dimensions) == 1, "along other than one dimension")
     _distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     ranks = {len(group) for group in instruction.replica_groups}
     need(len(ranks) <= 1, "groups of different sizes")
+    results = len(instruction.shape.tuple_shapes) if instruction.shape.is_tuple else 1
+    need(results == len(shapes), f"{results} results of {len(shapes)} operands")
     if not ranks or instruction.shape.is_tuple:
         return None
     count, along = ranks.pop(), instruction.dimensions[0]

@@ -57,7 +57,7 @@ _ROWS = (
     Code("EVRF001", "verify", False, "the operation is not supported", _LIST),
     Code("EVRF004", "verify", False, "complex types are not supported", "keep real and imaginary parts apart"),
     Code("EVRF005", "verify", False, "the FNUZ kinds of 8-bit floats are not supported", "convert to a supported type"),
-    Code("EVRF006", "verify", False, "random bits by another algorithm than the default", "do not name an algorithm"),
+    Code("EVRF006", "verify", True, "random bits by another algorithm than the default", "do not name an algorithm"),
     Code("EVRF007", "never", False, "too many instructions", _FEWER,
          _NO_LIMIT),
     Code("EVRF009", "never", False, "tensors exceed device memory", _MEMORY,

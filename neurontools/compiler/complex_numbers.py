@@ -214,6 +214,11 @@ def _imag(b: Builder, node: Node, operands: list[Part]) -> Part:
 
 
 def _bilinear(b: Builder, node: Node, operands: list[Part]) -> Part:
+    pair = _products(b, node, operands)
+    return pair if node.result.dtype == "c64" else b.convert(pair.real, node.result.dtype)
+
+
+def _products(b: Builder, node: Node, operands: list[Part]) -> Pair:
     """Return a product of matrices or a convolution: of every part of one side with every part of the other."""
 
     def product(left: Value, right: Value) -> Value:
@@ -222,8 +227,10 @@ def _bilinear(b: Builder, node: Node, operands: list[Part]) -> Part:
     left, right = operands
     if not isinstance(left, Pair):
         left = b.convert(left, "f32")
-        assert isinstance(right, Pair)  # one side is complex
-        return Pair(product(left, right.real), product(left, right.imaginary))
+        if isinstance(right, Pair):
+            return Pair(product(left, right.real), product(left, right.imaginary))
+        real = product(left, b.convert(right, "f32"))
+        return Pair(real, b.like(0.0, real))
     if not isinstance(right, Pair):
         right = b.convert(right, "f32")
         return Pair(product(left.real, right), product(left.imaginary, right))

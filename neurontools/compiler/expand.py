@@ -11,14 +11,34 @@ from neurontools.compiler.expand_convolution import CONVOLUTIONS
 from neurontools.compiler.expand_dots import DOTS
 from neurontools.compiler.expand_folds import FOLDS
 from neurontools.compiler.expand_norms import NORMS
+from neurontools.compiler.expand_random import RANDOM
 from neurontools.compiler.expand_sort import SORTS
 from neurontools.compiler.expand_windows import WINDOWS
-from neurontools.compiler.graph import Graph
-from neurontools.compiler.rewriting import Rule, rewrite
+from neurontools.compiler.graph import Graph, Node, Value
+from neurontools.compiler.rewriting import Builder, Rule, rewrite
 
 __all__ = ["EXPANDED", "expand"]
 
-_RULES: dict[str, Rule] = {**WINDOWS, **CONVOLUTIONS, **SORTS, **NORMS, **CALLS, **COLLECTIVES}
+
+def _clamp(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
+    """Give limits that are scalars the shape of what they limit."""
+    low, x, high = operands
+    if low.shape == high.shape == x.shape:
+        return None
+    limits = [one if one.shape == x.shape else b.broadcast(one, x.shape, ()) for one in (low, high)]
+    return [b.op("clamp", limits[0], x, limits[1])]
+
+
+_RULES: dict[str, Rule] = {
+    "clamp": _clamp,
+    **WINDOWS,
+    **CONVOLUTIONS,
+    **SORTS,
+    **NORMS,
+    **CALLS,
+    **COLLECTIVES,
+    **RANDOM,
+}
 EXPANDED = frozenset(_RULES)
 
 

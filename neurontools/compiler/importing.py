@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from formats.hlo import Computation, Instruction, Module, Shape, dtype_of
-from neurontools.compiler.errors import failed
+from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.graph import Graph, Named, Origin, Value
 
 __all__ = ["IMPORTED", "import_module"]
@@ -134,6 +134,9 @@ class _Importer:
 
     def node(self, graph: Graph, one: Instruction, opcode: str, shape: Shape, operands: list[Tree]) -> Tree:
         """Append a node of an opcode, with results of a shape; return them."""
+        if opcode == "custom-call" and any(isinstance(tree, list) for tree in operands):
+            what = f"custom call {one.custom_call_target} of tuples is not supported"
+            raise UnsupportedGraphError("EUOC002", what, graph.origin)
         leaves = [leaf for tree in operands for leaf in _leaves(tree)]
         kinds = [_kind(leaf, graph.origin) for _, leaf in shape.leaves()]
         attrs = _ATTRIBUTES.get(opcode, _nothing)(one)

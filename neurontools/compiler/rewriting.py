@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from neurontools.compiler.element_types import element_type
+from neurontools.compiler.elementwise import ELEMENTWISE
+from neurontools.compiler.errors import no_lowering
 from neurontools.compiler.graph import Graph, Node, Value
 
 __all__ = ["Builder", "Rule", "rewrite", "scalar_body"]
@@ -118,6 +120,8 @@ class Builder:
                 made[result] = self.broadcast(value, shape, ())
             elif node.opcode in ("reshape", "broadcast"):
                 made[result] = made[node.operands[0]]
+            elif node.opcode not in ELEMENTWISE and node.opcode != "bitcast-convert":
+                raise no_lowering(node, f"{node.opcode} in a body of scalars")
             else:
                 mine = [made[one] for one in node.operands]
                 made[result] = self.graph.add(node.opcode, mine, result.dtype, shape, **node.attrs)

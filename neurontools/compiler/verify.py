@@ -14,6 +14,7 @@ from neurontools.compiler.complex_numbers import COMPLEX, DOCUMENTED_COMPLEX
 from neurontools.compiler.element_types import ELEMENT_TYPES, is_float, is_integer
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.expand_collectives import check_groups
+from neurontools.compiler.expand_random import is_expanded
 from neurontools.compiler.fourier import LONGEST
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.options import CompileOptions
@@ -191,7 +192,7 @@ def _topk(node: Node, options: CompileOptions) -> None:
 
 def _random(node: Node, options: CompileOptions) -> None:
     algorithm = node.attrs["algorithm"]
-    if algorithm not in ("", "rng_default"):
+    if algorithm not in ("", "rng_default") and (options.limits == "documented" or not is_expanded(node)):
         raise failed("EVRF006", f"random bits by {algorithm}; rng_default is allowed", node.origin)
 
 

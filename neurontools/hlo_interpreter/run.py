@@ -86,6 +86,8 @@ class Interpreter:
             raise UnsupportedError(f"%{instruction.name}: dynamic dimensions are not modelled")
         if instruction.shape.nbytes > _MOST_BYTES:
             raise UnsupportedError(f"%{instruction.name}: a value of {instruction.shape.nbytes:,} bytes is too large")
+        if instruction.opcode == "custom-call" and any(isinstance(one, tuple) for one in operands):
+            raise UnsupportedError(f"%{instruction.name}: a custom call of tuples is not modelled")
         value = function(instruction, operands, self)
         _need(instruction, instruction.shape, value)
         return value

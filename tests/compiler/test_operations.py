@@ -400,3 +400,13 @@ def test_softmax_of_short_floats(mixed: bool) -> None:
     (got,) = run_graph(softmax, x, options=OURS._replace(mixed_precision_accumulation=mixed))
     wide = np.exp(x.astype(np.float64) - x.astype(np.float64).max(-1, keepdims=True))
     np.testing.assert_allclose(got.astype(np.float64), wide / wide.sum(-1, keepdims=True), rtol=3e-2)
+
+
+@pytest.mark.parametrize("limits", ["scalars", "low", "high"])
+def test_clamp_by_scalars_that_are_given(limits: str) -> None:
+    x, wide = floats(5, 9), np.abs(floats(5, 9, seed=1))
+    low = np.float32(-0.3) if limits != "high" else -wide
+    high = np.float32(0.4) if limits != "low" else wide
+    (got,) = run_graph(lambda b, low, x, high: b.graph.add("clamp", (low, x, high), "f32", x.shape), np.asarray(low), x,
+                       np.asarray(high))  # fmt: skip
+    np.testing.assert_array_equal(got, np.clip(x, low, high))
