@@ -42,11 +42,7 @@ class Jitted:
             return self.fn(*args, **keywords)
         values = [np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves]
         compiled, neff, out_tree = self._compiled(values, tree, args, keywords)
-        given = {
-            name: (one.view(np.uint8) if one.dtype == np.bool_ else one).reshape(one.shape or (1,))
-            for name, one in zip(compiled.names.inputs, values, strict=True)
-            if one.size
-        }
+        given = {name: _given(one) for name, one in zip(compiled.names.inputs, values, strict=True) if one.size}
         self.result = result = run(neff, given, checks=self.checks)
         for problem in (result.fault, result.hang):
             if problem is not None:
@@ -69,10 +65,19 @@ class Jitted:
         return found
 
 
+def _given(one: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an argument as the file's tensor has it."""
+    if one.dtype == np.complex64:
+        return np.ascontiguousarray(one).reshape(-1).view(np.float32).reshape(*one.shape, 2)
+    return (one.view(np.uint8) if one.dtype == np.bool_ else one).reshape(one.shape or (1,))
+
+
 def _restored(array: Any, kind: tuple[str, tuple[int, ...]]) -> np.ndarray[Any, Any]:
     dtype, shape = kind
     if array is None:
-        return np.zeros(shape, np.float32 if dtype == "f32" else np.int32)
+        return np.zeros(shape, {"f32": np.float32, "c64": np.complex64}.get(dtype, np.int32))
+    if dtype == "c64":
+        return np.ascontiguousarray(array).reshape(-1).view(np.complex64).reshape(shape)
     held = np.asarray(array).reshape(shape)
     return held != 0 if dtype == "pred" else held
 

@@ -27,7 +27,10 @@ def loaded(code: str, root: Path) -> set[str]:
     ("code", "banned"),
     [
         ("import neurontools", (*HEAVY, "typer", "formats", "emulator")),
-        ("import neurontools.cli", (*HEAVY, "formats.isa", "formats.neff", "emulator", "neurontools.nki")),
+        (
+            "import neurontools.cli",
+            (*HEAVY, "hashlib", "socket", "formats.isa", "formats.neff", "emulator", "neurontools.nki"),
+        ),
         ("import formats.errors, formats.targets, formats.dtypes", (*HEAVY, "typer")),
         ("import formats.neff, formats.isa", (*HEAVY, "typer", "emulator")),
         ("import emulator", ("typer", "rich", "textual", "neurontools")),

@@ -207,6 +207,7 @@ _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {
     "custom-call": _custom,
     "dot": _dot,
     "dynamic-slice": lambda one: {"sizes": one.dynamic_slice_sizes},
+    "fft": lambda one: {"kind": one.fft_type, "lengths": one.fft_length},
     "gather": _gather,
     "iota": lambda one: {"dimension": one.dimensions[0]},
     "pad": _pad,

@@ -21,6 +21,7 @@ class Operators(NamedTuple):
 def operators() -> Operators:
     """Return what the compiler has a lowering or an expansion for."""
     from neurontools.compiler import pipeline  # deferred: start-up  # noqa: F401  registers the lowerings
+    from neurontools.compiler.complex_numbers import COMPLEX  # deferred: start-up
     from neurontools.compiler.elementwise import ELEMENTWISE  # deferred: start-up
     from neurontools.compiler.expand import EXPANDED  # deferred: start-up
     from neurontools.compiler.expand_calls import COMPILED  # deferred: start-up
@@ -28,7 +29,7 @@ def operators() -> Operators:
     from neurontools.compiler.lowering import LOWERINGS  # deferred: start-up
 
     ours = {"strided-update", "custom-call"}
-    names = ({*LOWERINGS, *ELEMENTWISE, *EXPANDED, *IMPORTED} - ours) | {"custom-call"}
+    names = ({*LOWERINGS, *ELEMENTWISE, *EXPANDED, *IMPORTED, *COMPLEX} - ours) | {"custom-call"}
     return Operators(tuple(sorted(names)), tuple(sorted(COMPILED)))
 
 

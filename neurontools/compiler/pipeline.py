@@ -30,6 +30,8 @@ from neurontools.compiler.attention import fuse_attention
 from neurontools.compiler.canonicalise import canonicalise
 from neurontools.compiler.choosing import Told, chosen
 from neurontools.compiler.collective_order import call_early
+from neurontools.compiler.complex_numbers import without_complex
+from neurontools.compiler.element_types import element_type
 from neurontools.compiler.errors import failed
 from neurontools.compiler.expand import expand
 from neurontools.compiler.graph import Graph
@@ -68,6 +70,10 @@ def _verify(graph: Graph, state: _State) -> Graph:
     return verify(graph, state.options)
 
 
+def _complex(graph: Graph, state: _State) -> Graph:
+    return without_complex(graph)
+
+
 def _expand(graph: Graph, state: _State) -> Graph:
     return expand(graph)
 
@@ -95,6 +101,7 @@ def _precision(graph: Graph, state: _State) -> Graph:
 # A module as it was read is the graph after `import`.
 _STEPS: tuple[tuple[str, Pass], ...] = (
     ("verify", _verify),
+    ("complex", _complex),
     ("expand", _expand),
     ("precision", _precision),
     ("canonicalise", _canonicalise),
@@ -107,6 +114,8 @@ PASSES = ("import", *(name for name, _ in _STEPS))
 
 class Compiled(NamedTuple):
     """A compiled module: the file's bytes, names of tensors, types and shapes of results, the builder's report, casts.
+
+    A complex64 tensor of the module is one of fp32 in the file, with real and imaginary parts as its last dimension.
 
     `dumps` has the graph after the passes that were asked for; `listing` is the graph behind the last pass, as a Python
     function.
@@ -165,6 +174,7 @@ def compile_graph(
     if unknown:
         raise NotFoundError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
     state = _State(options, [])
+    kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     dumps = {"import": graph.text()} if "import" in dump_after else {}
     for step_name, change in _STEPS:
         told(f"pass {step_name}")
@@ -181,7 +191,6 @@ def compile_graph(
                      members={**tables, **members})  # fmt: skip
 
     found = chosen(graph, names, options, built, told)
-    kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph))
 
 
@@ -190,7 +199,7 @@ def _check_memory(graph: Graph, options: CompileOptions) -> None:
     most = _DEVICE_MEMORY[options.chip.generation]
     total = 0
     for value in (*graph.parameters, *graph.roots):
-        total += value.size * 4
+        total += value.size * element_type(value.dtype).given
         if total > most:
             raise failed("EOOM001", f"inputs and outputs take more than the {most} bytes of a core's device memory",
                          value.node.origin)  # fmt: skip

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from formats.errors import NeuronError
+from neurontools.compiler.complex_numbers import COMPLEX, DOCUMENTED_COMPLEX
 from neurontools.compiler.element_types import ELEMENT_TYPES, is_float, is_integer
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.expand_collectives import check_groups
+from neurontools.compiler.fourier import LONGEST
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.tile_folds import fold_of
@@ -20,10 +22,9 @@ from neurontools.compiler.verify_calls import check_call
 
 __all__ = ["verify"]
 
-_COMPLEX = ("c64", "c128")
 _WIDE = ("s32", "u32", "s64", "u64")
 _UNKNOWN = frozenset(
-    {"cholesky", "fft", "triangular-solve", "infeed", "outfeed", "send", "recv", "domain", "set-dimension-size",
+    {"cholesky", "triangular-solve", "infeed", "outfeed", "send", "recv", "domain", "set-dimension-size",
      "get-dimension-size", "stochastic-convert", "ragged-dot", "rng",
      "rng-get-and-update-state", "add-dependency", "dynamic-reshape"}
 )  # fmt: skip
@@ -32,8 +33,11 @@ _UNKNOWN = frozenset(
 def verify(graph: Graph, options: CompileOptions) -> Graph:
     """Return the graph as it is, or raise the error of the first node that a rule refuses."""
     for node in graph.nodes:
+        if node.opcode == "fft" and (options.limits == "documented" or max(node.attrs["lengths"]) > LONGEST):
+            most = "" if options.limits == "documented" else f" of more than {LONGEST} elements along a dimension"
+            raise UnsupportedGraphError("EVRF001", f"fft{most} is not supported", node.origin)
         _check_types(node, options)
-        if node.opcode in _UNKNOWN or (node.opcode == "complex"):
+        if node.opcode in _UNKNOWN:
             raise UnsupportedGraphError("EVRF001", f"{node.opcode} is not supported", node.origin)
         check = _CHECKS.get(node.opcode)
         if check is not None:
@@ -53,8 +57,9 @@ def _bodies(node: Node) -> Iterator[Graph]:
 def _check_types(node: Node, options: CompileOptions) -> None:
     for value in (*node.results, *node.operands):
         dtype = value.dtype
-        if dtype in _COMPLEX:
-            raise failed("EVRF004", f"complex type {dtype} is not supported", node.origin)
+        if dtype in ("c64", "c128"):
+            _check_complex(node, dtype, options)
+            continue
         if dtype in ("f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2fnuz"):
             raise failed("EVRF005", f"8-bit float {dtype} is not supported", node.origin)
         if dtype == "f8e4m3fn" and options.chip.generation in ("gen2", "gen3") and not options.fp8_as_e4m3:
@@ -64,6 +69,17 @@ def _check_types(node: Node, options: CompileOptions) -> None:
         if dtype not in ELEMENT_TYPES:
             allowed = ", ".join(ELEMENT_TYPES)
             raise failed("ESPP004", f"no code is made for element type {dtype}; allowed are {allowed}", node.origin)
+
+
+def _check_complex(node: Node, dtype: str, options: CompileOptions) -> None:
+    """Refuse complex types but complex64 of the operations that have it: compiler.md 5.2."""
+    if dtype == "c128":
+        raise failed("EVRF004", f"complex type {dtype} is not supported", node.origin)
+    types = {one.dtype for one in (*node.operands, *node.results)}
+    if node.opcode not in (DOCUMENTED_COMPLEX if options.limits == "documented" else COMPLEX) or (
+        node.opcode == "bitcast-convert" and len(types) > 1
+    ):
+        raise failed("EVRF004", f"{node.opcode} of complex type {dtype} is not supported", node.origin)
 
 
 Check = Callable[[Node, CompileOptions], None]

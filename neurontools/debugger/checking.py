@@ -71,12 +71,18 @@ class Checking:
             self._live.advance(self._execution.events, lambda: flag.raised)
         return self._live.findings(self._execution.events)
 
+    @property
+    def explains_nan(self) -> bool:
+        """Return whether `nan_findings` has an answer here: at the end of a short run that has no checks of its own."""
+        here = self._execution
+        return self._live is None and here.outcome == "finished" and here.events <= _LONG
+
     def nan_findings(self) -> tuple[Finding, ...]:
-        """Return where the NaN of outputs come from, by a run of its own; nothing before the end, or of a long run."""
+        """Return where the NaN of outputs come from, by a run of its own; nothing where `explains_nan` is False."""
         from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
 
         here = self._execution
-        if here.outcome != "finished" or here.events > _LONG or self._live is not None:
+        if not self.explains_nan:
             return ()
         edits = () if here.log is None else here.log.edits
         if self._nan is None or self._nan.edits != edits:

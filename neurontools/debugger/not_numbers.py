@@ -31,7 +31,7 @@ def not_numbers(execution: Execution, maps: Maps, space: str, core: int) -> froz
         except NeuronError:
             continue  # not in a light dump
         with np.errstate(all="ignore"):
-            holes = np.isnan(np.asarray(value.array).astype(np.float32))
+            holes = np.isnan(np.asarray(value.array).astype(np.float32, copy=False))
         if (holes if plane is None else holes & plane).any():
             found.add(name)
     return frozenset(found)
@@ -41,7 +41,9 @@ def _names(execution: Execution, maps: Maps, space: str, core: int) -> Iterator[
     """Yield what holds floating-point numbers, with how many; a tile only while nothing newer lies in its place."""
     if space == "HBM":
         for each in (*execution.device.tensors.values(), *execution.device.cores[core].variables.values()):
-            if _floats(each.dtype):
+            held = execution.device.hbm.find(each.address)
+            # The screen asks after each step: what nobody touched yet has no NaN, and is not made to be looked at.
+            if held is not None and held.touched and _floats(each.dtype):
                 yield each.name, int(np.prod(each.shape))
         return
     table = maps.table(space, core)

@@ -248,9 +248,9 @@ class Session:
 
     def nan_findings(self) -> tuple[Finding, ...]:
         """Return where the NaN that outputs hold come from, once the run is over; nothing where no output has one."""
-        outputs = {tensor.name for tensor in self.execution.device.tensors.values() if tensor.kind == "output"}
-        if self._controls is None or self.among is not None:
+        if self._controls is None or self.among is not None or not self._controls.checking.explains_nan:
             return ()
+        outputs = {tensor.name for tensor in self.execution.device.tensors.values() if tensor.kind == "output"}
         if not outputs & self.inspector.not_numbers("HBM", self.focus()[0]):
             return ()
         return self._controls.checking.nan_findings()

@@ -94,8 +94,8 @@ def against_graph(file: Path, configuration: RunConfiguration, chosen: tuple[flo
     found: GraphRun = compare_graph(_opener((file, configuration), out)(), chosen)
     if found.first is not None and found.first.words:
         name = found.first.name.rpartition("/")[2]
-        found = found._replace(command=configuration.command_line("debug", file, "--cli", "-c", f"break %{name}",
-                                                                  "-c", "continue"))  # fmt: skip
+        stop = configuration.command_line("debug", file, "--cli", "-c", f"break %{name}; continue")
+        found = found._replace(command=stop)
     out.result = found
     out.lines = lambda: render.graph_lines(found)
     if not found.same:

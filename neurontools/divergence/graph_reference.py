@@ -128,6 +128,8 @@ class Reference(Interpreter):
         in_loop = bool(self.recorder.loop_of(row))
         leaves = [None] * len(row.results) if reason else _leaves(value)
         if len(leaves) != len(row.results):
+            if any(leaf.element_type.is_complex for _, leaf in instruction.shape.leaves()):
+                self.untried[row.key] = "its numbers are complex, and held as two parts"
             return value
         kept = []
         for number, (held, mine) in enumerate(zip(row.results, leaves, strict=True)):

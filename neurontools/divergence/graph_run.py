@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from formats.errors import NotFoundError, UnsupportedError
-from formats.hlo import Module, Shape, dtype_of, read_hlo
+from formats.hlo import Module, PrimitiveType, Shape, dtype_of, read_hlo
 from formats.neff.operations import GRAPH, Operation, Operations
 from neurontools.debugger.graph_values import in_tensor, shown_type
 from neurontools.debugger.results import TensorValue
@@ -143,9 +143,12 @@ def _argument(session: Session, operations: Operations, name: str, shape: Shape)
     def build(one: Shape) -> Any:
         if one.is_tuple:
             return tuple(build(each) for each in one.tuple_shapes)
-        held, kind = next(leaves), dtype_of(one.element_type)
-        given = session.inputs.get(held.tensor)
-        if given is None:  # no file has a tensor without elements
+        if one.element_type.is_complex:
+            parts = one.with_type(PrimitiveType.F32)
+            return np.stack([build(parts), build(parts)], -1).view(dtype_of(one.element_type)).reshape(one.dimensions)
+        held, kind = next(leaves, None), dtype_of(one.element_type)
+        given = None if held is None else session.inputs.get(held.tensor)
+        if held is None or given is None:  # nothing reads it, or it has no elements, which no file has a tensor of
             return np.zeros(one.dimensions, kind)
         if held.dtype in ("s64", "u64"):
             return np.asarray(given).reshape(one.dimensions).astype(kind)

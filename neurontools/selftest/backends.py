@@ -41,6 +41,8 @@ def _compiled(module: Module, arguments: Sequence[Any]) -> Any:
     given = {}
     for name, value in zip(made.names.inputs, arguments, strict=True):
         array = np.ascontiguousarray(value).reshape(np.shape(value) or (1,))
+        if array.dtype == np.complex64:
+            array = array.view(np.float32).reshape(*np.shape(value), 2)
         if array.size:
             given[name] = array.view(np.uint8) if array.dtype == np.bool_ else array
     result = neurontools.run(neurontools.open_neff(made.neff), given, timing=False)
@@ -52,6 +54,8 @@ def _compiled(module: Module, arguments: Sequence[Any]) -> Any:
     for name, shape in zip(made.names.outputs, shapes, strict=True):
         kind = dtype_of(shape.element_type)
         array = np.asarray(result.outputs[name]) if shape.size else np.empty(0, kind)
+        if kind == np.complex64 and shape.size:
+            array = np.ascontiguousarray(array).reshape(-1).view(kind)
         same_width = array.dtype != kind and array.dtype.itemsize == kind.itemsize
         found.append((array.view(kind) if same_width else array.astype(kind)).reshape(shape.dimensions))
     return tuple(found) if root.is_tuple else found[0]

@@ -71,10 +71,10 @@ def test_instructions_name_operation_and_line(cli: Cli, model: Path, tmp_path: P
 
 
 def test_refusals_have_code_operation_and_line(cli: Cli, tmp_path: Path) -> None:
-    save_hlo(tmp_path / "c.pb", adder(PrimitiveType.C64))
+    save_hlo(tmp_path / "c.pb", adder(PrimitiveType.C128))
     ended = cli("compile", tmp_path / "c.pb", "-o", tmp_path / "c.neff", "--logfile", tmp_path / "log")
     assert ended.status == 3
-    assert "[NCC_EVRF004] %a: complex type c64 is not supported" in ended.err
+    assert "[NCC_EVRF004] %a: complex type c128 is not supported" in ended.err
     assert "EVRF004" in (tmp_path / "log").read_text()
     assert not (tmp_path / "c.neff").exists()
     save_hlo(tmp_path / "u.pb", adder(opcode="custom-call", target="AwsNeuronRmsNorm"))

@@ -18,12 +18,12 @@ from neurontools.compiler.pipeline import Compiled, compile_graph
 from neurontools.compiler.rewriting import Builder
 from neurontools.compiler.signature import Names
 
-__all__ = ["adder", "compiled", "floats", "integers", "run", "run_graph", "run_shared"]
+__all__ = ["adder", "compiled", "floats", "integers", "parts", "run", "run_graph", "run_shared"]
 
 Make = Callable[..., Value | Sequence[Value]]
 _TYPES = {
     "bool": "pred", "int8": "s8", "uint8": "u8", "int16": "s16", "uint16": "u16", "int32": "s32", "uint32": "u32",
-    "int64": "s64", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32",
+    "int64": "s64", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "complex64": "c64",
 }  # fmt: skip
 OURS = CompileOptions(limits="ours", lnc=1)
 
@@ -56,7 +56,9 @@ def compiled(make: Make, *inputs: np.ndarray[Any, Any], options: CompileOptions 
 def run(made: Compiled, *inputs: np.ndarray[Any, Any], seed: int | None = None) -> list[np.ndarray[Any, Any]]:
     """Run a compiled graph; a fault or a hang fails the test."""
     given = {
-        name: np.ascontiguousarray(one).reshape(one.shape or (1,)).view(np.uint8 if one.dtype == bool else one.dtype)
+        name: parts(one)
+        if one.dtype == np.complex64
+        else np.ascontiguousarray(one).reshape(one.shape or (1,)).view(np.uint8 if one.dtype == bool else one.dtype)
         for name, one in zip(made.names.inputs, inputs, strict=True)
         if one.size
     }
@@ -64,6 +66,11 @@ def run(made: Compiled, *inputs: np.ndarray[Any, Any], seed: int | None = None) 
     assert result.fault is None, result.fault
     assert result.hang is None, result.hang
     return [np.asarray(result.outputs[name]) for name in made.names.outputs if name in result.outputs]
+
+
+def parts(one: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return complex numbers as fp32 with one more dimension."""
+    return np.ascontiguousarray(one).reshape(-1).view(np.float32).reshape(*one.shape, 2)
 
 
 def run_shared(made: Compiled, inputs: Sequence[np.ndarray[Any, Any]], number: int) -> list[np.ndarray[Any, Any]]:

@@ -77,3 +77,28 @@ def test_tensors_with_nan_are_named(root: Path) -> None:
     memory[tile.partition, tile.offset : tile.offset + 4] = np.array([np.nan], np.float32).view(np.uint8)
     assert session.inspector.not_numbers("SBUF", 0) == {"powers"}
     assert session.inspector.not_numbers("PSUM", 0) == frozenset()
+
+
+def test_no_memory_is_looked_through_for_findings_before_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    session = open_session(root / "examples" / "attention.py", RunConfiguration(timing=False))
+    monkeypatch.setattr(
+        type(session.inspector), "not_numbers", lambda _, space, core: looks.append(space) or frozenset()
+    )
+    session.goto("#40")
+    assert session.nan_findings() == () and looks == []
+    session.goto("end")
+    assert session.nan_findings() == () and looks == ["HBM"]
+
+
+def test_what_nobody_touched_is_not_made_to_be_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session(root / "examples" / "attention.py", RunConfiguration(timing=False))
+    looked: list[str] = []
+    tensors, before = type(session.execution.tensors), type(session.execution.tensors).elements
+    monkeypatch.setattr(tensors, "elements", lambda self, name, core: looked.append(name) or before(self, name, core))
+    outputs = {tensor.name for tensor in session.device.tensors.values() if tensor.kind == "output"}
+    session.inspector.not_numbers("HBM", 0)
+    assert looked and outputs and outputs.isdisjoint(looked)
+    session.goto("end")
+    session.inspector.not_numbers("HBM", 0)
+    assert outputs <= set(looked)
