@@ -1,1 +1,1 @@
-"""`neurontools profile --ranks`: where the time of several ranks goes, and who keeps whom waiting in collectives."""
+"""`neurontools profile FILE --ranks 4`: where the time of ranks goes, and who keeps whom waiting in collectives."""
