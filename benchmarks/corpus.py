@@ -17,6 +17,7 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported: spinning threads would measure themselves
 
 import argparse
+import copy
 import json
 import math
 import statistics
@@ -165,6 +166,7 @@ def numpy_seconds(neff, inputs, repeats):
     """Return how long effects and moves of a run take without the run."""
 
     def put(action, step):
+        action = copy.copy(action)  # the next run finds the one that the engine keeps
         action.effect = step
         return action
 

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from emulator.arch import Arch
 from emulator.dtypes import numpy_dtype
+from emulator.extents import Extent
 from emulator.faults import fault_error
-from emulator.memory import ChipMemory, Extent
+from emulator.memory import ChipMemory
 from formats import isa
 from formats.isa.behaviour import KEPT
 from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
@@ -78,7 +79,7 @@ def plan_of(cls: type[isa.Instruction]) -> tuple[Plan, ...]:
 
 
 class Resolver:
-    """Turns operands of one core's words into views, each distinct operand once."""
+    """Turn operands of one core's words into views, each distinct operand once."""
 
     _LIMIT = 1 << 14
 
@@ -104,7 +105,8 @@ class Resolver:
         if isinstance(lanes, str):
             lanes = word.FIELDS[lanes].read(raw)
         # Steps of a pointer are not in its bytes, so that its kind belongs to the key.
-        key = (raw[field.offset : field.offset + field.size], code, partitions, plan.writes, engine, field.kind, lanes)
+        where = raw[field.offset : field.offset + field.size]
+        key = (where, code, partitions, plan.writes, engine, field.kind, lanes, plan.name)
         found = self._known.get(key)
         if found is None:
             value: Any = field.read(raw)

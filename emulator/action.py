@@ -13,8 +13,9 @@ from emulator.access import Operand, plan_of
 from emulator.activation_tables import bind_table
 from emulator.cost import Claim, Cost
 from emulator.engines import PeState, bind_unguarded
+from emulator.engines.registry import is_lasting
+from emulator.extents import Extent
 from emulator.faults import fault_error
-from emulator.memory import Extent
 from emulator.port import ActivationCall, Array
 from formats import isa
 from formats.errors import UnsupportedError
@@ -32,8 +33,8 @@ class Action:
 
     `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
     wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines;
-    `waits` and `signals` are those of a second slot. An effect runs with NumPy's warnings off.
-    Times are picoseconds.
+    `waits` and `signals` are those of a second slot. A `lasting` one does for the next device on the same memories,
+    too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class Action:
         "drain",
         "effect",
         "interval",
+        "lasting",
         "latency",
         "read_places",
         "reads",
@@ -61,8 +63,16 @@ class Action:
         self.write_places: tuple[RegionParts, ...] = ()
         self.waits: tuple[isa.Awaited, ...] = ()
         self.signals: tuple[isa.Signal, ...] = ()
-        self.serial = self.drain = self.barrier = False
+        self.serial = self.drain = self.barrier = self.lasting = False
         self.claim: Claim | None = None
+
+    def without_data(self) -> Action:
+        """Return an action of the same course that neither reads nor writes."""
+        bare = Action(None, self.interval, self.latency)
+        bare.read_places, bare.write_places = self.read_places, self.write_places
+        bare.waits, bare.signals = self.waits, self.signals
+        bare.serial, bare.drain, bare.barrier, bare.claim = self.serial, self.drain, self.barrier, self.claim
+        return bare
 
     @property
     def read_regions(self) -> tuple[Region, ...]:
@@ -181,6 +191,7 @@ def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer
     # Actions are shared by words whose headers differ: what stands in the header is read anew each time.
     action.waits, action.signals = second_slot(word)
     action.serial, action.drain, action.barrier = cls.BRANCHES, cls.DRAINS, cls.MEETS
+    action.lasting = effect is None or is_lasting(cls)
     if device.timing:
         bank = device.arch.psum_bank.whole
         banks = {

@@ -60,12 +60,12 @@ class PiecewiseCubics:
         """Fill in one half: below the first threshold one bucket, above the second one another, between them pieces."""
         count = len(tables.buckets)
         small, large = profile[f"{sign}_small_signal_pwl_control"], profile[f"{sign}_large_signal_pwl_control"]
-        for index in (small, large):
+        for size, index in (("small", small), ("large", large)):
             if not 0 <= index < count:
                 raise FormatError(
                     "activation profile points outside its buckets",
                     path=where,
-                    field=f"{sign}_small_signal_pwl_control",
+                    field=f"{sign}_{size}_signal_pwl_control",
                     expected=f"below {count}",
                     got=index,
                 )
@@ -101,8 +101,18 @@ class PiecewiseCubics:
                     expected=f"below {count}",
                     got=control.bucket,
                 )
+            # What is left of the mantissa counts the buckets: in every known table as many bits as they have.
+            shift = control.shift if control.log2_count else _ONE_BUCKET
+            if (1 << _MANTISSA) - 1 >> shift >= 1 << control.log2_count:
+                raise FormatError(
+                    "activation control chooses among more buckets than it has",
+                    path=where,
+                    field="shift",
+                    expected=f"{_MANTISSA - control.log2_count} or more",
+                    got=shift,
+                )
             self._first[row, exponent] = control.bucket
-            self._shift[row, exponent] = control.shift if control.log2_count else _ONE_BUCKET
+            self._shift[row, exponent] = shift
 
     def evaluate(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the function's value of every element."""

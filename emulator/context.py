@@ -26,6 +26,7 @@ from emulator.machine_view import CoreView
 from emulator.memory import ChipMemory, DeviceMemory
 from emulator.observers import Hooks
 from emulator.semaphores import Events, Semaphores
+from emulator.workspace import Workspace
 from formats.errors import NeuronError
 from formats.targets import Target
 
@@ -116,6 +117,8 @@ class CoreContext(CoreView, Protocol):
     @property
     def generators(self) -> GeneratorBank: ...
     @property
+    def workspace(self) -> Workspace: ...
+    @property
     def contention(self) -> Contention: ...
     @property
     def activation(self) -> Mapping[int, str]: ...
@@ -142,8 +145,8 @@ class ResolvingEngine(Protocol):
 class EngineContext(Protocol):
     """An engine, as the words that are bound to it know it; fields as in `Sequencer`."""
 
-    costs: dict[bytes, Cost]
-
+    @property
+    def costs(self) -> dict[bytes, Cost]: ...
     @property
     def name(self) -> str: ...
     @property

@@ -15,8 +15,10 @@ from emulator.engines import PeState
 from emulator.engines.pe_state import PeSnapshot
 from emulator.generators import GeneratorBank, GeneratorsState
 from emulator.memory import ChipMemory, ChipState
+from emulator.scratch import lend
 from emulator.semaphores import CountersState, Events, Semaphores
 from emulator.sequencer import Sequencer, SequencerState
+from emulator.workspace import give_back, take_workspace
 from formats.isa import ENGINES, ActivationFunction
 
 if TYPE_CHECKING:
@@ -46,26 +48,28 @@ class Core:
     """One physical core; `sbuf` and `psum` are (128, bytes) uint8 arrays, `engines` maps names to sequencers."""
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("device", "index", "resolver"), "wiring"),
+        **dict.fromkeys(("device", "index", "resolver", "workspace"), "wiring"),
         **dict.fromkeys(("activation", "extended", "loaded", "tables"), "the program"),
+        "_released": "nothing may happen after that",
     }
 
     def __init__(self, device: DeviceContext, index: int) -> None:
         arch = device.arch
         self.device, self.index = device, index
-        self.memory = ChipMemory(
-            index, arch.partitions.whole, arch.sbuf_bytes.whole, arch.psum_bytes.whole, arch.psum_bank.whole
-        )
-        self.resolver = Resolver(self.memory, arch)
+        self.workspace = workspace = take_workspace(arch, index)
+        self.memory: ChipMemory = workspace.memory
+        self.resolver: Resolver = workspace.resolver
+        lend(self, workspace.arena)
         self.semaphores = Semaphores(self)
         self.events = Events(self)
-        self.pe = PeState()
+        self.pe: PeState = workspace.pe
         self.generators = GeneratorBank()
         self.contention = Contention(arch, device.costs.without)
         self.extended = True
         self.activation: Mapping[int, str] = {int(f): f.name.lower() for f in ActivationFunction}
         self.tables: Mapping[int, Any] = {}
         self.loaded: LoadedCore | None = None
+        self._released = False
         self.engines: dict[str, Sequencer] = {name: Sequencer(self, name) for name in ENGINES}
 
     def load(self, loaded: LoadedCore) -> None:
@@ -148,10 +152,13 @@ class Core:
 
     def release(self) -> None:
         """Give memories and program back to the process; the core is of no use after that."""
-        self.memory.release()
+        if self._released:
+            return
+        self._released = True
         self.loaded = None
         for engine in self.engines.values():
             engine.release()
+        give_back(self.workspace)
 
     def digest(self, into: Any) -> None:
         """Feed memories, counters, registers and engine positions to a hash."""

@@ -124,17 +124,23 @@ def _half_loader(view: Array, target: Array) -> Step:
     return partial(_widen_half, view, target, bits, words, signed, doubled)
 
 
+# The bias of fp32's exponent, 127, less that of fp16's, 15.
 _REBIAS = np.float32(2.0**112)
 
 
 def _widen_half(view: Array, target: Array, bits: Array, words: Array, signed: Array, doubled: Array) -> None:
     np.left_shift(bits, 1, doubled)
+    # Doubling drops the sign; fp16's largest exponent, all ones, is 0x7C00.
     if doubled.size and doubled.max() >= 0xF800:  # infinities and NaNs have no place in the shifted scale
         np.copyto(target, view)
         return
+    # Sign at the top, exponent and mantissa where fp32 has the low end of its own: three bits of exponent more,
+    # thirteen of mantissa. Numbers below the normal ones come out right too, as fp32's below the normal ones until the
+    # product.
     np.copyto(words, bits)
     np.left_shift(words, 16, words)
     np.right_shift(signed, 3, signed)
+    # The shift fills the three new bits with copies of the sign.
     np.bitwise_and(words, 0x8FFFFFFF, words)
     np.multiply(target, _REBIAS, target)
 
@@ -142,6 +148,8 @@ def _widen_half(view: Array, target: Array, bits: Array, words: Array, signed: A
 def round_tf32(values: Array, out: Array) -> None:
     """Round fp32 `values` to the 10 mantissa bits of TF32, to nearest even, into `out`."""
     bits = values.view(np.uint32)
+    # 13 bits go. Just under half of what they count, and one more where the last bit that stays is set: ties go to
+    # even. A carry out of the mantissa raises the exponent, which is right too.
     rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     rounded &= np.uint32(0xFFFFE000)
     np.copyto(out.view(np.uint32), np.where(np.isfinite(values), rounded, bits))
@@ -170,6 +178,7 @@ def _store_tf32(values: Array, view: Array) -> None:
 
 
 def _store_integer(values: Array, view: Array, low: float, high: float, scratch: Array) -> None:
+    # In float64, where the limits of int32 and uint32 are exact: in fp32 the upper ones would round up, out of range.
     np.rint(values, scratch)
     np.clip(scratch, low, high, out=scratch)
     np.copyto(scratch, 0.0, where=np.isnan(scratch))

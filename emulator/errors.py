@@ -12,8 +12,8 @@ class EmulatorError(NeuronError):
 
 
 class LoadError(EmulatorError, ValueError):
-    """Say why a program cannot be placed on the device: what it names and does not have, what does not fit."""
+    """A program that cannot be placed on the device: it names what it does not have, or does not fit."""
 
 
 class InputError(EmulatorError, ValueError):
-    """Say why an argument of a run is not what the program expects."""
+    """An argument of a run that is not what the program expects."""

@@ -15,7 +15,6 @@ nki.md 4.1.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from emulator.memory import FRESH, ChipMemory, DeviceMemory
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.neff import Subgraph
+from formats.neff.fields import load_value
 
 if TYPE_CHECKING:
     from emulator.placement import DeviceTensor
@@ -50,7 +50,7 @@ def fill_fresh(subgraph: Subgraph, tensors: Mapping[str, DeviceTensor], memory: 
     if not subgraph.has("fresh.json"):
         return
     path = subgraph.member("fresh.json")
-    for number, item in enumerate(_items(subgraph.read("fresh.json"), path)):
+    for number, item in enumerate(_items(subgraph.parsed_bytes("fresh.json"), path)):
         where = f"entry {number}"
         if not isinstance(item, dict) or not isinstance(item.get("dtype"), str):
             raise FormatError("no object with a dtype", path=path, field=where)
@@ -71,12 +71,9 @@ def fill_fresh(subgraph: Subgraph, tensors: Mapping[str, DeviceTensor], memory: 
 
 
 def _items(data: bytes, path: str) -> Iterable[Any]:
-    try:
-        items = json.loads(data)
-    except ValueError as error:
-        raise FormatError("list of fresh memory is no JSON", path=path, got=str(error)) from None
+    items = load_value(data, path)
     if not isinstance(items, list):
-        raise FormatError("list of fresh memory is no list", path=path)
+        raise FormatError("list of fresh memory is not a list", path=path)
     return items
 
 

@@ -49,9 +49,11 @@ class Generators:
     def seed(self, number: int) -> None:
         """Derive all states from a 32-bit number, by SplitMix64 over its lanes."""
         count = np.arange(1, self.state.size + 1, dtype=np.uint64)
+        # The odd constant spreads neighbouring seeds; the other three are SplitMix64's.
         mixed = np.uint64(number & 0xFFFFFFFF) * np.uint64(0x2545F4914F6CDD1D) + count * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        # xorwow never leaves the state in which all five words are zero.
         self.state[...] = ((mixed >> np.uint64(32)) | np.uint64(1)).astype(np.uint32).reshape(self.state.shape)
 
     def snapshot(self) -> Drawn:

@@ -15,7 +15,7 @@ from emulator.dma.direct import DirectContext, send_copies, translate_direct
 from emulator.dma.indirect import translate_indirect
 from emulator.dma.rings import share_out
 from emulator.dma.system import DmaQueue, DmaSystem
-from emulator.dma.transfer import Part, Transfer
+from emulator.dma.transfer import Part, Transfer, facts_of
 from emulator.errors import LoadError
 from emulator.fresh import fill_fresh
 from emulator.loaded import LoadedCore, LoadedModel, LoadedWord
@@ -254,6 +254,7 @@ class _CoreLoader:
             raise FormatError(f"{where}: DMA block {word.block_id} of {word.queue!r} has no descriptors")
         self._check_semaphores(block, where)
         parts = block_parts(block, self.subgraph, self.placement, self.core)
+        facts = facts_of(parts)
         remote = (1 - self.core, block.remote_semaphores[0], queue.num_queues) if block.remote_semaphores else None
         increment = 0 if block.semaphore is None else queue.num_queues
 
@@ -269,6 +270,7 @@ class _CoreLoader:
                 remote=remote,
                 prebuilt=True,
                 instruction=instruction,
+                facts=facts,
             )
 
         loaded = self._doorbell(word, queue, transfer())

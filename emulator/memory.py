@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right, insort
 from collections.abc import Iterable
+from math import prod
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from emulator.buffers import blank, give, take
 from emulator.errors import LoadError
+from emulator.extents import Extent, Notes, Plane, Ranges
 from emulator.faults import fault_error
 from formats.regions import Region, RegionParts
 
@@ -25,12 +27,10 @@ __all__ = [
     "ChipState",
     "DeviceMemory",
     "DeviceMemoryState",
-    "Extent",
     "new_hash",
 ]
 
 Bytes = npt.NDArray[np.uint8]
-Plane = npt.NDArray[np.bool_]
 # What fresh memory holds: NaN in every floating-point type, so that results of bytes never written stand out.
 FRESH = 0xFF
 # Extents kept; more distinct ones than this and the cache starts anew, which only costs scanning again.
@@ -97,28 +97,56 @@ class DeviceMemoryState(NamedTuple):
         return sum(held.size for _, held in self.allocations)
 
 
-class Extent:
-    """The written plane under one region of a core's memory; `full` once every byte of it is known to be written."""
+class _ChipExtent(Extent):
+    """The written plane under one region of a core's memory."""
 
-    __slots__ = ("__weakref__", "full", "plane")
+    __slots__ = ("_memory", "_region")
 
-    def __init__(self, plane: Plane) -> None:
-        self.plane = plane
-        self.full = not plane.size
+    def __init__(self, memory: ChipMemory, region: Region) -> None:
+        steps, run = region.pattern or ((), region.nbytes)
+        super().__init__(memory.notes, region.partitions * prod([count for _, count in steps]) * run)
+        self._memory, self._region = memory, region
+
+    def view(self) -> Plane:
+        """Return the part of the plane, without what is noted."""
+        region = self._region
+        plane = self._memory.plane(region.space)
+        offset, shape, strides = region.walk(plane.shape[1])
+        return np.ndarray(shape, np.bool_, plane, offset, strides)
+
+    def is_covered(self) -> bool:
+        """Return whether the region lies in rows that are known to be written."""
+        return self._memory.ranges.covers(self._region)
 
     def mark(self) -> None:
         """Note that every byte is written."""
         if not self.full:
-            self.plane[...] = True
-            self.full = True
+            if self._region.pattern is None:
+                self._memory.ranges.add(self._region)
+            super().mark()
 
-    def missing(self) -> int:
-        """Return how many bytes were never written."""
-        if self.full:
-            return 0
-        missing = int(self.plane.size - np.count_nonzero(self.plane))
-        self.full = not missing
-        return missing
+
+class _StridedExtent(Extent):
+    """The written plane under runs of bytes of SBUF or of an allocation."""
+
+    __slots__ = ("_dims", "_memory", "_offset", "_run")
+
+    def __init__(
+        self, memory: ChipMemory | Allocation, offset: int, dims: tuple[tuple[int, int], ...], run: int
+    ) -> None:
+        super().__init__(memory.notes, prod([count for _, count in dims]) * run)
+        self._memory, self._offset, self._dims, self._run = memory, offset, dims, run
+
+    def view(self) -> Plane:
+        """Return the part of the plane, without what is noted."""
+        memory = self._memory
+        plane = memory.plane("SBUF") if isinstance(memory, ChipMemory) else memory.plane
+        shape = (*[count for _, count in self._dims], self._run)
+        return np.ndarray(shape, np.bool_, plane, self._offset, (*[step for step, _ in self._dims], 1))
+
+    def is_blank(self) -> bool:
+        """Return whether nothing was ever written to an allocation."""
+        return isinstance(self._memory, Allocation) and self._memory.is_blank
 
 
 class ChipMemory:
@@ -126,8 +154,9 @@ class ChipMemory:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "partitions", "psum_bank"), "a figure of the chip"),
-        **dict.fromkeys(("extents", "_dropped"), "a cache, which `restore` makes forget"),
-        "sides": "a cache of extents, which `restore` makes forget",
+        **dict.fromkeys(("extents", "_dropped", "ranges"), "a cache, which `restore` makes forget"),
+        "notes": "in the planes for whoever asks for them",
+        **dict.fromkeys(("sides", "tiles"), "a cache of extents, which `restore` makes forget"),
         "set_apart": "the program",
     }
 
@@ -135,13 +164,27 @@ class ChipMemory:
         self.core, self.partitions, self.psum_bank = core, partitions, psum_bank
         self.sbuf: Bytes = _fresh(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
         self.psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
-        self.sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
-        self.psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
+        self._sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
+        self._psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
+        self.notes = Notes()
+        self.ranges = Ranges()
         self.extents: dict[RegionParts, Extent] = {}  # by region; ask `extent_of` for others
         self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
         self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
         # Of transfers, by address, dimensions and run: offset and strides in SBUF, and the plane if it is one region.
         self.sides: dict[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], Extent | None]] = {}
+        # And by element type as well: the elements there.
+        self.tiles: dict[tuple[Any, ...], tuple[npt.NDArray[Any], Extent | None]] = {}
+
+    @property
+    def sbuf_written(self) -> Plane:
+        """Return which bytes of SBUF were written."""
+        return self.written("SBUF")
+
+    @property
+    def psum_written(self) -> Plane:
+        """Return which bytes of PSUM were written."""
+        return self.written("PSUM")
 
     def array(self, space: str) -> Bytes:
         """Return the bytes of "SBUF" or "PSUM"."""
@@ -159,9 +202,22 @@ class ChipMemory:
         for space, first, partitions, byte, nbytes, pattern in self.set_apart:
             _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
+    def renew(self) -> None:
+        """Be as a new memory; what is known of regions stays, that they are written does not."""
+        self.set_apart.clear()
+        self.make_fresh()
+        self.sbuf_written.fill(False)
+        self.psum_written.fill(False)
+        self.forget()
+
     def written(self, space: str) -> Plane:
         """Return the written plane of "SBUF" or "PSUM"."""
-        return self.sbuf_written if space == "SBUF" else self.psum_written
+        self.notes.settle()
+        return self.plane(space)
+
+    def plane(self, space: str) -> Plane:
+        """Return the written plane of "SBUF" or "PSUM" without what is noted and not in it yet."""
+        return self._sbuf_written if space == "SBUF" else self._psum_written
 
     def written_bytes(self, space: str) -> int:
         """Return how many bytes of "SBUF" or "PSUM" were written."""
@@ -176,14 +232,15 @@ class ChipMemory:
         found = self.extents.get(parts)
         if found is None:
             region = Region(*parts)
-            plane = self.written(region.space)
-            offset, shape, strides = region.walk(plane.shape[1])
-            view: Plane = np.ndarray(shape, np.bool_, plane, offset, strides)
             if len(self.extents) >= _EXTENT_LIMIT:
                 self._dropped.update(self.extents.values())
                 self.extents.clear()
-            found = self.extents[region] = Extent(view)
+            found = self.extents[region] = _ChipExtent(self, region)
         return found
+
+    def strided_extent(self, offset: int, dims: tuple[tuple[int, int], ...], run: int) -> Extent:
+        """Return the written plane under runs of bytes of SBUF from byte `offset` of its array on; (step, count)."""
+        return _StridedExtent(self, offset, dims, run)
 
     def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
         """Note that bytes byte0 to byte1 - 1 of partitions p0 to p1 - 1 are written."""
@@ -195,8 +252,10 @@ class ChipMemory:
 
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
+        self.notes.settle()
+        self.ranges.clear()
         for extent in (*self.extents.values(), *self._dropped):
-            extent.full = not extent.plane.size
+            extent.full = not extent.size
 
     def snapshot(self) -> ChipState:
         """Return a copy of what was written, for `restore`."""
@@ -227,13 +286,15 @@ class ChipMemory:
     def known_written(self, region: Region) -> bool:
         """Return whether a region is known to be written whole, without looking at the plane."""
         found = self.extents.get(region)
-        return found is not None and found.full
+        return (found is not None and found.full) or self.ranges.covers(region)
 
     def release(self) -> None:
         """Give the memories back; nothing may look at them, or at views of them, after that."""
         self.extents.clear()
         self.sides.clear()
-        for part in (self.sbuf, self.psum, self.sbuf_written, self.psum_written):
+        self.tiles.clear()
+        self.notes.extents.clear()
+        for part in (self.sbuf, self.psum, self._sbuf_written, self._psum_written):
             give(part)
 
     def digest(self, into: Any) -> None:
@@ -253,10 +314,11 @@ class Allocation:
     `whole` says that every byte is known to be written; then there is no plane to keep or to scan.
     """
 
-    __slots__ = ("_data", "_written", "address", "lent", "name", "nbytes", "set_apart", "whole")
+    __slots__ = ("_data", "_written", "address", "lent", "name", "nbytes", "notes", "set_apart", "whole")
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("address", "name", "nbytes", "set_apart"), "the program"),
         "lent": "whose the bytes are",
+        "notes": "in the plane for whoever asks for it",
         "whole": "in the state as `written` None",
     }
 
@@ -265,6 +327,7 @@ class Allocation:
         self.set_apart: list[tuple[int, int, bytes]] = []  # fresh bytes that are not FRESH
         self._data: Bytes | None = None
         self._written: Plane | None = None
+        self.notes = Notes()
         self.whole = False
         self.lent = False
 
@@ -273,10 +336,11 @@ class Allocation:
         if data.size != self.nbytes:
             raise ValueError(f"{self.name} has {self.nbytes} bytes, not {data.size}")
         self._data, self._written, self.whole, self.lent = data, None, True, True
+        self.notes.extents.clear()
 
     @property
     def touched(self) -> bool:
-        """Tell whether anything ever looked at the bytes."""
+        """Return whether anything ever looked at the bytes."""
         return self._data is not None
 
     @property
@@ -296,11 +360,26 @@ class Allocation:
     @property
     def written(self) -> Plane:
         """Return which bytes were written."""
+        self.notes.settle()
+        return self.plane
+
+    @property
+    def plane(self) -> Plane:
+        """Return which bytes were written, without what is noted and not in the plane yet."""
         if self._written is None:
             self._written = _blank(self.nbytes)
             if self.whole:
                 self._written.fill(True)
         return self._written
+
+    @property
+    def is_blank(self) -> bool:
+        """Return whether nothing was ever written."""
+        return self._written is None and not self.whole and not self.notes.extents
+
+    def extent(self, offset: int, dims: tuple[tuple[int, int], ...], run: int) -> Extent:
+        """Return the written plane under runs of bytes, outermost dimension first; (step, count) of each."""
+        return _StridedExtent(self, offset, dims, run)
 
     @property
     def written_bytes(self) -> int:
@@ -322,16 +401,19 @@ class Allocation:
             return
         np.copyto(self.data, state.data)
         self.whole, self._written = state.written is None, None
+        self.notes.extents.clear()
         if state.written is not None:
             np.copyto(self.written, state.written)
 
     def untouch(self) -> None:
         """Be as before anything looked at the bytes."""
         self._data, self._written, self.whole = None, None, False
+        self.notes.extents.clear()
 
     def doubt(self) -> None:
         """Keep a plane again, of bytes that nothing wrote: not all of them are known to be written any more."""
         self.whole, self._written = False, None
+        self.notes.extents.clear()
 
     def release(self) -> None:
         """Give the bytes back."""
@@ -339,6 +421,7 @@ class Allocation:
             give(self._data)
         give(self._written)
         self._data = self._written = None
+        self.notes.extents.clear()
 
     def write(self, offset: int, data: Bytes) -> None:
         """Store bytes and note them written."""
@@ -349,6 +432,7 @@ class Allocation:
             self.data[offset : offset + data.size] = data
         if data.size == self.nbytes:
             self.whole, self._written = True, None
+            self.notes.extents.clear()
         elif not self.whole:
             self.written[offset : offset + data.size] = True
 
@@ -387,7 +471,8 @@ class DeviceMemory:
         found = self.allocations[self._starts[index]]
         return found if address < found.address + found.nbytes else None
 
-    def _need(self, address: int, nbytes: int) -> Allocation:
+    def holding(self, address: int, nbytes: int) -> Allocation:
+        """Return the allocation that holds a range of bytes; FaultError of kind "oob" where none holds all of it."""
         found = self.find(address)
         if found is None or address + nbytes > found.address + found.nbytes:
             near = (
@@ -406,26 +491,26 @@ class DeviceMemory:
 
     def view(self, address: int, nbytes: int) -> Bytes:
         """Return the bytes at a device address; FaultError of kind "oob" outside of any one allocation."""
-        found = self._need(address, nbytes)
+        found = self.holding(address, nbytes)
         start = address - found.address
         return found.data[start : start + nbytes]
 
     def views(self, address: int, nbytes: int) -> tuple[Bytes, Plane | None]:
         """Return the bytes at a device address and which of them were written; None for all of them, for good."""
-        found = self._need(address, nbytes)
+        found = self.holding(address, nbytes)
         start = address - found.address
         return found.data[start : start + nbytes], None if found.whole else found.written[start : start + nbytes]
 
     def write(self, address: int, data: bytes | Bytes) -> None:
         """Store bytes and note them written."""
         array = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
-        found = self._need(address, array.size)
+        found = self.holding(address, array.size)
         found.write(address - found.address, array.reshape(-1))
 
     def set_fresh(self, address: int, nbytes: int, pattern: bytes) -> None:
         """Have bytes hold elements of a pattern until they are written; nothing may have looked at them yet."""
         if nbytes and pattern != bytes([FRESH]):
-            found = self._need(address, nbytes)
+            found = self.holding(address, nbytes)
             part = address - found.address, nbytes, pattern
             if part not in found.set_apart:
                 found.set_apart.append(part)

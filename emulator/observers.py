@@ -33,7 +33,7 @@ Loaded_contra = TypeVar("Loaded_contra", contravariant=True)
 
 
 class Observer(Protocol):
-    """Looks at completions."""
+    """An observer that sees completions."""
 
     def on_event(self, event: Event) -> object:
         """Take note of a completion: effects are there, signals are given."""
@@ -41,7 +41,7 @@ class Observer(Protocol):
 
 
 class EffectObserver(Observer, Protocol):
-    """Looks at what a completion is about to change, too."""
+    """An observer that also sees what a completion is about to change."""
 
     def on_effect(self, event: Event) -> object:
         """Take note of a word or transfer before its effect: afterwards what it read may be overwritten."""
@@ -49,7 +49,7 @@ class EffectObserver(Observer, Protocol):
 
 
 class IssueObserver(Observer, Protocol[Engine_contra, Loaded_contra]):
-    """Looks at words when they issue, too."""
+    """An observer that also sees words issue."""
 
     def on_issue(self, engine: Engine_contra, loaded: Loaded_contra, now: int, /) -> object:
         """Take note of an engine that issues a word."""
@@ -57,7 +57,7 @@ class IssueObserver(Observer, Protocol[Engine_contra, Loaded_contra]):
 
 
 class PlanObserver(Observer, Protocol):
-    """Looks at transfers when their times are planned, too."""
+    """An observer that also sees transfers when their times are planned."""
 
     def on_plan(self, transfer: Transfer, holds: Iterable[Occupation], /) -> object:
         """Take note of what a transfer will occupy; on DMA engines from -1 to -1, for that others still change."""
@@ -65,7 +65,7 @@ class PlanObserver(Observer, Protocol):
 
 
 class ReplanObserver(Observer, Protocol):
-    """Looks at when transfers really occupied DMA engines, too."""
+    """An observer that also learns when transfers really occupied DMA engines."""
 
     def on_replan(self, transfer: Transfer, holds: Iterable[Occupation], /) -> object:
         """Take note of when a transfer occupied DMA engines; it has completed."""

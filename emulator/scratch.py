@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Arena", "arena_of", "scratch", "taking_from"]
+__all__ = ["Arena", "arena_of", "lend", "scratch", "taking_from"]
 
 _LINE = 64  # bytes of a cache line
 _SMALLEST = 1 << 12  # bytes of a new buffer, at least
@@ -76,6 +76,11 @@ def arena_of(owner: Any) -> Arena:
     if found is None:
         found = _ARENAS[owner] = Arena()
     return found
+
+
+def lend(owner: Any, arena: Arena) -> None:
+    """Let an arena be that of a core."""
+    _ARENAS[owner] = arena
 
 
 class taking_from:  # noqa: N801  used as a function: `with taking_from(arena)`

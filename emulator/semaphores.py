@@ -67,6 +67,7 @@ class Counters:
     def __init__(self, core: Owner) -> None:
         self.core = core
         self.values = [0] * COUNT
+        # Before any time that a wait may ask about.
         self.changed = [-(1 << 62)] * COUNT
         self.waiters: list[list[Waiter]] = [[] for _ in range(COUNT)]
 

@@ -36,7 +36,6 @@ KEPT = {"wait": WAITING, "run": RUNNING, "stopped": RUNNING, "fault": RUNNING}
 
 _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
 _INC = int(UpdateMode.SEM_INC)
-_ACCUMULATORS = 128  # one per partition
 
 
 class WaitingOn(NamedTuple):
@@ -104,7 +103,7 @@ class Sequencer:
     NOT_STATE: ClassVar = {
         "core": "wiring", "device": "wiring", "name": "wiring",
         "words": "the program", "count": "the program", "slots": "derived from the words",
-        "costs": "a cache", "bound": "a cache", "reaches": "a cache",
+        "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes",
     }  # fmt: skip
 
@@ -115,13 +114,12 @@ class Sequencer:
         self.slots: list[int] | None = None
         self.count = self.position = self.completed = 0
         self.registers = [0] * core.device.arch.registers.whole
-        self.accumulators = np.zeros(_ACCUMULATORS, np.float32)
+        self.accumulators = core.workspace.accumulators[name]
         self.in_flight: deque[Flight] = deque()
         self.state = IDLE
         self.waiting_on: WaitingOn | None = None
         self.free_ps = self.last_done = 0
         self.busy_ps = 0
-        self.costs: dict[bytes, Cost] = {}
         self.bound = BoundWords(self)
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
@@ -171,6 +169,11 @@ class Sequencer:
     def done(self) -> bool:
         """Return whether every word has completed."""
         return self.state == DONE
+
+    @property
+    def costs(self) -> dict[bytes, Cost]:
+        """Return the costs of words that are known, by what they depend on."""
+        return self.bound.costs
 
     # --- issue -------------------------------------------------------------------------------------------------------
 
@@ -325,7 +328,7 @@ class Sequencer:
         try:
             for name, extent in action.reads:
                 if not extent.full and device.checking and (missing := extent.missing()):
-                    device.warn_unwritten(self.place(loaded), name, missing, extent.plane.size)
+                    device.warn_unwritten(self.place(loaded), name, missing, extent.size)
             if device.watched:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:
@@ -449,7 +452,7 @@ class Sequencer:
         """Give the program back; the engine is of no use after that."""
         self.words = ()
         self.in_flight.clear()
-        self.bound.clear()
+        self.bound.release()
         self.reaches.clear()
 
     def flow(self) -> Flow:

@@ -17,7 +17,7 @@ from emulator.access import Operand
 from emulator.action import Action, WordPort, cost_of_word
 from emulator.cost import Claim
 from emulator.engines.recipe import ACCUMULATORS, Cut
-from emulator.engines.registry import bind_unguarded
+from emulator.engines.registry import bind_unguarded, is_lasting
 from emulator.kind import Kind, Spec, kind_of
 from emulator.scratch import arena_of
 from formats import isa
@@ -54,11 +54,11 @@ class Template:
     """The words of one kind on one engine; `bind` makes the action of each."""
 
     def __init__(self, engine: EngineContext, word: isa.Instruction, kind: Kind) -> None:
-        self._engine = engine
         self._memory = memory = engine.core.memory
         cost = cost_of_word(engine, word)  # which a device may have figures of its own for
         self._cost, self._interval, self._latency = cost, cost.interval_ps, max(cost.latency_ps, 1)
         cls = type(word)
+        self._lasting = kind.recipe is not None or is_lasting(cls)
         self._serial, self._drain = cls.BRANCHES, cls.DRAINS
         self._waits, self._signals = kind.waits, kind.signals
         self._specs, self._recipe = kind.specs, kind.recipe
@@ -66,7 +66,7 @@ class Template:
         self._writes = [at for at, spec in enumerate(kind.specs) if spec.writes]
         self._reads = reads + [(kind.specs[at].name, at) for at in self._writes] if word.adds else reads
         self._arrays = [memory.array("SBUF" if spec.on_sbuf else "PSUM") for spec in kind.specs]
-        self._slots = [self._slot(spec) for spec in kind.specs]
+        self._slots = [self._slot(engine, spec) for spec in kind.specs]
         self._values: list[Any] = []
         self._cuts: list[tuple[int, int, Cut]] = []
         if kind.recipe is not None:
@@ -84,18 +84,21 @@ class Template:
         self._sbuf = any(spec.on_sbuf for spec in kind.specs)
         self._claims: dict[tuple[int, ...], Claim | None] = {}
 
-    def _slot(self, spec: Spec) -> _Slot:
+    def _slot(self, engine: EngineContext, spec: Spec) -> _Slot:
         memory = self._memory
         space, base, stride = (
             ("SBUF", 0, SBUF_PARTITION_STRIDE) if spec.on_sbuf else ("PSUM", PSUM_BASE, PSUM_PARTITION_STRIDE)
         )
         partitions, shape = spec.counts[0], spec.shape
-        bank = self._engine.core.resolver.bank if spec.writes and self._engine.name == "PE" else 0
+        bank = engine.core.resolver.bank if spec.writes and engine.name == "PE" else 0
         return _Slot(spec.at, base, stride, memory.array(space).shape[1], memory.partitions - partitions, shape.shift,
                      shape.reach, spec.dtype.itemsize, bank, space, partitions, shape.pattern)  # fmt: skip
 
-    def bind(self, word: isa.Instruction) -> Action | None:
-        """Return the action of a word of the kind; None for what has to be bound in full, to say what is wrong."""
+    def bind(self, engine: EngineContext, word: isa.Instruction) -> Action | None:
+        """Return the action of a word of the kind, for an engine on the same memories.
+
+        None for what has to be bound in full, to say what is wrong.
+        """
         raw = word.raw
         starts: list[int] = []
         places: list[RegionParts] = []
@@ -113,25 +116,24 @@ class Template:
             places.append((space, core, first, partitions, low, reach, pattern))
             if base:
                 banks += range(low // bank, -(-high // bank))
-        action = Action(self._effect(word, starts), self._interval, self._latency)
+        action = Action(self._effect(engine, word, starts), self._interval, self._latency)
         known, other = self._memory.extents.get, self._memory.extent_of
         extents = [known(place) or other(place) for place in places]
         action.reads = tuple([(name, extents[at]) for name, at in self._reads])
         action.writes = tuple([extents[at] for at in self._writes])
         action.read_places = tuple([places[at] for _, at in self._reads])
         action.write_places = tuple([places[at] for at in self._writes])
-        action.serial, action.drain = self._serial, self._drain
+        action.serial, action.drain, action.lasting = self._serial, self._drain, self._lasting
         action.waits, action.signals = self._waits, self._signals
         if self._timed:
             asked = tuple(banks)
             if asked not in self._claims:
-                engine = self._engine
                 claim = engine.core.contention.claim(engine.name, self._cost, set(banks), self._sbuf)
                 self._claims[asked] = claim
             action.claim = self._claims[asked]
         return action
 
-    def _effect(self, word: isa.Instruction, starts: list[int]) -> Step:
+    def _effect(self, engine: EngineContext, word: isa.Instruction, starts: list[int]) -> Step:
         """Return the effect of a word whose operands begin at some bytes of their memories."""
         arrays = self._arrays
         if self._recipe is not None:
@@ -144,7 +146,7 @@ class Template:
             strides = (array.shape[1], *spec.strides)
             view: npt.NDArray[Any] = np.ndarray(spec.counts, spec.dtype, array, start, strides)
             operands[spec.name] = Operand(spec.name, view, (), ())
-        return bind_unguarded(word, WordPort(self._engine, operands))
+        return bind_unguarded(word, WordPort(engine, operands))
 
 
 def template_of(engine: EngineContext, word: isa.Instruction, key: bytes) -> Template | None:

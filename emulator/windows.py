@@ -1,4 +1,4 @@
-"""Reads and writes of device addresses by words: memories, semaphores, events. Source: formats.md 7.1."""
+"""How words read and write device addresses: memories, semaphores, events. Source: formats.md 7.1."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def tensor_name(number: int, prefix: str) -> str:
 
 
 def is_printed(name: str) -> bool:
-    """Tell whether a tensor is one that the program prints."""
+    """Return whether a tensor is one that the program prints."""
     return name.startswith(_MARK)
 
 

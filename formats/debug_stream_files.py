@@ -14,7 +14,7 @@ _LARGEST = 1 << 30  # bytes of one event
 
 
 class EventReader:
-    """Takes bytes as they come, and gives the events that are whole."""
+    """Take bytes as they come, and give the events that are complete."""
 
     def __init__(self, path: str | None = None) -> None:
         self._path = path

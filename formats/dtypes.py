@@ -67,12 +67,12 @@ class Dtype(IntEnum):
 
     @property
     def is_float(self) -> bool:
-        """Tell whether values are floating point."""
+        """Return whether values are floating point."""
         return DTYPES[self].is_float
 
     @property
     def is_int(self) -> bool:
-        """Tell whether values are whole numbers; packed types, which an unsigned integer holds, are not."""
+        """Return whether values are whole numbers; packed types, which an unsigned integer holds, are not."""
         info = DTYPES[self]
         return not info.is_float and info.numpy_name == info.spelling
 

@@ -30,7 +30,7 @@ class NeuronError(Exception):
 
 
 class FormatError(NeuronError, ValueError):
-    """Tell where an input is malformed, what was expected there and what was found.
+    """Malformed input: where it is, what was expected there and what was found.
 
     `path` names the file or member, `offset` the byte in it, `field` the declared field; each may be None.
     """
@@ -72,8 +72,8 @@ class FormatError(NeuronError, ValueError):
 
 
 class UnsupportedError(NeuronError):
-    """Say what is understood but not modelled here; never answered with a guess."""
+    """Something that is understood but not modelled here, and never answered with a guess."""
 
 
 class NotFoundError(NeuronError, LookupError):
-    """Say which named thing (member, engine, tensor, line) the input does not have."""
+    """A named thing (member, engine, tensor, line) that the input does not have."""

@@ -23,7 +23,7 @@ _NEVER = tuple(map(Path, ("/proc", "/sys", "/dev")))
 
 
 class RefusedSourceError(NotFoundError):
-    """Say that a source file is here and is not read, and why."""
+    """A source file that is here and is not read; the message says why."""
 
 
 def is_trusted(path: Path, folders: Iterable[Path] = ()) -> bool:

@@ -22,7 +22,7 @@ from emulator.diagnosis.index import index_of, signals_at
 from emulator.events import Event
 from emulator.loaded import LoadedWord
 from emulator.sequencer import Sequencer
-from formats.isa import ENGINES, Awaited, Instruction, WaitMode
+from formats.isa import ENGINES, Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
 
 __all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
@@ -77,17 +77,31 @@ class Raise(NamedTuple):
 class _History:
     """Values a semaphore took since it last went down, and what reaching each of them tells."""
 
-    __slots__ = ("clocks", "last", "raisers", "values", "waits", "writer")
+    __slots__ = ("clocks", "last", "raisers", "raises", "values", "waits", "writer")
 
     def __init__(self, clock: Clock) -> None:
         self.values = [0]
         self.clocks = [clock]
+        self.raises: list[tuple[int, int]] = []  # who brought each value but the first about: actor, number
         self.raisers: set[int] = set()
-        # By waiting actor: its latest wait, the value, and whether it has to be met exactly.
-        self.waits: dict[int, tuple[Unit, int, bool]] = {}
+        # By waiting actor: its latest wait, the value, whether it has to be met exactly, what it knew without it.
+        self.waits: dict[int, tuple[Unit, int, bool, Clock]] = {}
         # The latest change by each actor since a word set the semaphore to a number, and that word.
         self.last: dict[int, Unit] = {}
         self.writer: Unit | None = None
+
+    def begin(self, value: int, clock: Clock) -> None:
+        """Count from a value on, forgetting what raised it before."""
+        self.values, self.clocks, self.raises, self.raisers = [value], [clock], [], set()
+        self.waits.clear()
+
+    def replaceable(self, waiter: int, need: int, knew: Clock, release: Clock) -> bool:
+        """Return whether a raise with a release clock can take the place of one that a wait was met by.
+
+        The wait has its engine's own raises, those it knew of, and those that are over when that raise is, in any case.
+        """
+        met_by = self.raises[: bisect_left(self.values, need)]
+        return any(who != waiter and max(release[who], knew[who]) < number for who, number in met_by)
 
 
 class Clocks:
@@ -148,7 +162,7 @@ class Clocks:
         core, name = sequencer.core.index, sequencer.name
         actor = self.index[core, name]
         number = self.count[actor] + 1
-        waits = []
+        waits, knew = [], self.known[actor]
         for awaited in loaded.word.waits:
             if awaited.by == BARRIER:
                 self._meet(actor, core, awaited.index)
@@ -158,7 +172,7 @@ class Clocks:
         unit = Unit(actor, number, self.known[actor], loaded.word, loaded, now)
         for history, need, exact in waits:
             if history is not None:
-                history.waits[actor] = (unit, need, exact)
+                history.waits[actor] = (unit, need, exact, knew)
         self._flights[actor].append(unit)
 
     def _learn(
@@ -301,21 +315,21 @@ class Clocks:
         if self.mixed:
             self._mixes(history, change)
         if new <= change.old:
-            history.values, history.clocks, history.raisers = [new], [clock], set()
-            history.waits.clear()
+            history.begin(new, clock)
             return
         if self.unordered and history.waits:
             shared = bool(history.raisers) and history.raisers != {actor}
-            for waiter, (wait, need, exact) in history.waits.items():
-                if (exact or shared) and waiter != actor and release[waiter] < wait.number and change.old >= need:
+            for waiter, (wait, need, exact, knew) in history.waits.items():
+                early = waiter != actor and release[waiter] < wait.number and change.old >= need
+                if early and (exact or (shared and history.replaceable(waiter, need, knew, release))):
                     for tell in self.unordered:
                         tell(wait, change.key, need, exact, change)
         if self._writes(unit, change.key):
             # A value that is written, not added: whoever raised it before, what counts begins here.
-            history.values, history.clocks, history.raisers = [new], [clock], set()
-            history.waits.clear()
+            history.begin(new, clock)
             return
         history.raisers.add(actor)
+        history.raises.append((actor, unit.number))
         history.values.append(new)
         history.clocks.append(clock)
 
@@ -337,6 +351,8 @@ class Clocks:
     def _writes(self, unit: Unit, key: Key) -> bool:
         """Return whether a word sets a semaphore to a number; transfers only raise them."""
         word = unit.word
+        if isinstance(word, EventSemaphoreRangeClear):
+            return key[1] == "semaphore" and word.first <= key[2] <= word.last
         if not isinstance(word, Instruction) or word.SYNC is Instruction.SYNC:
             return False  # a header has no place for a value
         core = self.names[unit.actor][0]

@@ -83,6 +83,14 @@ class _Group:
         self.region, self.begun, self.ended, self.read = region, begun, False, False
 
 
+def _beside(groups: list[Region], region: Region) -> bool:
+    """Return whether a region that meets groups goes beyond them and takes in none of them whole, as byte ranges."""
+    box = region._replace(pattern=None)
+    boxes = [one._replace(pattern=None) for one in groups]
+    met = sum(box.common(one).size for one in boxes)
+    return met < box.size and not any(box.covers(one) for one in boxes)
+
+
 class Groups:
     """The groups of PSUM: begun by a product that overwrites, over with the one that is marked as the last."""
 
@@ -129,6 +137,11 @@ class Groups:
                 old.read = old.ended = True  # told already, or another half of the bank
             mine = [_Group(region, event)]
             groups += mine
+        elif mine and _beside([one.region for one in mine], region):
+            old = mine[0]
+            self._tell("psum-group", event,
+                       f"a product is added to a part of the group of pc {old.begun.pc}, and to bytes beside it",
+                       "add to the bytes that the first product of the group wrote", region, old.begun)  # fmt: skip
         elif self._marked:
             for old in mine:
                 if old.ended and old.read and region.covers(old.region):

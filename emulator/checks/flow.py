@@ -13,6 +13,7 @@ from emulator.core import Core
 from emulator.engines.indirection import column_places
 from formats import isa
 from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
+from formats.isa.behaviour import EngineState
 
 __all__ = ["Flow", "outputs_of"]
 
@@ -24,19 +25,19 @@ Inputs = Mapping[str, "Marks | None"]
 
 
 class Flow:
-    """What engines of one core keep between words: weights and accumulators, as marks."""
+    """What engines of one core keep between words: weights, accumulators and random numbers, as marks."""
 
     def __init__(self) -> None:
         self.weights: dict[bool, Marks | None] = {}
         self.current = False
         self.accumulators: dict[str, Marks] = {}
+        self.generators: dict[str, Marks] = {}  # by engine, of each lane
 
     @property
     def dirty(self) -> bool:
         """Return whether an engine holds anything undefined."""
-        return any(marks is not None for marks in self.weights.values()) or any(
-            marks.any() for marks in self.accumulators.values()
-        )
+        held = (*self.weights.values(), *self.accumulators.values(), *self.generators.values())
+        return any(marks is not None and marks.any() for marks in held)
 
     def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
@@ -58,6 +59,14 @@ class Flow:
         if before is not None and word.adds:
             found = before if found is None else np.maximum(found, before)
         return found
+
+    def seed(self, engine: str, word: Any, marks: Marks | None) -> None:
+        """Give the generators of an engine the marks of what they are set from; one number sets those of all lanes."""
+        lanes = self.generators[engine] = np.zeros(128, np.int16)
+        if marks is not None and isinstance(word, isa.SetRngSeed):
+            lanes[:] = marks.max()
+        elif marks is not None:
+            lanes[: marks.shape[0]] = marks.max(1)
 
     def fold(self, word: Any, engine: str, results: Marks | None) -> None:
         """Let a word that folds its results into accumulators do the same with marks."""
@@ -83,7 +92,12 @@ def outputs_of(
     if word.DATAFLOW is Dataflow.ACCUMULATORS:
         lanes = flow.accumulators.get(engine)
         return {name: None if lanes is None else lanes[: o.view.shape[0], None] for name, o in outputs.items()}
-    if all(name in outputs for name in inputs):
+    random = word.STATE is EngineState.GENERATOR
+    if random and not outputs:
+        flow.seed(engine, word, inputs.get("src"))
+        return {}
+    lanes = flow.generators.get(engine) if random else None
+    if all(name in outputs for name in inputs) and lanes is None:
         return dict.fromkeys(outputs)
     found: dict[str, Marks | None] = {}
     for name, operand in outputs.items():
@@ -92,6 +106,9 @@ def outputs_of(
         found[name] = _one(
             word, {n: m for n, m in inputs.items() if n not in outputs}, inputs.get(name), operand, shape, core, engine
         )
+        if lanes is not None:
+            drawn, before = np.broadcast_to(lanes[: shape[0], None], shape), found[name]
+            found[name] = drawn if before is None else np.maximum(before, drawn)
     flow.fold(word, engine, found.get("dst"))
     return found
 
@@ -110,13 +127,16 @@ def _one(
     if flow is Dataflow.CHOICE:
         return _chosen(word, marks, before, shape, core, engine)
     found: Marks | None = None
+    asked: Marks = np.zeros(shape, np.int16)  # what comes of all inputs but the one that the word fills up
     for name, value in marks.items():
         shared = flow is Dataflow.GROUP or (flow is Dataflow.LOOKUP and name == "indices")
         spread = _spread(word, _grouped(value) if shared else value, shape)
         found = spread if found is None else np.maximum(found, spread)
+        if name != "src":
+            asked = np.maximum(asked, spread)
     if found is not None and word.FILL:
         value = np.asarray(getattr(word, word.FILL)).astype(operand.view.dtype)
-        found = np.where(operand.view.reshape(shape) == value, np.int16(0), found)
+        found = np.where(operand.view.reshape(shape) == value, asked, found)
     if before is not None and word.adds:
         found = before if found is None else np.maximum(found, before)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ class Initcheck:
         self._outputs: dict[str, Operand] = {}
         self._sources: list[Marks | None] = []  # what each part of a transfer is about to move
         self._stores: dict[int, Event] = {}  # the last transfer into each output
+        # Of transfers by an index, by the word that started them: the mark of the index, 0 where it is defined.
+        self._asked: dict[tuple[int, str, int], deque[int]] = {}
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs."""
@@ -69,7 +72,9 @@ class Initcheck:
         """Look at the inputs of a word before it runs: afterwards they may be overwritten."""
         self._inputs = None
         if event.kind == "dma":
-            self._sources = [self._source_marks(event, part) for part in event.instruction.parts]
+            waiting = self._asked.get((event.core, event.instruction.engine, event.pc))
+            asked = waiting.popleft() if waiting else 0
+            self._sources = [self._source_marks(event, part, asked) for part in event.instruction.parts]
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
@@ -77,7 +82,10 @@ class Initcheck:
         if word.REGISTERS:
             self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""),
                                  "" if calm else self._missing(event))  # fmt: skip
+        indirect = isinstance(word, isa.DmaIndirect)
         if calm:
+            if indirect:
+                self._ask(event, None)
             return
         inputs: dict[str, Marks | None] = {}
         self._outputs = outputs = {}
@@ -98,6 +106,13 @@ class Initcheck:
                 if len(self._origins) > known and (marks is None or not (marks == number).any()):
                     self._forget()
         self._inputs = inputs
+        if indirect:
+            self._ask(event, inputs.get("index"))
+
+    def _ask(self, event: Event, marks: Marks | None) -> None:
+        """Keep the mark of an index for the transfer that goes by it."""
+        waiting = self._asked.setdefault((event.core, event.engine, event.pc), deque())
+        waiting.append(0 if marks is None else int(marks.max()))
 
     def _missing(self, event: Event) -> str:
         """Say how much of what a word reads nothing wrote, or comes from such bytes; "" for nothing."""
@@ -167,11 +182,14 @@ class Initcheck:
 
     # --- transfers ---------------------------------------------------------------------------------------------------
 
-    def _source_marks(self, event: Event, part: Part) -> Marks | None:
-        """Return the marks of what a part is about to move; one that accumulates reads its target, too."""
+    def _source_marks(self, event: Event, part: Part, asked: int) -> Marks | None:
+        """Return the marks of what a part is about to move; one that accumulates reads its target, too.
+
+        `asked` is the mark of the index that the transfer goes by: which bytes it brings is as undefined as that.
+        """
         width = self.device.arch.sbuf_bytes.whole
-        total: Marks | None = None
         target = part.copies[0][1]
+        total: Marks | None = np.full(target.nbytes, asked, np.int16) if asked else None
         for index, (source, _) in enumerate(part.copies):
             if self._planes.is_defined(source):
                 continue
@@ -215,6 +233,8 @@ class Initcheck:
         for number, origin in enumerate(self._origins, 1):
             if number in reached:
                 self.findings.append(self._finding(origin, reached[number]))
+            elif self._faults(origin.event):
+                self.findings.append(self._faulting(origin))
             elif notes < _NOTES:
                 notes += 1
                 self.findings.append(self._note(origin))
@@ -268,6 +288,29 @@ class Initcheck:
             name,
             "write the tile before this word, or leave out of the access what is not written",
             details={"output": origin.tensor, "bytes": count},
+        )
+
+    def _faults(self, event: Event) -> bool:
+        """Return whether a word is the one whose values, or whose transfer, ended the run in a fault."""
+        fault = self.device.fault
+        place = event.core, event.engine, event.pc
+        return event.kind == "instruction" and fault is not None and place == (fault.core, fault.engine, fault.pc)
+
+    def _faulting(self, origin: _Origin) -> Finding:
+        fault = self.device.fault
+        assert fault is not None
+        site, name = self._site(origin.event, "reads", origin.name), self._name(origin)
+        return Finding(
+            "initcheck",
+            "undefined-fault",
+            "error",
+            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
+            f"faults: {fault.message}",
+            site,
+            (),
+            origin.region,
+            name,
+            "write the tile before this word, or leave out of the access what is not written",
         )
 
     def _note(self, origin: _Origin) -> Finding:

@@ -24,6 +24,7 @@ KINDS: dict[str, Kind] = {
     "memcheck:access": Kind("error", "An engine touches a memory or register that it cannot reach."),
     "memcheck:operand": Kind("error", "A field or a value that an instruction reads has no meaning for it."),
     "memcheck:semaphore": Kind("error", "A semaphore goes below zero, or beyond 32 bits."),
+    "memcheck:tile": Kind("error", "A word or transfer leaves the tiles on chip that it uses."),
     "memcheck:tile-overlap": Kind("error", "Bytes are read through a tile after another one overwrote them."),
     "memcheck:constant": Kind("warning", "A constant of the file is overwritten, for every later execution too."),
     "memcheck:table": Kind("error", "A function that the loaded function table does not hold, or no table at all."),
@@ -35,6 +36,7 @@ KINDS: dict[str, Kind] = {
     "initcheck:undefined-register": Kind(
         "error", "A branch goes by a register that nothing loaded, or unwritten bytes."
     ),
+    "initcheck:undefined-fault": Kind("error", "A word reads bytes that nothing wrote, and faults."),
     "initcheck:output-unwritten": Kind("warning", "Bytes of an output are never written."),
     "initcheck:unwritten-read": Kind("note", "Bytes that nothing wrote are read; no output depends on them."),
     "racecheck:write-read": Kind("error", "Nothing orders a read behind the write of the same bytes."),
@@ -48,6 +50,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:never-signalled": Kind("error", "A wait that nothing in the program signals."),
     "synccheck:never-met": Kind("error", "A wait for more than all signals of the program come to."),
     "synccheck:deadlock": Kind("error", "Engines wait for one another in a circle."),
+    "synccheck:livelock": Kind("error", "An engine goes round a loop that nothing ends."),
     "synccheck:barrier": Kind("error", "A core barrier that only one of the cores reaches."),
     "synccheck:ranks": Kind("error", "A collective that other ranks do not come to, or call differently."),
     "synccheck:pipe": Kind("error", "Cores exchange tiles on pipes that never meet."),

@@ -9,6 +9,7 @@ from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
+from emulator.checks.tiles import Tiles
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.binding import bind
@@ -50,6 +51,7 @@ class Memcheck:
         self.device = device
         self._names = Names(device)
         self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell, self._names)
+        self._tiles = Tiles(device, self._tell, self._names)
         for core in device.cores:
             for name, engine in core.engines.items():
                 known: dict[bytes, tuple[Fault, ...]] = {}
@@ -138,8 +140,13 @@ class Memcheck:
             if event.engine == "Activation":
                 self._tables.on_event(event)
             self._groups.on_event(event)
-        elif event.kind == "dma" and self._constants:
-            self._stored(event)
+            if self._tiles:
+                self._tiles.on_event(event)
+        elif event.kind == "dma":
+            if self._constants:
+                self._stored(event)
+            if self._tiles:
+                self._tiles.on_event(event)
         elif event.kind == "fault":
             fault = event.instruction
             if fault.kind != "unsupported" and (fault.core, fault.engine, fault.pc) not in self._places:

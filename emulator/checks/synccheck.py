@@ -8,6 +8,7 @@ from typing import Any
 from emulator.checks.clocks import Clocks, Key, Raise, Unit
 from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
+from emulator.checks.loops import Loops
 from emulator.checks.place import condition, site_of, unit_site
 from emulator.device import Device
 from emulator.diagnosis.causes import Cause, Reason
@@ -17,8 +18,9 @@ from emulator.diagnosis.index import index_of
 from emulator.dma.rings import RING_SIZE
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
+from emulator.faults import source_line
 from emulator.loaded import LoadedWord
-from formats.isa import PseudoDmaTrigger, WaitMode
+from formats.isa import CompareBranch, PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
 from formats.neff.debuginfo import SourceLocation
 
@@ -48,6 +50,7 @@ class Synccheck:
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
         self.device = device
+        self._loops = Loops(device)
         index = index_of(device)
         for stream in index:
             for key, consumers in stream.consumers.items():
@@ -77,7 +80,9 @@ class Synccheck:
         )
 
     def on_event(self, event: Event) -> None:
-        """Nothing to do: the clocks tell what matters."""
+        """Follow what branches compare; of all else the clocks tell what matters."""
+        if type(event.instruction) is CompareBranch and event.kind == "instruction":
+            self._loops.take(event.core, event.engine, event.pc, event.instruction)
 
     def on_plan(self, transfer: Transfer, holds: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
@@ -180,6 +185,7 @@ class Synccheck:
             if device.hang.reason in (Reason.DEADLOCK, Reason.LIVELOCK):
                 endless = device.hang.reason == Reason.LIVELOCK  # an engine that loops may be all that is waited for
                 self._stuck(wait for wait in device.hang.waits if wait.cause.root or not endless)
+            self._endless()
         elif device.fault is not None:
             self._stuck([wait for wait in explain(device, "fault").waits if wait.cause is Cause.FAULT])
         elif device.outcome == "finished":
@@ -205,6 +211,25 @@ class Synccheck:
                 *others,
                 hint=wait.hint,
                 key=key,
+            )
+
+    def _endless(self) -> None:
+        """Report loops that would have gone on; engines that loop together, for one line, once."""
+        told = set()
+        for loop in self._loops.endless():
+            sites = [site_of(self.device, loop.core, loop.engine, one.pc, one.word, access=access)
+                     for one, access in ((loop.exit, "decides"), (loop.first, "begins"))]  # fmt: skip
+            line = loop.core, source_line(sites[0].source) or loop.engine
+            if line in told:
+                continue
+            told.add(line)
+            self._add(
+                "livelock",
+                "error",
+                f"{loop.engine} goes round the loop from pc {loop.first.pc} for ever: {loop.why}",
+                *sites,
+                hint="let something end the loop: a register that changes in it towards what pc "
+                f"{loop.exit.pc} compares it with, memory that another engine writes",
             )
 
     def _peer(self, core: int, name: str) -> Site:

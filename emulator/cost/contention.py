@@ -18,6 +18,7 @@ __all__ = ["PARTS", "Claim", "Contention", "ContentionState", "Grant"]
 PARTS = ("ports", "throttle")
 """What can be left out, by name: sharing of memory ports, the clock of the Tensor engine."""
 
+# banks of PSUM (hardware.md 2.1)
 _BANKS = 8
 _SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of PSUM's banks
 
@@ -88,6 +89,8 @@ class Contention:
             return Claim((), cost.work_ps, True, cost.weights, cost.read_ps)
         if not cost.work_ps:
             return None
+        # Only Vector and Scalar are charged for PSUM: the Tensor engine's writes are a part of its array's time, GpSimd
+        # has no path there (hardware.md 2.4).
         needed: list[int] = []
         if self.ports:
             if banks and engine in ("DVE", "Activation"):

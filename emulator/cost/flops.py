@@ -30,6 +30,7 @@ def flops_of(word: isa.Instruction) -> Flops | None:
         # An fp32 product is two words, each of which carries half of the passes.
         halves = 2 if word.fp32_mode else 1
         made = 2 * word.rows * word.cols * word.src.elements
+        # the hardware counts passes, of which fp32 takes four (hardware.md 3.3)
         weight = 4 if word.fp32_mode else 1
         if word.transpose_mode:
             return Flops(0, made // halves, weight * made // halves)

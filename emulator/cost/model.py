@@ -91,6 +91,7 @@ class CostModel:
 
     def __init__(self, chip: Chip, timing: bool = True, without: Collection[str] = ()) -> None:
         self.chip, self.timing, self.without = chip, timing, frozenset(without)
+        # figures are in nanoseconds, the emulator counts in picoseconds
         self.propagation_ps = round(figure("propagation", chip.target) * 1000) if timing else 0
         self.dma: DmaCosts = dma_costs(chip.target) if timing else UNIT
 

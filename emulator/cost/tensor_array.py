@@ -105,6 +105,7 @@ class TensorArray:
     def _pass_windows(self, now: int) -> None:
         """Let the use of the window before decide the clock of this one."""
         if self.throttle and now >= self._window_end:
+            # A whole window in which nothing issued had no use at all, and slows the clock as well.
             passed = (now - self._window_end) // self._window
             self._slow = passed > 0 or self._used < self._needed
             self._window_end += (passed + 1) * self._window

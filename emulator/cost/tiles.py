@@ -55,5 +55,6 @@ def tile(word: Instruction, name: str) -> Tile | None:
     pattern = getattr(word, name)
     if not isinstance(pattern, AccessPattern):
         return None
+    # dimensions of one element do not move
     step = next((s for s, count in zip(pattern.steps, pattern.counts, strict=True) if count > 1), 1)
     return Tile(pattern.elements, pattern.address >= PSUM_BASE, int(word.dtype_of(word.OPERANDS[name])), step)

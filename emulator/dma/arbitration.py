@@ -61,20 +61,20 @@ class Plan:
         ("_behind", "_starts", "_given_ps", "_points", "_served_ps", "_state"), "derived from the state"
     )
 
-    def __init__(self, first: int = 0, last: int = 0) -> None:
+    def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = _RINGS - 1) -> None:
         self.first, self.last = first, last
         self.busy_ps = 0
         self._runs: dict[int, list[Run]] = {}  # by ring, from run number `_starts` on
         self._starts: dict[int, int] = {}
         self._ended: dict[int, Time] = {}  # when a ring has run empty
         self._heads: dict[int, Head] = {}
-        self._time: Time = (0, 0)
-        self._last_ring = _RINGS - 1
+        self._time: Time = (time_ps, 0)
+        self._last_ring = last_ring
         self._given_ps = self._served_ps = 0
         self._latest: Time = (0, 0)  # a run that is ready as late as any, where all engines agree on it
         self._bound_ps = 0  # all are served at the latest
         self.spans: dict[int, tuple[Piece, ...]] = {}
-        self._points: deque[_Point] = deque([_Point((0, 0), _RINGS - 1, 0, {}, -1)])
+        self._points: deque[_Point] = deque([_Point(self._time, last_ring, 0, {}, -1)])
         self._state: PlanState | None = None
         self._behind = False  # restored: callers may know spans that have not been worked out here
 
@@ -119,6 +119,20 @@ class Plan:
             self.busy_ps += run.fill_ps
         self.busy_ps += took
         return self._add(run, took, now_ps)
+
+    @property
+    def last_ring(self) -> int:
+        """Return the ring that was served last, as far as the plan is worked out."""
+        return self._last_ring
+
+    def is_over_before(self, now_ps: int) -> bool:
+        """Return whether all that was given is known to be served before a time, on all engines."""
+        return self._bound_ps < now_ps
+
+    def take(self, run: Run, now_ps: int) -> None:
+        """Take over a run whose time is counted elsewhere, and of which callers may know when it is served."""
+        self._add(run, run.packet_ps * (run.packets - 1) + run.last_ps, now_ps)
+        self._behind = True
 
     def _add(self, run: Run, took: int, now_ps: int) -> bool:
         self._state = None

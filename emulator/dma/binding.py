@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,21 @@ from emulator.dma.moves import (
     element_dtype,
     transpose_move,
 )
-from emulator.dma.transfer import Limit, Part, Side, Transfer
-from emulator.dma.views import Bytes, Geometry, Plane, sbuf_geometry, strided
+from emulator.dma.transfer import Dims, Limit, Part, Side, Transfer
+from emulator.dma.views import Bytes, Geometry, sbuf_geometry, strided
+from emulator.extents import Extent
 from emulator.faults import FaultError, Place, fault_error
-from emulator.memory import Extent
+from formats.dtypes import Dtype
 from formats.isa.operand import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
+    from emulator.memory import Allocation
 
 __all__ = ["Bound", "bind", "place_of"]
 
+Array = npt.NDArray[Any]
 Move = Callable[[], None]
 _SIDES = 1 << 14  # sides in SBUF that a core remembers
 
@@ -50,21 +54,76 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     return move
 
 
-class Bound:
-    """Hold one side in memory: the array that holds it, the plane that tells written bytes, where it lies in both."""
+class _Form(NamedTuple):
+    """What sides that differ in where they lie have in common: how far they reach, and how NumPy walks them."""
 
-    __slots__ = ("extent", "geometry", "memory", "plane", "side")
+    low: int
+    high: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@lru_cache(1 << 12)
+def _form(dims: Dims, run: int, dtype: Dtype) -> _Form:
+    element = element_dtype(dtype)
+    low, high = Side("HBM", 0, 0, dims, run, dtype).span
+    shape = (*[count for _, count in dims], run // element.itemsize)
+    return _Form(low, high, element, shape, (*[step for step, _ in dims], element.itemsize))
+
+
+def _find(device: DeviceContext, transfer: Transfer, side: Side, operand: str) -> tuple[Array, Extent | None] | None:
+    """Return the elements of a side, and which of its bytes are written, as `Bound` does; None where that has to say.
+
+    `Extent` is None where every byte is known to be written for good.
+    """
+    if side.space == "SBUF":
+        if side.core >= len(device.cores):
+            return None
+        memory = device.cores[side.core].memory
+        # Loops and tiles that share a place come back to it.
+        place = side.address, side.dims, side.run, side.dtype
+        found = memory.tiles.get(place)
+        if found is None:
+            bound = Bound(device, transfer, side, operand)
+            found = bound.view(element_dtype(side.dtype)), bound.written()
+            if bound.extent is not None:  # which the memory itself forgets
+                if len(memory.tiles) >= _SIDES:
+                    memory.tiles.clear()
+                memory.tiles[place] = found
+        return found
+    limit = side.limit
+    if limit is None:
+        return None
+    address = side.address
+    form = _form(side.dims, side.run, side.dtype)
+    start = limit.address
+    if address + form.low < start or address + form.high > start + limit.nbytes:
+        return None
+    allocation = device.hbm.allocations.get(start)
+    if allocation is None or allocation.nbytes < limit.nbytes:
+        return None
+    offset = address - start
+    view: Array = np.ndarray(form.shape, form.dtype, allocation.data, offset, form.strides)
+    return view, None if allocation.whole else allocation.extent(offset, side.dims, side.run)
+
+
+class Bound:
+    """Hold one side in memory: the array that holds it, where it lies there, and which of its bytes are written."""
+
+    __slots__ = ("_allocation", "_core", "extent", "geometry", "memory", "side")
 
     def __init__(self, device: DeviceContext, transfer: Transfer, side: Side, operand: str) -> None:
         self.side = side
+        self.memory: Bytes
         self.extent: Extent | None = None
-        self.plane: Plane | None
+        self._core: CoreContext | None = None
+        self._allocation: Allocation | None = None
         if side.space == "SBUF":
             if side.core >= len(device.cores):
                 raise _out_of_bounds(transfer, side, operand, *side.span, f"cores 0 to {len(device.cores) - 1}")
             core = device.cores[side.core]
-            self.memory: Bytes = core.sbuf
-            self.plane = core.sbuf_written
+            self._core, self.memory = core, core.sbuf
             # Loops come back to the same tiles.
             known, place = core.memory.sides, (side.address, side.dims, side.run)
             placed = known.get(place)
@@ -81,7 +140,7 @@ class Bound:
         if limit is not None and low >= limit.address and high <= limit.address + limit.nbytes:
             found = device.hbm.allocations.get(limit.address)
             if found is not None and found.nbytes >= limit.nbytes:
-                self.memory, self.plane = found.data, None if found.whole else found.written
+                self.memory, self._allocation = found.data, found
                 self.geometry = side.address - found.address, tuple([step for step, _ in side.dims])
                 return
         if limit is None:
@@ -95,8 +154,9 @@ class Bound:
             raise _out_of_bounds(
                 transfer, side, operand, low, high, f"variable {limit.name!r} has {limit.nbytes} bytes"
             )
-        self.memory, self.plane = device.hbm.views(low, high - low)
-        self.geometry = side.address - low, tuple(step for step, _ in side.dims)
+        found = device.hbm.holding(low, high - low)
+        self.memory, self._allocation = found.data, found
+        self.geometry = side.address - found.address, tuple([step for step, _ in side.dims])
 
     def _place(self, core: CoreContext, transfer: Transfer, operand: str) -> tuple[Geometry, Extent | None]:
         """Return where the side lies in SBUF, and the written plane under it where that is one region."""
@@ -129,12 +189,22 @@ class Bound:
         """Return the written plane under the side; None where every byte is known to be written for good."""
         if self.extent is not None:
             return self.extent
-        if self.plane is None:
-            return None
-        return Extent(strided(self.plane, self.geometry, self.side, np.dtype(np.bool_)))
+        side, (offset, steps) = self.side, self.geometry
+        dims = tuple([(step, count) for step, (_, count) in zip(steps, side.dims, strict=True)])
+        if self._core is not None:
+            return self._core.memory.strided_extent(offset, dims, side.run)
+        found = self._allocation
+        return None if found is None or found.whole else found.extent(offset, dims, side.run)
 
 
 def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
+    if (part.op == "copy" or part.op == "cast") and len(part.copies) == 1 and not part.shape:
+        ((src, dst),) = part.copies
+        # In this order: of two sides that leave their memories the source is told of.
+        data = _find(device, transfer, src, "src")
+        into = None if data is None else _find(device, transfer, dst, "dst")
+        if data is not None and into is not None:
+            return _copy(device, transfer, src, dst, *data, *into)
     check_operation(part.op, len(part.copies) if part.op in COMBINING else 1, part.shape)
     sources = [Bound(device, transfer, source, "src") for source, _ in part.copies]
     target = Bound(device, transfer, part.copies[0][1], "dst")
@@ -145,10 +215,32 @@ def _bind_part(device: DeviceContext, transfer: Transfer, part: Part) -> Move:
     def move() -> None:
         for source, extent in reads:
             if not extent.full and device.checking and (missing := extent.missing()):
-                device.warn_unwritten(
-                    place_of(device, transfer), f"src {_range(source.side)}", missing, extent.plane.size
-                )
+                device.warn_unwritten(place_of(device, transfer), f"src {_range(source.side)}", missing, extent.size)
         work()
+        if written is not None and not written.full:
+            written.mark()
+
+    return move
+
+
+def _copy(
+    device: DeviceContext, transfer: Transfer, source: Side, target: Side, data: Array, read: Extent | None,
+    into: Array, written: Extent | None,
+) -> Move:  # fmt: skip
+    """Return the move of one copy, or of one that casts."""
+    work: Move | None = None
+    if source.dtype != target.dtype:
+        work = cast_move(data, source.dtype, into, target.dtype)
+    elif data.shape != into.shape:
+        work = copy_move(data, into)
+
+    def move() -> None:
+        if read is not None and not read.full and device.checking and (missing := read.missing()):
+            device.warn_unwritten(place_of(device, transfer), f"src {_range(source)}", missing, read.size)
+        if work is None:
+            into[...] = data
+        else:
+            work()
         if written is not None and not written.full:
             written.mark()
 

@@ -30,6 +30,7 @@ __all__ = [
     "Arrival",
     "Arrived",
     "Call",
+    "Caller",
     "CollectiveTransfer",
     "Ranks",
     "alone",
@@ -57,6 +58,19 @@ class Arrival(NamedTuple):
     values: Array
 
 
+class Caller(Protocol):
+    """Who calls a collective: the transfer of its rank, or what stands for it in another process."""
+
+    @property
+    def core(self) -> int: ...
+
+    @property
+    def queue(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+
 class Call(NamedTuple):
     """One collective as its rank begins it: the word, its tables, what it gives, how many elements it has room for.
 
@@ -69,7 +83,7 @@ class Call(NamedTuple):
     counts: tuple[tuple[int, ...], ...]
     source: Array
     room: int
-    transfer: Transfer
+    transfer: Caller
 
 
 Arrived = Callable[[int, Sequence[Arrival], Sequence[int]], None]
@@ -146,7 +160,7 @@ def call_of(device: DeviceContext, transfer: CollectiveTransfer) -> Call:
     bound = Bound(device, transfer, source, "src")
     extent = bound.written()
     if device.checking and extent is not None and not extent.full and (missing := extent.missing()):
-        device.warn_unwritten(place_of(device, transfer), "src", missing, extent.plane.size)
+        device.warn_unwritten(place_of(device, transfer), "src", missing, extent.size)
     values = bound.view(element_dtype(source.dtype)).reshape(-1).copy()
     groups = _table(device, transfer, transfer.groups, word.groups_columns)
     counts = () if transfer.counts is None else _table(device, transfer, transfer.counts, word.groups_columns)

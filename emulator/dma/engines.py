@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 from emulator.addresses import DMA_RINGS
 from emulator.dma.arbitration import Plan
+from emulator.dma.quiet import Quiet
 from emulator.dma.rings import Ring
 from emulator.dma.work import Apart, Piece, PlanState, Run, within
 
@@ -30,19 +32,30 @@ class DmaEnginesState(NamedTuple):
 
 
 class DmaEngines:
-    """The engines of a core: `rings` of each, `plans` in the order of their engines, each of some neighbours."""
+    """The engines of a core: `rings` of each, `plans` in the order of their engines, each of some neighbours.
 
-    NOT_STATE: ClassVar = {"core": "wiring", "rings": "wiring"}
+    Engines with little to do need no plans (`quiet`); they have them from when two transfers meet a third until all is
+    over, and for good once somebody has asked for their state.
+    """
+
+    NOT_STATE: ClassVar = {
+        "core": "wiring", "rings": "wiring", "quiet": "in the plans for whoever asks for the state",
+        "_is_asked": "whether somebody asks for the state",
+    }  # fmt: skip
 
     def __init__(self, core: int, count: int) -> None:
         self.core = core
         self.rings = tuple(tuple(Ring(core, engine, ring) for ring in range(DMA_RINGS)) for engine in range(count))
         self.busy_before = [0] * count
         self.plans = [Plan(0, count - 1)]
+        self.quiet: Quiet | None = Quiet([DMA_RINGS - 1] * count)
+        self._is_asked = False
 
     @property
     def busy_ps(self) -> list[int]:
         """Return how long what each engine was given moves data."""
+        if self.quiet is not None:
+            return [before + more for before, more in zip(self.busy_before, self.quiet.busy_ps(), strict=True)]
         return [before + self.plans[self._holder(engine)].busy_ps for engine, before in enumerate(self.busy_before)]
 
     def give(
@@ -53,6 +66,17 @@ class DmaEngines:
 
         Return whether spans of others may have to be worked out again.
         """
+        if self.quiet is None and not self._is_asked and self._are_over(now_ps):
+            self._be_quiet()
+        if self.quiet is not None:
+            if len(stretches) == 1:
+                _, last, packets, packet_ps, last_ps = stretches[0]
+                met = self.quiet.give(
+                    transfer, ring, ready_ps, step_ps, last, packets, packet_ps, last_ps, fill_ps, now_ps
+                )
+                if met is not None:
+                    return met
+            self._make_plans(now_ps)
         if len(self.plans) > 1:
             self._join(now_ps)
         moved = False
@@ -69,8 +93,27 @@ class DmaEngines:
                     index += 1
         return moved
 
+    def times(self, transfer: int, engines: int) -> tuple[int, int, Iterable[Piece]]:
+        """Return when the first of so many engines begins with a transfer, when the last is through, and the pieces."""
+        if self.quiet is not None:
+            served = self.quiet.served.get(transfer)
+            if served is not None:
+                return served.begun_ps, served.end_ps, served
+        pieces = self.pieces(transfer, engines)
+        begun, end = pieces[0].begun_ps, 0
+        for piece in pieces:
+            first, last, _, _, (at, step) = piece
+            end = max(end, at + step * (last if step > 0 else first))
+            if piece is not pieces[0]:
+                begun = min(begun, piece.begun_ps)
+        return begun, end, pieces
+
     def pieces(self, transfer: int, engines: int) -> tuple[Piece, ...]:
         """Return when the first so many engines serve a transfer."""
+        if self.quiet is not None:
+            served = self.quiet.served.get(transfer)
+            if served is not None:
+                return tuple(served)
         found: list[Piece] = []
         index, plans = 0, self.plans
         while index < len(plans) and (plan := plans[index]).first < engines:
@@ -92,8 +135,71 @@ class DmaEngines:
 
     def forget(self, transfer: int) -> None:
         """Keep the spans of a transfer that is complete no longer."""
+        if self.quiet is not None and self.quiet.served.pop(transfer, None) is not None:
+            return
         for plan in self.plans:
             plan.forget(transfer)
+
+    # --- with plans and without --------------------------------------------------------------------------------------
+
+    def _are_over(self, now_ps: int) -> bool:
+        """Return whether all that plans were given is over before now."""
+        return all(plan.is_over_before(now_ps) for plan in self.plans)
+
+    def _be_quiet(self) -> None:
+        """Do without plans, which are over; one is left, of when engines served what is not complete."""
+        self.busy_before = self.busy_ps
+        rings: list[int] = []
+        index = 0
+        while index < len(self.plans):
+            plan = self.plans[index]
+            try:
+                plan.work_out()
+            except Apart as apart:
+                self._part(index, apart.engine)
+                continue
+            rings += [plan.last_ring] * (plan.last + 1 - plan.first)
+            index += 1
+        spans = self._spans()
+        self.plans = [Plan(0, len(rings) - 1)]
+        self.plans[0].spans = spans
+        self.quiet = Quiet(rings)
+
+    def _make_plans(self, now_ps: int) -> None:
+        """Have plans again, of what is not over."""
+        assert self.quiet is not None
+        quiet, spans = self.quiet, self._spans()
+        live = quiet.live(now_ps)
+        self.busy_before, rings = self.busy_ps, quiet.rings()
+        # Idle until something gets ready: when they were through is of no account.
+        before = max(min([now_ps, *[one.begun_ps for one in live]]) - 1, 0)
+        self.quiet, self.plans = None, []
+        for engine, ring in enumerate(rings):
+            if not engine or ring != rings[engine - 1]:
+                self.plans.append(Plan(engine, engine, before, ring))
+            self.plans[-1].last = engine
+        for one in live:
+            run = Run(one.number, one.ring, one.ready_ps, one.packets, one.packet_ps, one.last_ps, one.fill_ps,
+                      one.step_ps)  # fmt: skip
+            first = self._cut(0, one.last)
+            for plan in self.plans[first : self._holder(one.last) + 1]:
+                plan.take(run, before)
+            spans.pop(one.number, None)
+        for number, pieces in spans.items():
+            for plan in self.plans:
+                mine = within(pieces, plan.first, plan.last)
+                if mine:
+                    plan.spans[number] = mine
+
+    def _spans(self) -> dict[int, tuple[Piece, ...]]:
+        """Return when engines serve what is not complete."""
+        spans: dict[int, tuple[Piece, ...]] = {}
+        for plan in self.plans:
+            for number, pieces in plan.spans.items():
+                spans[number] = (*spans.get(number, ()), *within(pieces, plan.first, plan.last))
+        if self.quiet is not None:
+            spans.update({number: tuple(served) for number, served in self.quiet.served.items()})
+        return spans
 
     # --- plans together and apart ------------------------------------------------------------------------------------
 
@@ -138,10 +244,14 @@ class DmaEngines:
 
     def snapshot(self) -> DmaEnginesState:
         """Return what they were given as a value, for `restore`."""
+        self._is_asked = True
+        if self.quiet is not None:
+            self._make_plans(0)
         return DmaEnginesState(tuple(self.busy_before), tuple([plan.snapshot() for plan in self.plans]))
 
     def restore(self, state: DmaEnginesState) -> None:
         """Return to a state that `snapshot` gave."""
+        self._is_asked, self.quiet = True, None
         self.busy_before[:] = state.busy_before
         self.plans = []
         for held in state.plans:

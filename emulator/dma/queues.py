@@ -41,7 +41,6 @@ class DmaQueue:
         "due_ps",
         "engine",
         "generator_ps",
-        "handed",
         "held",
         "kind",
         "made",
@@ -50,15 +49,16 @@ class DmaQueue:
         "num_queues",
         "pending",
         "planned_ps",
-        "retired",
         "ring",
         "semaphores",
+        "tallies",
     )
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
         "made": "the program",
         "held": "the descriptors of what is pending",
+        "tallies": "in the state as `handed` and `retired`",
     }
 
     def __init__(
@@ -69,9 +69,8 @@ class DmaQueue:
         self.pending: deque[Transfer] = deque()
         self.completed = 0
         self.nbytes = 0
-        # How often transfers of each shape were handed to the rings and completed; rings count their descriptors by it.
-        self.handed: dict[Shares, int] = {}
-        self.retired: dict[Shares, int] = {}
+        # How often transfers of each shape were handed to the rings, and completed; rings count descriptors by it.
+        self.tallies: dict[Shares, list[int]] = {}
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.held = 0  # descriptors of pending transfers in the fullest ring
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
@@ -85,6 +84,23 @@ class DmaQueue:
     def prebuilt(self) -> bool:
         """Return whether descriptors are made at load time."""
         return self.kind != "dynamic"
+
+    def tally(self, shares: Shares) -> list[int]:
+        """Return how often transfers of a shape were handed over and completed, to be counted up in place."""
+        found = self.tallies.get(shares)
+        if found is None:
+            found = self.tallies[shares] = [0, 0]
+        return found
+
+    @property
+    def handed(self) -> dict[Shares, int]:
+        """Return how often transfers of each shape were handed to the rings."""
+        return {shares: handed for shares, (handed, _) in self.tallies.items() if handed}
+
+    @property
+    def retired(self) -> dict[Shares, int]:
+        """Return how often transfers of each shape have completed."""
+        return {shares: retired for shares, (_, retired) in self.tallies.items() if retired}
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:
@@ -111,7 +127,12 @@ class DmaQueue:
         self.generator_ps, self.planned_ps, self.due_ps = times
         self.pending.clear()
         self.pending.extend(pending)
-        self.handed, self.retired = dict(handed), dict(retired)
+        for tally in self.tallies.values():
+            tally[:] = 0, 0
+        for shares, count in handed:
+            self.tally(shares)[0] = count
+        for shares, count in retired:
+            self.tally(shares)[1] = count
         self.held = sum(descriptors_in_ring(transfer.shares) for transfer in pending)
         for transfer in pending:
             transfer.state, transfer.completed_ps, transfer.plan = "queued", -1, UNPLANNED

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
 from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
+from emulator.dma.course import Course, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
-from emulator.dma.rings import RING_SIZE, Ring, share_out
-from emulator.dma.transfer import UNPLANNED, Facts, Shares, Transfer, TransferPlan
+from emulator.dma.rings import RING_SIZE, Ring
+from emulator.dma.transfer import UNPLANNED, Facts, Transfer, TransferPlan
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from emulator.events import Event
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from emulator.context import DeviceContext
     from emulator.cost.dma import DmaCosts
 
-__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem"]
+__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
 
 PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 
@@ -57,9 +58,9 @@ class DmaSystem:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
-        "_stretches": "a cache",
-        "packet_bytes": "an option",
-        "_carried": "what ranks move together, which a single device never does",
+        **dict.fromkeys(("_courses", "_priced"), "a cache"),
+        **dict.fromkeys(("packet_bytes", "moves_data"), "an option"),
+        "carried": "what ranks move together, which a single device never does",
         "_settled": "whether plans of transfers follow the engines'; they are worked out again",
     }
 
@@ -73,12 +74,14 @@ class DmaSystem:
         self.engines: list[DmaEngines] = []
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._stretches: dict[tuple[Shares, Facts, bool], tuple[Stretch, ...]] = {}
+        self._courses: dict[tuple[Facts, int, str, int], Course] = {}
+        self._priced = self.costs  # what the courses cost
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._settled = False
         self.triggered = 0
         self.packet_bytes = PACKET_BYTES
-        self._carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
+        self.moves_data = True  # else transfers take their time, and leave memory as it is
+        self.carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
@@ -171,15 +174,11 @@ class DmaSystem:
         Work that other rings get later changes when those are through, not what is returned here (ours).
         """
         core, engines = queue.core, self._engines_of(queue.core)
-        for each in [one for one in self._carried if one[0] == core and one[2] < now_ps]:
+        for each in [one for one in self.carried if one[0] == core and one[2] < now_ps]:
             engines.forget(each[1])
-            self._carried.remove(each)
-        number = min([one[1] for one in self._carried], default=0) - 1
-        share = -(-nbytes // DMA_ENGINES)
-        packets = max(1, -(-share // packet))
-        one = int(min(share, packet) * ps_per_byte)
-        last = max(1, int(share * ps_per_byte) - one * (packets - 1))
-        stretch = Stretch(0, DMA_ENGINES - 1, packets, one, last)
+            self.carried.remove(each)
+        number = min([one[1] for one in self.carried], default=0) - 1
+        stretch = carried_stretch(nbytes, packet, ps_per_byte)
         moved = engines.give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
         self._settled = False
         if moved:
@@ -187,35 +186,33 @@ class DmaSystem:
         end = now_ps
         for first, final, _, _, (at, step) in engines.pieces(number, DMA_ENGINES):
             end = max(end, at + step * first, at + step * final)
-        self._carried.append((core, number, end))
+        self.carried.append((core, number, end))
         return end
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
-        costs = self.costs if self.reprice is None else self.reprice(transfer)
-        facts = transfer.facts
-        transfer.shares = shares = share_out(facts.pieces, costs.rows_per_engine, queue.num_queues)
-        queue.held += descriptors_in_ring(shares)
+        transfer.course = course = self._course_of(transfer, queue)
+        transfer.shares = shares = course.shares
+        queue.held += course.held
         begin = max(now_ps, queue.generator_ps)
         if queue.held > RING_SIZE and not transfer.prebuilt:
             begin = max(begin, self._room(queue))
-        maker = "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
-        queue.generator_ps = begin + costs.trigger_ps(maker)
+        queue.generator_ps = begin + course.generator_ps
         transfer.generated_ps = begin
-        writes = facts.writes_hbm
-        ready = begin + costs.start_ps(writes, maker)
-        fill = 0 if writes else costs.fill_ps
-        stagger = costs.stagger_ps(writes, cold=transfer.prebuilt and not queue.handed)
-        queue.handed[shares] = queue.handed.get(shares, 0) + 1
-        stretches = self._stretches_of(transfer, shares, costs)
-        moved = self.engines[transfer.core].give(transfer.number, queue.ring, ready, stagger, stretches, fill, now_ps)
+        ready = begin + course.start_ps
+        stagger = course.cold_ps if transfer.prebuilt and not queue.handed else course.stagger_ps
+        tally = course.tallies.get(queue)
+        if tally is None:
+            tally = course.tallies[queue] = queue.tally(shares)
+        tally[0] += 1
+        engines = self.engines[transfer.core]
+        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, course.fill_ps, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
-        hbm_bytes = facts.hbm_bytes
+        hbm_bytes = transfer.facts.hbm_bytes
         at = transfer.memory_ps = ready
         if hbm_bytes:
             at = max(self._hbm_free[stack], ready)
-            rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
-            self._hbm_free[stack] = transfer.memory_ps = at + int(hbm_bytes * rate)
+            self._hbm_free[stack] = transfer.memory_ps = at + course.memory_ps
         self._settled = False
         if self._device.hooks.plan:
             holds: list[Occupation] = [(("dma", transfer.core, index), -1, -1) for index in range(len(shares))]
@@ -227,6 +224,20 @@ class DmaSystem:
             self._reschedule(queue)
         if len(queue.pending) == 1:
             self._schedule(queue, now_ps)
+
+    def _course_of(self, transfer: Transfer, queue: DmaQueue) -> Course:
+        """Return what a transfer has in common with others like it."""
+        if self.reprice is not None:
+            costs = self.reprice(transfer)
+            return Course(transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+        if self._priced is not self.costs:
+            self._courses.clear()
+            self._priced = self.costs
+        key = transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes
+        found = self._courses.get(key)
+        if found is None:
+            found = self._courses[key] = Course(*key, self.costs)
+        return found
 
     def _room(self, queue: DmaQueue) -> int:
         """Return when the rings of a queue have room for the transfer that was handed over last: it waits till then.
@@ -258,18 +269,15 @@ class DmaSystem:
 
         Transfers complete in order inside a queue, whatever the engines did.
         """
-        costs = self.costs if self.reprice is None else self.reprice(transfer)
-        engines = len(transfer.shares)
+        course = transfer.course
+        assert course is not None  # it was triggered
         started = end = transfer.memory_ps
-        pieces = self.engines[transfer.core].pieces(transfer.number, engines)
-        if pieces:
-            started = _begun(pieces)
-            for first, last, _, _, (at, step) in pieces:
-                ended = at + step * (last if step > 0 else first)
-                if ended > end:
-                    end = ended
+        pieces: Iterable[Piece] = ()
+        if course.engines:
+            started, ended, pieces = self.engines[transfer.core].times(transfer.number, course.engines)
+            end = max(end, ended)
         before = queue.planned_ps if before_ps is None else before_ps
-        return TransferPlan(started, max(end + costs.completion_ps(engines), before), pieces)
+        return TransferPlan(started, max(end + course.completion_ps, before), pieces)
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""
@@ -294,37 +302,6 @@ class DmaSystem:
         heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
         heapify(heap)
 
-    def _stretches_of(self, transfer: Transfer, shares: Shares, costs: DmaCosts) -> tuple[Stretch, ...]:
-        """Return which engines take as much of a transfer, and how long each is busy with it."""
-        facts = transfer.facts
-        key = shares, facts, transfer.prebuilt
-        found = self._stretches.get(key) if costs is self.costs else None
-        if found is None:
-            op, nbytes, writes, reads = facts.op, facts.nbytes, facts.writes_hbm, facts.reads_hbm
-            share = self._share(op)
-            each = nbytes / shares[-1][1] if shares else 0
-            # A packet is a descriptor; those from load time are cut.
-            cuts = max(-(-nbytes // (shares[-1][1] * self.packet_bytes)), 1) if transfer.prebuilt and shares else 1
-            made: list[Stretch] = []
-            for engine, (low, high) in enumerate(shares):
-                duration = costs.data_ps(high - low, int((high - low) * each), writes, share, reads)
-                packets = (high - low) * cuts
-                packet = duration // packets
-                parts = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
-                if made and made[-1][2:] == parts:
-                    made[-1] = made[-1]._replace(last=engine)
-                else:
-                    made.append(Stretch(engine, engine, *parts))
-            found = tuple(made)
-            if costs is self.costs:
-                self._stretches[key] = found
-        return found
-
-    def _share(self, op: str) -> float:
-        if op in ("copy", "cast"):
-            return 1.0
-        return self.costs.transpose_share if op == "transpose" else self.costs.compute_share
-
     def _schedule(self, queue: DmaQueue, now_ps: int) -> None:
         """Complete the queue's oldest transfer when it is planned to."""
         if queue.kind == COLLECTIVE:
@@ -348,7 +325,7 @@ class DmaSystem:
                 event = self._event(transfer, now_ps)
                 for hook in device.hooks.effect:
                     hook(event)
-            if transfer.move is not None:
+            if transfer.move is not None and self.moves_data:
                 transfer.move()
             self._retire(queue, transfer, now_ps)
             if transfer.semaphore is not None and transfer.increment:
@@ -370,10 +347,15 @@ class DmaSystem:
 
     def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
         queue.pending.popleft()
-        queue.held -= descriptors_in_ring(transfer.shares)
+        course = transfer.course
+        if course is None:  # a collective
+            queue.held -= descriptors_in_ring(transfer.shares)
+            queue.tally(transfer.shares)[1] += 1
+        else:
+            queue.held -= course.held
+            course.tallies[queue][1] += 1
         queue.completed += 1
         queue.nbytes += transfer.nbytes
-        queue.retired[transfer.shares] = queue.retired.get(transfer.shares, 0) + 1
         queue.planned_ps = transfer.plan.planned_ps
         transfer.state, transfer.completed_ps = "done", now_ps
         transfer.move = None  # which holds the transfer
@@ -433,8 +415,10 @@ class DmaSystem:
                     transfer.move = bind(self._device, transfer)
 
 
-def _begun(pieces: tuple[Piece, ...]) -> int:
-    """Return when the first engine begins."""
-    if len(pieces) == 1:
-        return pieces[0].begun_ps
-    return min([piece.begun_ps for piece in pieces])
+def carried_stretch(nbytes: int, packet: int, ps_per_byte: float) -> Stretch:
+    """Return what each engine of a core takes of bytes of a collective."""
+    share = -(-nbytes // DMA_ENGINES)
+    packets = max(1, -(-share // packet))
+    one = int(min(share, packet) * ps_per_byte)
+    last = max(1, int(share * ps_per_byte) - one * (packets - 1))
+    return Stretch(0, DMA_ENGINES - 1, packets, one, last)

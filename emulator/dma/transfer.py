@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
@@ -16,6 +16,7 @@ __all__ = [
     "DESCRIPTOR_LIMIT",
     "UNPLANNED",
     "Copies",
+    "Dims",
     "DmaDescriptor",
     "Facts",
     "Limit",
@@ -25,6 +26,7 @@ __all__ = [
     "Transfer",
     "TransferPlan",
     "check_sizes",
+    "facts_of",
 ]
 
 DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
@@ -130,7 +132,8 @@ class Facts(NamedTuple):
         return self.hbm_bytes > (self.nbytes if self.writes_hbm else 0)
 
 
-def _facts_of(parts: tuple[Part, ...]) -> Facts:
+def facts_of(parts: tuple[Part, ...]) -> Facts:
+    """Return what planning asks of the parts of a transfer."""
     if len(parts) == 1 and len(parts[0].copies) == 1:
         ((source, target),) = parts[0].copies
         return _of_one_copy(parts[0].op, source.space, source.dims, source.run, target.space, target.dims, target.run)
@@ -186,7 +189,7 @@ class TransferPlan(NamedTuple):
 
     started_ps: int
     planned_ps: int
-    pieces: tuple[Piece, ...]
+    pieces: Iterable[Piece]
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -197,17 +200,28 @@ class TransferPlan(NamedTuple):
 UNPLANNED = TransferPlan(-1, -1, ())
 
 
+class TransferCourse(Protocol):
+    """What a transfer has in common with others like it (`emulator.dma.course`)."""
+
+    completion_ps: int
+    engines: int
+    held: int
+    tallies: dict[Any, list[int]]
+
+
 class Transfer:
     """One transfer on a queue; `state` goes from "new" over "queued" to "done"; `running` tells when data moves.
 
     `remote` is (core, semaphore, increment) raised on another core, `instruction` the word that triggered it,
-    `prebuilt` tells that its descriptors were made at load time. Times are picoseconds, -1 until known.
+    `prebuilt` tells that its descriptors were made at load time, `facts` are those of its parts. Times are picoseconds,
+    -1 until known.
     While it is pending, its plan changes when other queues get work; `settle` works plans out before somebody looks.
     """
 
     __slots__ = (
         "completed_ps",
         "core",
+        "course",
         "engine",
         "facts",
         "generated_ps",
@@ -237,7 +251,7 @@ class Transfer:
             "what the program asks for",
         ),
         **dict.fromkeys(
-            ("generated_ps", "memory_ps", "number", "shares", "triggered_ps"), "set at the trigger, for good"
+            ("course", "generated_ps", "memory_ps", "number", "shares", "triggered_ps"), "set at the trigger, for good"
         ),
         **dict.fromkeys(("completed_ps", "state"), "the same for every pending transfer"),
         "plan": "derived from the state of DMA engines while it is pending",
@@ -258,18 +272,20 @@ class Transfer:
         remote: tuple[int, int, int] | None = None,
         prebuilt: bool = False,
         instruction: Instruction | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.number = -1
         self.queue, self.core, self.engine, self.pc = queue, core, engine, pc
         self.parts = parts
         self.semaphore, self.increment, self.remote = semaphore, increment, remote
         self.prebuilt, self.instruction = prebuilt, instruction
-        self.facts = facts = _facts_of(parts)
+        self.facts = facts = facts_of(parts) if facts is None else facts
         self.nbytes = facts.nbytes
         self.move: Callable[[], None] | None = None
         self.state = "new"
         self.triggered_ps = self.generated_ps = self.completed_ps = -1
         self.shares: Shares = ()
+        self.course: TransferCourse | None = None
         self.plan = UNPLANNED
         self.settle: Callable[[], None] | None = None
         self.memory_ps = 0  # when device memory is through

@@ -12,10 +12,9 @@ from emulator.dma.transfer import Side
 from formats.isa.operand import SBUF_PARTITION_STRIDE
 from formats.regions import Region, shape_of
 
-__all__ = ["Bytes", "Geometry", "Plane", "box_of", "sbuf_geometry", "strided"]
+__all__ = ["Bytes", "Geometry", "box_of", "sbuf_geometry", "strided"]
 
 Bytes = npt.NDArray[np.uint8]
-Plane = npt.NDArray[np.bool_]
 # (offset, strides of the dimensions), all in bytes of the array that holds the memory.
 Geometry = tuple[int, tuple[int, ...]]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Piece", "chip_windows", "full_pieces", "light_pieces", "named_regions", "stored_bytes"]
 
 _PAGE = {"SBUF": 512, "PSUM": 512, "HBM": 4096}  # kept or left out together
+# Bounds on program headers, of which an ELF file has 65,534 at most (`formats.core.elf.MOST_HEADERS`).
 _RUNS = 6000  # segments of one memory; above that whole partitions are kept
 _ALLOCATION_RUNS = 500
 _LIGHT = 1 << 20  # bytes of memory in a light dump
@@ -69,10 +70,12 @@ def light_pieces(device: Device) -> Iterator[Piece]:
     for region in named_regions(device):
         if region.space == "HBM":
             size = min(region.nbytes, left)
+            # Collected and merged first: two words that name the same bytes must not become two segments.
             device_ranges.append((region.byte, region.byte + size))
         else:
             plane = device.cores[region.core].memory.written(region.space)
             mask = masks.setdefault((region.space, region.core), np.zeros(plane.shape, np.bool_))
+            # on chip `nbytes` is that of one partition: what does not fit is cut by whole partitions
             rows = min(region.partitions, max(left // max(region.nbytes, 1), 0))
             size = rows * region.nbytes
             mask[region.first : region.first + rows, region.byte : region.end] = True

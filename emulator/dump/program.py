@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTRUCTIONS", "StoredWords", "instruction_base", "program_note", "source_of", "word_at", "word_text"]
 
-# Where instruction segments lie among the addresses of a dump. Ours: the emulator keeps no instructions in HBM.
+# Where instruction segments lie among the addresses of a dump: 0x4E54 is "NT", above every device address. Ours: the
+# emulator keeps no instructions in HBM.
 INSTRUCTIONS = 0x4E54 << 48
 _CORE, _ENGINE = 1 << 40, 1 << 36
 _AROUND = 32  # words before and behind where an engine stands that a light dump keeps
@@ -137,8 +138,11 @@ def _stream(core: Core, name: str, engine: Sequencer, chosen: Sequence[range], s
                 first, pc, slot, _, count = runs[-1]
                 runs[-1] = first, pc, slot, size, count + 1
             else:
+                # a run ends where words are left out, differ in length, or the loader dropped one between them
                 runs.append((index, loaded.pc, loaded.slot, size, 1))
             before = loaded
+            # The loader replaced a DMA word by its loaded form: the dump keeps both, since people know the one in the
+            # file.
             if loaded.transfer is not None and core.loaded is not None:
                 original = core.loaded.subgraph.streams[name][loaded.pc].raw
                 if original != loaded.word.raw:

@@ -51,6 +51,7 @@ class DumpedEngine:
     def __init__(self, core: DumpedCore, state: EngineState, words: StoredWords, registers: int) -> None:
         self.core, self.name, self.words = core, state.engine, words
         self.count, self.stream_length = len(words), state.words
+        # A light dump holds some words only: places count among those, as `words` does.
         self.position = sum(index < state.position for index in words.indices)
         self.completed, self.busy_ps, self.state = state.completed, state.busy_ps, KEPT.get(state.state, state.state)
         flights = {flight.word: flight for flight in state.in_flight}
@@ -115,6 +116,7 @@ class DumpedCore:
         self.memory = StoredChip(core, index, machine.arch)
         self.resolver = Resolver(self.memory, machine.arch)
         streams = {each.engine: each for each in core.program.streams if each.core == index and each.engine in ENGINES}
+        # all streams of a core say the same; without one there is no word to be read in either dialect
         self.extended = streams[list(streams)[-1]].extended if streams else True
         words = {name: StoredWords(core, stream, generation) for name, stream in streams.items()}
         self._programs = {name: StoredProgram(words[name], streams[name], generation) for name in streams}
@@ -194,7 +196,7 @@ class DumpedQueue:
 class DumpedMachine:
     """The machine of a core dump (see `emulator.machine_view.MachineView`); `dump` is the dump.
 
-    Raises FormatError where the dump does not tell which chip it is of.
+    Raises FormatError where the dump does not say which chip it is of.
     """
 
     def __init__(self, core: Core) -> None:
@@ -202,7 +204,7 @@ class DumpedMachine:
         try:
             self.target = resolve_target(dump.target)
         except (ValueError, LookupError) as error:
-            raise FormatError(f"the dump does not tell its chip: {error}", path=where, field="dump.target") from None
+            raise FormatError(f"the dump names no known chip: {error}", path=where, field="dump.target") from None
         self.arch = arch_of(self.target)
         if not 1 <= dump.cores <= self.arch.lnc.whole:
             raise FormatError("number of cores makes no sense", path=where, field="dump.cores", got=dump.cores)
@@ -214,6 +216,7 @@ class DumpedMachine:
         self.hbm = StoredHbm(core, core.allocations)
         self.program_index = ProgramIndex()
         self.cores = [DumpedCore(self, index, dump.cores) for index in range(dump.cores)]
+        # damaged notes are left out rather than refused: what else the dump holds is still worth seeing
         known = [each for each in core.queues if 0 <= each.core < dump.cores and 1 <= each.rings <= DMA_ENGINES]
         self.queues = [DumpedQueue(each) for each in known]
         self.fault = _fault(core)
@@ -239,6 +242,7 @@ def _tensor(item: TensorState) -> DeviceTensor:
         dtype, total = "", 1
     for length in item.shape:
         total *= max(length, 0)
+    # a shape that does not fit the bytes is not believed; the bytes are shown without one
     if total != item.nbytes:
         dtype = ""
     return DeviceTensor(item.name, item.address, item.nbytes, dtype, item.shape if dtype else (), item.kind)

@@ -143,6 +143,7 @@ def waits(device: Device, reason: str) -> WaitsNote:
 def _wait(device: Device, wait: Wait) -> WaitState:
     pending = wait.pending
     done = [signal for signal in wait.could_signal if signal.state == "done"]
+    # the next ones that could come and the last ones that did: between these a hang is found
     kept = (*pending[:_SIGNALS], *done[-_SIGNALS:])
     word = word_at(device, wait.core, wait.engine, wait.pc)
     return WaitState(

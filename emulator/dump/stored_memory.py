@@ -31,6 +31,7 @@ def _plane_of(core: Core, segment: Segment) -> Plane:
     if plane is not None:
         bits = np.unpackbits(np.frombuffer(plane, np.uint8), bitorder="little")[: segment.size].view(np.bool_)
         found[: bits.size] = bits
+        # a plane that is cut off says nothing of the rest
         found[bits.size :] = False
     return found
 
@@ -127,7 +128,7 @@ class StoredHbm:
         self.allocations: dict[int, StoredAllocation] = {}
         behind = 0
         for item in sorted(items, key=lambda each: each.address):
-            # Of two that overlap, the one behind is damage.
+            # of two that overlap, the later one is damage
             if item.address >= behind and 0 <= item.nbytes <= _MOST:
                 self.allocations.setdefault(item.address, StoredAllocation(core, item))
                 behind = item.address + item.nbytes

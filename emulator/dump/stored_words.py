@@ -39,6 +39,7 @@ class StoredWords(Sequence[LoadedWord]):
         for first, pc, slot, size, count in () if stream is None else stream.runs:
             assert core is not None and stream is not None
             found = core.read("instructions", stream.core, slot * WORD, size * count, engine=stream.engine)
+            # up to the first byte that the file does not have: a dump may have been cut off
             whole = found.present.find(0)
             for number in range(count if whole < 0 else whole // size):
                 self._raw.append(found.data[number * size : (number + 1) * size])

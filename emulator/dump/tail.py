@@ -31,7 +31,7 @@ class EventTail:
         self.total = 0
 
     def attach(self, device: Device) -> None:
-        """Take note of the device; nothing of it is needed before the end."""
+        """Do nothing: events are all that is kept."""
 
     def on_event(self, event: Event) -> None:
         """Keep an event."""

@@ -63,15 +63,16 @@ def write_core(
 
     `level` "light" keeps no memories but what the fault and the present words name, and the words around where engines
     stand; "full" keeps all that was written and every word. `neff` is the file that runs, by default the one that was
-    loaded. `folders` is where source files are looked for. `created` is ISO 8601; it and `pid` are for who wants the
-    same bytes each time. Raises FormatError where the file
-    cannot be written, ValueError for another level.
+    loaded. `folders` is where source files are looked for. `created` (ISO 8601) and `pid` are those of this moment and
+    process unless given, for files that are the same each time. Raises FormatError where the file cannot be written,
+    ValueError for another level.
     """
     if level not in LEVELS:
         raise ValueError(f"{level!r} is none of {', '.join(LEVELS)}")
     full = level == "full"
     if neff is None and device.model is not None:
         neff = device.model.neff
+    # the folder of the file itself is one that the caller has chosen by running it
     places = [*folders, *([Path(neff.path).parent] if neff is not None and neff.path else [])]
     pieces = list(memory.full_pieces(device) if full else memory.light_pieces(device))
     program, words = program_note(device, full, places)

@@ -37,7 +37,15 @@ def _done() -> None:
 
 
 @executes(
-    isa.EventSemaphore, isa.Nop, isa.SetOrderingMode, isa.OpcodeCC, isa.Drain, isa.Notify, isa.ActTableLoad, quiet=True
+    isa.EventSemaphore,
+    isa.Nop,
+    isa.SetOrderingMode,
+    isa.OpcodeCC,
+    isa.Drain,
+    isa.Notify,
+    isa.ActTableLoad,
+    quiet=True,
+    lasting=True,
 )
 def nothing(word: isa.Instruction, port: Port) -> Step:
     """Return the empty effect of a word that only waits and signals, or only costs time."""

@@ -42,7 +42,7 @@ def _walk(word: isa.Iota | isa.AffineSelect, partitions: int) -> tuple[Array, Ar
     return row.astype(np.int32), column.astype(np.int32).reshape(-1, 1)
 
 
-@executes(isa.Iota)
+@executes(isa.Iota, lasting=True)
 def iota(word: isa.Iota, port: Port) -> Step:
     """Return dst = the walk in 32-bit integers, converted to the output's type."""
     dst = port.write("dst")
@@ -56,7 +56,7 @@ def iota(word: isa.Iota, port: Port) -> Step:
     return chain(make, partial(np.copyto, rounded, values), bind_store(rounded.reshape(dst.shape), dst, word.dst_dtype))
 
 
-@executes(isa.AffineSelect)
+@executes(isa.AffineSelect, lasting=True)
 def affine_select(word: isa.AffineSelect, port: Port) -> Step:
     """Return dst = src where the walk compares with 0, on_false elsewhere."""
     op = alu.alu_op(word.op)
@@ -107,7 +107,7 @@ def _integers(word: isa.Instruction, port: Port, name: str) -> tuple[Array, Step
     return raw_rows(view)
 
 
-@executes(isa.NGather)
+@executes(isa.NGather, lasting=True)
 def n_gather(word: isa.NGather, port: Port) -> Step:
     """Return dst[p, i] = src[p, indices[p, i]]."""
     dst, src = port.write("dst"), port.read("src")
@@ -126,7 +126,7 @@ def n_gather(word: isa.NGather, port: Port) -> Step:
     return chain(load, load_indices, gather, store)
 
 
-@executes(isa.LocalGather)
+@executes(isa.LocalGather, lasting=True)
 def local_gather(word: isa.LocalGather, port: Port) -> Step:
     """Return dst[p, i * run + j] = src[p, index i of p's group + j]; indices run over partitions first."""
     dst, src = port.write("dst"), port.read("src")
@@ -156,7 +156,7 @@ def local_gather(word: isa.LocalGather, port: Port) -> Step:
     return chain(load, load_indices, gather, store)
 
 
-@executes(isa.NonzeroWithCount)
+@executes(isa.NonzeroWithCount, lasting=True)
 def nonzero_with_count(word: isa.NonzeroWithCount, port: Port) -> Step:
     """Return dst = places of non-zeros, padding, and their number, in the first partition of each group."""
     dst, src = port.write("dst"), port.read("src")
@@ -180,7 +180,7 @@ def nonzero_with_count(word: isa.NonzeroWithCount, port: Port) -> Step:
     return chain(partial(np.copyto, flat, rows), search, partial(np.copyto, target, found))
 
 
-@executes(isa.SequenceBounds)
+@executes(isa.SequenceBounds, lasting=True)
 def sequence_bounds(word: isa.SequenceBounds, port: Port) -> Step:
     """Return dst = begin, then exclusive end, of the segment of each element; (n, -1) for segment 0."""
     dst, src = port.write("dst"), port.read("src")
@@ -201,7 +201,7 @@ def sequence_bounds(word: isa.SequenceBounds, port: Port) -> Step:
     return chain(load, bound, store)
 
 
-@executes(isa.TopK)
+@executes(isa.TopK, lasting=True)
 def top_k(word: isa.TopK, port: Port) -> Step:
     """Return dst = the largest of each group's elements, ascending, and their places; every partition has the group's.
 
@@ -237,7 +237,7 @@ def top_k(word: isa.TopK, port: Port) -> Step:
 _FOLDS = {AluOp.MAX: np.maximum, AluOp.BITWISE_OR: np.bitwise_or, AluOp.BITWISE_AND: np.bitwise_and}
 
 
-@executes(isa.TensorPartitionReduce)
+@executes(isa.TensorPartitionReduce, lasting=True)
 def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Port) -> Step:
     """Return dst = the fold of src over partitions; sums run from the first partition on, in fp32."""
     op = alu.alu_op(word.op)

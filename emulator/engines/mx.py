@@ -52,7 +52,7 @@ def _scale_rows(word: isa.QuantizeMx | isa.MatMulMx, view: Array, partitions: in
     return rows
 
 
-@executes(isa.QuantizeMx)
+@executes(isa.QuantizeMx, lasting=True)
 def quantize_mx(word: isa.QuantizeMx, port: Port) -> Step:
     """Return dst = src / scale in 8-bit floats, with scale = 2**(floor(log2(largest)) - (Emax - 1)) per group.
 
@@ -133,7 +133,7 @@ class _Side:
         return self.values.reshape(_PACK * partitions, self.columns)
 
 
-@executes(isa.MatMulMx)
+@executes(isa.MatMulMx, lasting=True)
 def matmul_mx(word: isa.MatMulMx, port: Port) -> Step:
     """Return dst (+)= stationaryᵀ · moving over partitions and packed elements, in fp32."""
     state: PeState = port.pe

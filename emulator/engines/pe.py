@@ -73,7 +73,7 @@ def _read_facts(word: isa.LoadWeights | isa.MatMul, port: Port) -> _Facts:
 
 
 # Widening warns of nothing; where a product has to be flushed, that keeps quiet itself.
-@executes(isa.LoadWeights, quiet=True)
+@executes(isa.LoadWeights, quiet=True, lasting=True)
 def load_weights(word: isa.LoadWeights, port: Port) -> Step:
     """Return the latching of a stationary tile."""
     form, rows, cols, dtype, fp32_pass, transposed = _facts(word, port)
@@ -187,7 +187,7 @@ def _span(pattern: isa.AccessPattern, dst: Array) -> Span:
     return partition, partition + dst.shape[0], low, high
 
 
-@executes(isa.MatMul)
+@executes(isa.MatMul, lasting=True)
 def matmul(word: isa.MatMul, port: Port) -> Step:
     """Return the product of the latched tile and a moving operand, or the transpose of the latched tile."""
     facts = _facts(word, port)

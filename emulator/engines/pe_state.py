@@ -63,6 +63,13 @@ class Latch:
         self.fp32_pass = int(Fp32Pass.NONE)
         self.source: tuple[Any, ...] = ()
 
+    def renew(self) -> None:
+        """Hold no tile, as at the start."""
+        self.weights.fill(np.nan)
+        self.bits.fill(0)
+        self.form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.dtype, self.fp32_pass, self.source = 0, int(Fp32Pass.NONE), ()
+
     def snapshot(self) -> LatchState:
         """Return an independent copy of the contents."""
         return LatchState(self.weights.copy(), self.bits.copy(), *self.facts())
@@ -123,6 +130,13 @@ class PeState:
         self.pending: dict[tuple[Any, ...], Pending] = {}
         self.scratch = np.empty((ARRAY, ARRAY), np.float32)
         self.half = np.empty((ARRAY, ARRAY), np.float32)
+
+    def renew(self) -> None:
+        """Be as at the start; operands that are bound stay so."""
+        self.low.renew()
+        self.high.renew()
+        self.current = self.high
+        self.pending = {}
 
     def flush(self, span: Span | None = None) -> None:
         """Add the LOW half of pending products to PSUM: of all, or of those whose place meets `span`."""

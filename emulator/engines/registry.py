@@ -13,7 +13,7 @@ from emulator.scratch import arena_of, taking_from
 from formats import isa
 from formats.errors import UnsupportedError
 
-__all__ = ["ELSEWHERE", "bind", "bind_unguarded", "executes", "executor_of", "is_movable"]
+__all__ = ["ELSEWHERE", "bind", "bind_unguarded", "executes", "executor_of", "is_lasting", "is_movable"]
 
 Executor = Callable[[Any, Port], Step]
 E = TypeVar("E", bound=Callable[..., Step])
@@ -26,14 +26,20 @@ ELSEWHERE: dict[type[isa.Instruction], str] = {cls: cls.CARRIED_OUT for cls in i
 _QUIET: set[type[isa.Instruction]] = set()
 # Classes of whose words an executor asks nothing about where operands lie: views of memory are all it works on.
 _MOVABLE: set[type[isa.Instruction]] = set()
+# Classes whose steps hold on to memories, scratch, accumulators and the state of the Tensor engine, and to no device.
+_LASTING: set[type[isa.Instruction]] = set()
 
 
-def executes(*classes: type[isa.Instruction], quiet: bool = False, movable: bool = False) -> Callable[[E], E]:
+def executes(
+    *classes: type[isa.Instruction], quiet: bool = False, movable: bool = False, lasting: bool = False
+) -> Callable[[E], E]:
     """Register the decorated function as the executor of classes.
 
     It is called once per word with (word, port) and returns the step that has the word's effect. A `quiet` one does no
     arithmetic of which NumPy could warn.  A `movable` one reads no address, nor the machine besides operands,
-    accumulators and the names of functions: its steps do for words that differ in addresses only.
+    accumulators and the names of functions: its steps do for words that differ in addresses only.  The steps of a
+    `lasting` one, as of every movable one, keep neither port nor device: another device on the same memories may use
+    them.
     """
 
     def register(function: E) -> E:
@@ -45,6 +51,8 @@ def executes(*classes: type[isa.Instruction], quiet: bool = False, movable: bool
                 _QUIET.add(cls)
             if movable:
                 _MOVABLE.add(cls)
+            if lasting or movable:
+                _LASTING.add(cls)
         return function
 
     return register
@@ -58,6 +66,11 @@ def executor_of(cls: type[isa.Instruction]) -> Executor | None:
 def is_movable(cls: type[isa.Instruction]) -> bool:
     """Return whether words of a class that differ in addresses only can share the steps of one of them."""
     return cls in _MOVABLE
+
+
+def is_lasting(cls: type[isa.Instruction]) -> bool:
+    """Return whether the steps of a class's words do for any device that has the same memories."""
+    return cls in _LASTING
 
 
 def bind_unguarded(word: isa.Instruction, port: Port) -> Step:

@@ -42,7 +42,7 @@ def _rows(*arrays: Array) -> list[tuple[Array, Array, Array]]:
     return found
 
 
-@executes(isa.TensorTensorScan)
+@executes(isa.TensorTensorScan, lasting=True)
 def tensor_tensor_scan(word: isa.TensorTensorScan, port: Port) -> Step:
     """Return dst[i] = (src[i] op0 dst[i-1]) op1 src1[i], starting from the initial value."""
     op0, op1 = alu.alu_op(word.op0), alu.alu_op(word.op1)

@@ -20,7 +20,7 @@ __all__: list[str] = []
 _EIGHT = 8
 
 
-@executes(isa.Max8)
+@executes(isa.Max8, lasting=True)
 def max8(word: isa.Max8, port: Port) -> Step:
     """Return dst = the eight largest elements, descending."""
     dst, src = port.write("dst"), port.read("src")
@@ -47,7 +47,7 @@ def _searched(word: isa.FindIndex8 | isa.MatchReplace8, port: Port) -> tuple[Arr
     return data, values, chain(load, load_values)
 
 
-@executes(isa.FindIndex8)
+@executes(isa.FindIndex8, lasting=True)
 def find_index8(word: isa.FindIndex8, port: Port) -> Step:
     """Return dst = the place of each value; the n-th of equal values gives the n-th place, none gives all ones."""
     dst = port.write("dst")
@@ -71,7 +71,7 @@ def _match(data: Array, values: Array, order: Iterable[int], taken: Array, place
         places[:, number] = np.where(found, first, np.iinfo(places.dtype).max).astype(places.dtype)
 
 
-@executes(isa.MatchReplace8)
+@executes(isa.MatchReplace8, lasting=True)
 def match_replace8(word: isa.MatchReplace8, port: Port) -> Step:
     """Return dst = src with the element that each value finds replaced; values are taken from the last to the first."""
     dst, src = port.write("dst"), port.read("src")
@@ -103,7 +103,7 @@ def match_replace8(word: isa.MatchReplace8, port: Port) -> Step:
     )
 
 
-@executes(isa.BnStats)
+@executes(isa.BnStats, lasting=True)
 def bn_stats(word: isa.BnStats, port: Port) -> Step:
     """Return dst = count, mean and count times variance of the even elements, then of the odd ones."""
     dst = port.write("dst")
@@ -133,7 +133,7 @@ def _total(rows: Array) -> Array:
     return result
 
 
-@executes(isa.BnAggregate)
+@executes(isa.BnAggregate, lasting=True)
 def bn_aggregate(word: isa.BnAggregate, port: Port) -> Step:
     """Return dst = mean and variance of all that the triples of src describe."""
     dst, src = port.write("dst"), port.read("src")

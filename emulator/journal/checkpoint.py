@@ -15,7 +15,7 @@ __all__ = ["Checkpoint", "Originals", "restore", "size_of", "take"]
 
 # Allocations that the program wrote into, by address, and what they held at the beginning.
 Originals = dict[int, tuple[Allocation, "DeviceBytes"]]
-_LATCHES = 4 * 128 * 128 * 4  # bytes of a Tensor engine's tiles
+_LATCHES = 4 * 128 * 128 * 4  # bytes of a Tensor engine's tiles: weights and bits, of the low and of the high latch
 
 
 class Checkpoint(NamedTuple):
@@ -31,6 +31,7 @@ class Checkpoint(NamedTuple):
 
 def size_of(originals: Originals) -> int:
     """Return how many bytes of HBM a checkpoint keeps, at most."""
+    # once for the bytes and once for which of them were written
     return sum(2 * allocation.nbytes for allocation, _ in originals.values() if allocation.touched)
 
 
@@ -49,6 +50,7 @@ def restore(device: Device, control: Control, point: Checkpoint, originals: Orig
         core.memory.restore(chip)
     kept = {address for address, _ in point.hbm.allocations}
     for address, (_, original) in originals.items():
+        # the checkpoint is older than the first write into it
         if address not in kept:
             original.restore()
     device.hbm.restore(point.hbm)

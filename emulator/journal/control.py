@@ -1,4 +1,4 @@
-"""Follows what a device's components are from completion to completion, as values that are compared and put back."""
+"""Follow the state of a device's components from completion to completion, as values to compare and to put back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Part(NamedTuple):
 
 
 class Control:
-    """Follows the state of a device from completion to completion; `apply` puts the followed state back.
+    """Follow the state of a device from completion to completion; `apply` puts the followed state back.
 
     Components say what their state is. What only one engine's words change is read at that engine's completions, and
     the DMA's at transfers and triggers; the contents of memories and of latches are kept apart (`saved`).
@@ -85,6 +85,8 @@ class Control:
         own = self._own.get((event.core, event.engine))
         parts = self._always if own is None else own
         triggered = self.device.dma.triggered
+        # a transfer's completion has a queue for an engine, which is in no table; a trigger changes the DMA from any
+        # word
         if own is None or triggered != self._triggered:
             self._triggered = triggered
             parts = [*parts, *self._dma]
@@ -96,6 +98,7 @@ class Control:
                 values[number] = value
         counters: list[tuple[int, int, int]] = []
         for table_number, (table, held) in enumerate(zip(self._tables, self._counters, strict=True)):
+            # lists of 256 integers are compared in C: a look is cheaper than to know which semaphore an event changed
             if table != held:
                 for index, (new, before) in enumerate(zip(table, held, strict=True)):
                     if new != before:

@@ -1,7 +1,8 @@
 """The journal: what every completion changed, in a byte budget, and checkpoints for what is further back.
 
-Runs are deterministic, so that any state can be had again: the newest completions are undone one by one, older ones by
-running again from the nearest checkpoint before them, which fills the journal anew. Only what watches pays for it.
+Runs are deterministic, so any state can be had again: the newest completions are undone one by one, older ones by
+running again from the nearest checkpoint before them, which fills the journal anew. A run without a journal pays
+nothing for it.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Journal:
         self.nbytes = 0
         self._control = Control(device)
         self._records: deque[_Record] = deque()
+        # a twentieth of the budget for buffers that wait to be used again
         self._pool = Pool(budget // 20)
         self._originals: Originals = {}
         self._untouched = [each for each in device.hbm.allocations.values() if not each.touched]
@@ -174,8 +176,7 @@ class Journal:
         """Change the device between its last completion and the next one, as an event that going back undoes.
 
         `regions` are the bytes that it changes, `engine` is whose registers, "" for none. Words that have been issued
-        since are issued again. Running on to a later state from before it, without this, is another run: going back
-        past an edit forgets it.
+        since are issued again. Going back past an edit forgets it: a run from there on is another run.
         """
         self._control.apply()
         self._settle(None)
@@ -240,6 +241,8 @@ class Journal:
         """Keep the state behind the last completion: nothing of the next one has had an effect on memory yet."""
         self._due, self._since = False, 0
         room = self.budget * (1 - _WINDOW)
+        # One that would be larger than half of the room pushes out all others: better none, and a longer way to run
+        # again.
         if len(self.log) <= self.checkpoints[-1].events or checkpoint.size_of(self._originals) > room / 2:
             return
         untouched = tuple(self._untouched)
@@ -249,6 +252,7 @@ class Journal:
             return
         self.checkpoints.append(point)
         while sum(point.nbytes for point in self.checkpoints) > room:
+            # every second one goes, the first stays: it is the beginning, and takes no bytes
             del self.checkpoints[1::2]
             self._spread *= 2
 
@@ -272,7 +276,7 @@ class Journal:
         """Return how many events happened up to a time."""
         return bisect_right(self.log, time_ps, key=lambda entry: entry.time_ps)
 
-    def last_write(self, regions: tuple[Region, ...], before: int | None = None) -> Entry | None:  # fmt: skip
+    def last_write(self, regions: tuple[Region, ...], before: int | None = None) -> Entry | None:
         """Return the last event, of the first `before`, that wrote into one of some regions, None where none did."""
         for entry in reversed(self.log[:before]):
             if entry.regions and any(mine.overlaps(other) for mine in entry.regions for other in regions):
@@ -331,6 +335,7 @@ class Journal:
         self._untouched = list(point.untouched)
         self._settle(None)
         device = self.device
+        # Others have seen these completions: only the journal is filled anew.
         observers, device.observers = device.observers, [self]
         try:
             while len(self.log) < target and not stop():

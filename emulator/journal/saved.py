@@ -100,6 +100,7 @@ class ChipBytes:
         else:
             np.copyto(self._array, self._data)
         if self._written is not True:
+            self._memory.notes.settle()
             self._plane[...] = self._written
 
 

@@ -43,6 +43,7 @@ class StackAllocator:
         """Return the highest aligned address with `size` free bytes, None where there is none."""
         for last in range(len(self._sizes), 0, -_BLOCK):
             first = max(0, last - _BLOCK)
+            # C's `max` over a slice passes over a block many times faster than this loop does.
             if max(self._sizes[first:last]) < size:
                 continue
             for index in range(last - 1, first - 1, -1):
@@ -57,6 +58,7 @@ class StackAllocator:
             if max(self._sizes[first : first + _BLOCK]) < size:
                 continue
             for index in range(first, min(first + _BLOCK, len(self._sizes))):
+                # Up to the next multiple of `align`.
                 address = -(-max(self._starts[index], above) // align) * align
                 if address + size <= self._ends[index]:
                     return address

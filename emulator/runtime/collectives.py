@@ -69,6 +69,7 @@ class Meetings:
             raise invalid(f"rank {rank} of {ranks}")
         with self._changed:
             queue = self._open.setdefault(group, [])
+            # A rank that calls twice before the others have called once belongs to the meeting after this one.
             found = next((each for each in queue if rank not in each.parts), None)
             if found is None:
                 found = _Meeting(ranks)
@@ -81,11 +82,16 @@ class Meetings:
                     work([found.parts[each] for each in range(ranks)])
                 except StatusError as error:
                     found.error = error
-                found.done = True
-                queue.remove(found)
-                if not queue:
-                    del self._open[group]
-                self._changed.notify_all()
+                except Exception as error:
+                    # Only this thread sees what went wrong; the others must not take it for success, nor wait on.
+                    found.error = StatusError(NrtStatus.NRT_FAILURE, f"another rank failed: {error}")
+                    raise
+                finally:
+                    found.done = True
+                    queue.remove(found)
+                    if not queue:
+                        del self._open[group]
+                    self._changed.notify_all()
             elif not self._changed.wait_for(lambda: found.done or self._closed, timeout) or not found.done:
                 missing = sorted(set(range(ranks)) - set(found.parts))
                 # Who comes later must not meet somebody who has left.
@@ -116,6 +122,8 @@ def combine(
         kind = numpy_dtype(Dtype(dtype))
     except (ValueError, KeyError, FormatError):
         raise invalid(f"element type {dtype}") from None
+    if not all(inputs for inputs, _ in parts):
+        raise invalid("a rank without inputs")
     given = [np.concatenate([tensor.data for tensor in inputs]) for inputs, _ in parts]
     if len({each.size for each in given}) != 1 or given[0].size % kind.itemsize:
         raise invalid(f"inputs of {sorted({each.size for each in given})} bytes")

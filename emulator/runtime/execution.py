@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from emulator.diagnosis.graph import Hang
     from emulator.faults import Fault
 
-__all__ = ["Guard", "Result", "Stats", "check_inputs", "execute", "new_device", "result_of", "run"]
+__all__ = ["Guard", "Result", "Stats", "check_inputs", "execute", "new_device", "result_of", "run", "stats_of"]
 
 Array = npt.NDArray[Any]
 Progress = Callable[["Device"], None]
@@ -209,6 +209,7 @@ def _check_input(tensor: TensorInfo, value: Any) -> Array:
 
 def _run_with(device: Device, progress: Progress) -> None:
     """Run in slices of emulated time that take about a third of a second each, and report after every one."""
+    # How many picoseconds take a third of a second depends on the program: doubled from one until it does.
     span = 1
     started = perf_counter()
     while device.run(until=device.now_ps + span) == "until":
@@ -239,15 +240,19 @@ def result_of(device: Device, seconds: float, findings: tuple[Any, ...], prints:
             held = device.hbm.allocations[device.model.tensors[name].address]
             if held.written_bytes < held.nbytes:
                 unwritten[name] = held.nbytes - held.written_bytes
+    return Result(
+        outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps,
+        stats_of(device, seconds), prints, unwritten,
+    )  # fmt: skip
+
+
+def stats_of(device: Device, seconds: float) -> Stats:
+    """Return what a device has done so far."""
     words = {(core.index, name): engine.completed for core in device.cores for name, engine in core.engines.items()}
-    stats = Stats(
+    return Stats(
         instructions=sum(words.values()),
         transfers=sum(queue.completed for queue in device.queues),
         dma_bytes=sum(queue.nbytes for queue in device.queues),
         seconds=seconds,
         words=words,
     )
-    return Result(
-        outputs, by_core, device.fault, device.hang, findings, tuple(device.warnings), device.now_ps, stats, prints,
-        unwritten,
-    )  # fmt: skip

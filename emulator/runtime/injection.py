@@ -104,6 +104,7 @@ class Injector:
         """Stop the device where its turn has come."""
         self._left -= 1
         device = self._device
+        # Zero exactly once: afterwards the count goes on below zero, and nothing more happens.
         if self._left or device is None or device.finished:
             return
         self.done = True

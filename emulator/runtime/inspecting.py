@@ -98,6 +98,8 @@ class Inspection:
     def wants(self, core: LogicalCore) -> bool:
         """Return whether executions of a core are captured."""
         chosen = self.config.cores
+        # A core that nobody named is captured unless another one was asked for: cores may also have been switched off
+        # only.
         mine = chosen.get(core.index, not any(chosen.values()))
         return self.devices and mine
 

@@ -24,6 +24,7 @@ __all__ = ["Counter", "Entry", "Ledger", "LoadedModel", "NoRoomError"]
 
 _ALIGN = 4096  # of what asks for nothing; ours
 _RING_ALIGN = 256  # runtime.md 3.1
+# Reversed, so that of several uses of a category the first one in the table stays.
 _DEFAULT_USE = {BY_KEY[use.category].label: use.name for use in reversed(USES.values())}
 _DEFAULT_USE |= {"model code": "pe", "tensors": "tensor", "scratchpad": "scratchpad", "runtime": "generic"}
 
@@ -43,7 +44,7 @@ def _alone(method: _Method) -> _Method:
 
 
 class NoRoomError(OutOfMemoryError):
-    """Say that a stack has no room in one piece: `largest` is its largest gap, `align` what was asked for."""
+    """A stack without room in one piece: `largest` is its largest gap, `align` what was asked for."""
 
     def __init__(
         self, category: Category, size: int, stack: Stack, owner: Owner, free: int, largest: int, align: int
@@ -239,6 +240,7 @@ class Ledger:
         if owner in self.models:
             raise ValueError(f"model {owner.model} is loaded on core {owner.core} already")
         try:
+            # Not strict: a file for fewer cores than a logical one has leaves the others empty.
             for part, (plan, stack) in enumerate(zip(parts, stacks, strict=False)):
                 for use, what, nbytes in plan.takes:
                     self._take(use, nbytes, stack, owner, part, what)
@@ -322,6 +324,8 @@ class Ledger:
         self._of.setdefault(owner, {})[made.number] = None
         key = stack, owner.core, part, BY_KEY[USES[use].category].sysfs
         self.counters[key] = self.counters.get(key, Counter()).changed(size)
+        # What belongs to a model, to a core or to a region is reported once all of it is there, by the method that
+        # takes it.
         if owner.model < 0 and name not in ("core", "profile") and use != "shared scratchpad":
             self._tell()
         return made

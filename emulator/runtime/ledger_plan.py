@@ -79,6 +79,7 @@ def _part(neff: Neff, index: int, scratchpad: Scratchpad, runtime: Version | Non
     graph = neff.subgraphs[index]
     takes: list[tuple[str, str, int]] = []
     for use, nbytes in model_uses(graph, neff.target.generation, runtime).items():
+        # These two are listed below, variable by variable.
         if use not in ("weight", "scratchpad"):
             takes.append((use, graph.name, nbytes))
     for queue, (use, nbytes) in ring_uses(graph).items():

@@ -64,7 +64,7 @@ class Allocation(NamedTuple):
 
 
 class OutOfMemoryError(EmulatorError):
-    """Say that a stack has no room: what was asked for, by whom, and what is left."""
+    """A stack without room; the message says what was asked for, by whom, and what is left."""
 
     def __init__(self, category: Category, size: int, stack: Stack, owner: Owner, free: int) -> None:
         self.category, self.size, self.stack, self.owner, self.free = category, size, stack, owner, free

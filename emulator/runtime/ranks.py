@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -11,22 +11,21 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from emulator.debug_stream import DebugStream
-from emulator.dma.binding import place_of
 from emulator.errors import InputError
 from emulator.faults import source_line
 from emulator.machine.collectives.engine import Faults, Transfer
 from emulator.machine.instances import instance_of
 from emulator.machine.machine import Machine, Place
 from emulator.machine.ranks.communicators import Meeting
-from emulator.machine.ranks.explain import RankHang
+from emulator.machine.ranks.explain import Ranked, RankHang
 from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "check_count", "execute_ranks", "machine_of", "most_ranks",
-           "new_ranks", "usual_instance"]  # fmt: skip
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "check_count", "execute_ranks", "in_order", "machine_of", "met_of",
+           "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -76,6 +75,8 @@ class Moved(NamedTuple):
 class RankedResult:
     """What came of an execution on several ranks: a result for each, in order, and why ranks wait for each other.
 
+    Of a run for the time only, `histories` counts the devices that were emulated for all ranks; where each rank needed
+    its own, it is 0 and `apart` says why.
     `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
     `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
     a byte of compute and of a collective.
@@ -92,6 +93,8 @@ class RankedResult:
     moves: tuple[Moved, ...] = ()
     carried: tuple[Carried, ...] = ()
     rates: tuple[float, float] = (1.0, 1.0)
+    histories: int = 0
+    apart: str = ""
 
     @property
     def ok(self) -> bool:
@@ -203,6 +206,8 @@ def execute_ranks(
     with guard(machine):
         machine.run()
     seconds = perf_counter() - started
+    # Before devices are released, which know their sources.
+    met = in_order(met_of(machine, one) for one in machine.communicators.meetings.values())
     results = []
     for device, mine, stream in zip(machine.devices, watching, streams, strict=True):
         if device.model is None:
@@ -216,7 +221,6 @@ def execute_ranks(
         if not mine:
             device.release()
     places = tuple(machine.machine.place(rank) for rank in range(where.ranks))
-    met = tuple(_met(machine, one) for one in machine.communicators.meetings.values())
     name = machine.machine.instance.name
     moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
     return RankedResult(
@@ -233,11 +237,17 @@ def _moved(machine: RankedMachine, one: Transfer) -> Moved:
                  one.move.size * job.item * copies, one.job)  # fmt: skip
 
 
-def _met(machine: RankedMachine, meeting: Meeting) -> Met:
+def in_order(met: Iterable[Met]) -> tuple[Met, ...]:
+    """Return collectives in the order in which they were first called."""
+    return tuple(sorted(met, key=lambda one: (min(one.begun_ps.values()), one.group, one.core, one.stream)))
+
+
+def met_of(machine: Ranked, meeting: Meeting) -> Met:
+    """Return a collective that was called."""
     algorithm = "" if meeting.job is None else meeting.job.plan.request.algorithm
     key = meeting.key
-    first, transfer = next(iter(meeting.transfers.items()))
-    source = source_line(place_of(machine.devices[first], transfer).source)
+    first = min(meeting.begun, key=lambda rank: (meeting.begun[rank], rank))
+    source = source_line(machine.place_of(first, meeting.transfers[first]).source)
     calls = {rank: (each.core, each.queue, each.number) for rank, each in meeting.transfers.items()}
     return Met(meeting.signature.text, key.ranks, key.core, key.stream, algorithm, source, dict(meeting.begun),
                dict(meeting.ended), calls, -1 if meeting.job is None else meeting.job.number)  # fmt: skip

@@ -35,6 +35,7 @@ __all__ = ["Capture", "Records"]
 _WORD = 64
 _PACKET = 1 << 16
 _SIGNAL = 4  # bytes that a transfer writes on each ring when it is through
+# DMA engines whose records share an instance of trace_dma
 _PER_INSTANCE = 64
 AddressOf = Callable[[int, str], int]
 Records = dict[tuple[str, int], bytes]
@@ -175,6 +176,7 @@ def _operation(change: SemaphoreChange) -> str:
     if change.kind == "event":
         return "set" if change.new else "clear"
     step = change.new - change.old
+    # x
     return {1: "increment", -1: "decrement"}.get(step, "add" if step > 0 else "write")
 
 
@@ -201,6 +203,7 @@ def _contents(
         for word in words:
             if word.slot > slot:
                 edits[engine].append(Edit(at, word.slot - slot, DELETED))
+            # a gap between slots is words of the compiler that the loader dropped
             slot, at = word.slot + len(word.word.raw) // _WORD, at + len(word.word.raw)
         left = len(subgraph.stream_bytes(engine)) // _WORD - slot
         if left > 0:

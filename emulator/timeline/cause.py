@@ -20,7 +20,8 @@ from formats.isa.signals import BARRIER
 
 __all__ = ["Causes", "Link", "Node"]
 
-_TURNS = 64  # as many transfers back somebody may have had a DMA engine whose turn ended as one began
+# x
+_TURNS = 64  # how many transfers back to look for the one whose turn on a DMA engine ended as this one's began
 _BANKS = 8  # ports behind those of PSUM's banks are SBUF's
 
 
@@ -58,7 +59,7 @@ class Link(NamedTuple):
 
 
 class Causes:
-    """Finds causes in what a recorder kept of an unshaken run; UnsupportedError for a run with a seed."""
+    """Find causes in what a recorder kept of a run without a seed; UnsupportedError for one with a seed."""
 
     def __init__(self, recorder: Recorder) -> None:
         device = recorder.device
@@ -186,6 +187,7 @@ class Causes:
         """Return the change of a semaphore that reached the engine at this moment and satisfied the wait."""
         owner = node.owner
         changes = self.recorder.changes.get((owner.core, wait.kind, wait.index))
+        # a change reaches the sequencer this long after it happened
         changed = node.time_ps - self._propagation
         if changes is None:
             return None
@@ -194,6 +196,8 @@ class Causes:
                 break
             value = changes.value[index]
             earlier = changes.value[index - 1] if index else 0
+            # Of several changes at one moment the cause is the one by which the wait began to hold; an exact value may
+            # be met again.
             if not holds(wait.mode, value, wait.value) or (
                 holds(wait.mode, earlier, wait.value) and value != wait.value
             ):
@@ -252,7 +256,7 @@ class Causes:
         return (Link(last[0], now, "completion", owner, row), Node("hold", owner, last[2], last[0], last[1]))
 
     def _before_hold(self, node: Node) -> tuple[Link, Node] | None:
-        """Return what came before the end of an occupation: the occupation, then who had the resource before."""
+        """Return what came before the end of an occupation: its own span, then whoever had the resource before."""
         resource, index = node.resource, node.row
         assert resource is not None
         taken = self.recorder.holds[resource]
@@ -290,6 +294,7 @@ class Causes:
         queue = self._queue(owner)
         device = self.recorder.device
         name = next(q.engine for q in device.queues if (q.core, q.name) == (owner.core, owner.name))
+        # the queue's owner first, which is nearly always who triggers; then whoever else it may have been
         for engine in (name, *device.cores[owner.core].engines):
             track: Track | None = self.recorder.tracks.get(Owner(owner.core, engine))
             if track is None:

@@ -20,6 +20,7 @@ CLOCKS = {"pe": "clock_pe", "vector": "clock_vector", "scalar": "clock_scalar", 
 DMA_PARTS = ("latency", "bandwidth", "hbm")
 
 
+# Figures are told apart by how `DmaCosts` names them, so that a new one has its part without being listed here.
 def _part(name: str) -> str:
     """Return which part of the DMA's time a figure belongs to; "" for figures that are no times."""
     if "hbm" in name:
@@ -70,6 +71,7 @@ class Change:
             device.dma.reprice = lambda one: transfer(one, device.dma.costs)
         for core, engine, position in self.unwaited:
             words: Any = device.cores[core].engines[engine].words
+
             words[position] = words[position]._replace(word=words[position].word.without_waits())
 
 

@@ -20,6 +20,7 @@ from formats.neff import Neff
 
 __all__ = ["Measured", "data_decides", "measure"]
 
+# about four microseconds of the device's time between two calls of `progress`
 _SLICE_PS = 1 << 22
 
 
@@ -43,12 +44,13 @@ class Measured:
 
 
 class _Schedule:
-    """Takes the effects off words and transfers: what is left is the schedule."""
+    """Take the effects off words and transfers: what is left is the schedule."""
 
     def on_issue(self, engine: Any, loaded: Any, now: int) -> None:
-        action = engine.in_flight[-1].action
-        if action.writes and not isinstance(loaded.word, isa.Write):
-            action.effect, action.reads, action.writes = None, (), ()
+        flight = engine.in_flight[-1]
+        # a WRITE may raise a semaphore: it is part of the schedule itself
+        if flight.action.writes and not isinstance(loaded.word, isa.Write):
+            engine.in_flight[-1] = flight._replace(action=flight.action.without_data())
 
     def on_plan(self, transfer: Any, holds: object) -> None:
         transfer.move = None

@@ -106,7 +106,7 @@ class _Plane:
 
 
 class MemoryUse:
-    """An observer that follows what is in use; `usage` tells, after `finish`."""
+    """An observer that follows what is in use; `usage` has it after `finish`."""
 
     def __init__(self, device: Device) -> None:
         arch = device.arch

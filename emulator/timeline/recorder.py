@@ -124,9 +124,11 @@ class Recorder:
             track.issue(index, now, engine.free_ps, loaded.pc, engine.position - 1)
         contention = engine.core.contention
         loaded_ps = contention.array.loaded_ps
+        # a load of weights that is over before its word completes in order; see `EngineTrack`
         if loaded_ps is not None:
             contention.array.loaded_ps = None
             track.early[index] = loaded_ps
+        # The device leaves here what the word that issues just now was given, and nobody else reads it.
         granted = contention.granted
         if granted is not None:
             contention.granted = None
@@ -143,7 +145,7 @@ class Recorder:
         self.late = {key: value for key, value in self.late.items() if key[0] != owner or key[1] < index}
 
     def on_plan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
-        """Note what a transfer occupies, as it is triggered: resource, start and end of each, with no gap unsaid."""
+        """Note what a triggered transfer is going to occupy: resource, start and end of each."""
         number = transfer.number
         for resource, start_ps, end_ps in holds:
             found = self._holds.get(resource)
@@ -156,7 +158,7 @@ class Recorder:
             found.end.append(end_ps)
 
     def on_replan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
-        """Note when a transfer occupies what it occupies: what other queues are given decides that to the last."""
+        """Note the final times of what a transfer occupies: transfers of other queues may move them until it ends."""
         number = transfer.number
         for resource, start_ps, end_ps in holds:
             found = self._holds.get(resource)

@@ -64,6 +64,7 @@ class Track:
     def segments(self, t0_ps: int, t1_ps: int) -> Rows:
         """Return the rows that overlap the time from `t0_ps` to before `t1_ps`; both orders of columns are kept."""
         count = len(self.number)
+        # completions of one owner are in order, starts may not be
         low = bisect_right(self.completed, t0_ps, 0, count)
         # Starts of transfers on several engines are not in order; those of words are.
         high = bisect_left(self.start, t1_ps, 0, count) if self.owner.kind == "engine" else count

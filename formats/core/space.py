@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
     @property
     def executable(self) -> bool:
-        """Tell whether the segment holds instructions."""
+        """Return whether the segment holds instructions."""
         return bool(self.flags & PF_X)
 
 

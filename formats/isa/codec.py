@@ -31,6 +31,7 @@ def is_extended(dialect: str) -> bool:
 def _length(data: bytes, offset: int, extended: bool) -> int:
     """Return the bytes that the word at `offset` claims: 64, or what an extension word's header says."""
     if extended and data[offset] == EXTENSION_OPCODE:
+        # a length of 0 would never end the walk over a stream
         return max(1, int.from_bytes(data[offset + 14 : offset + 16], "little")) * WORD
     return WORD
 
@@ -81,6 +82,8 @@ class Stream(Sequence[Instruction]):
         """Return the byte offset of every instruction."""
         if self._offsets is None:
             data = self.data
+            # The first byte of every 64 is looked at, also inside longer words: a false alarm there costs the walk
+            # below, no more.
             if not self._extended or EXTENSION_OPCODE not in data[::WORD]:
                 self._offsets = range(0, len(data), WORD)
             else:

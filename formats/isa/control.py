@@ -15,6 +15,7 @@ from formats.isa.syntax import CACHE_LIMIT, Formatter, Item, Key, Omitter, Token
 __all__ = ["EventSemaphore", "Nop", "OpcodeCC", "SetOrderingMode"]
 
 
+# Bytes 32 to 43 are the header's synchronisation block once more, with a value for the update in addition (isa.md 7).
 class _SecondSlot(Item):
     """The second wait and the second update of EVENT_SEMAPHORE."""
 
@@ -71,6 +72,7 @@ class EventSemaphore(Instruction):
 
     __slots__ = ()
     CALM = True
+    # A wait in front of `setter=` is the header's, one behind it the second slot's, as profiles print them (isa.md 12).
     HEADER_ENDS = "setter="
     NAME = "EVENT_SEMAPHORE"
     OPCODE = 0xA0

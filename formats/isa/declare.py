@@ -72,6 +72,8 @@ def _check_fields(cls: type[Declared]) -> None:
             raise TypeError(f"{cls.__name__}.{name} has no doc or no cite")
         if field.provenance not in PROVENANCES:
             raise TypeError(f"{cls.__name__}.{name}: provenance {field.provenance!r} is none of the four")
+        # An alias is a second reading of bits that another field owns (a number or a pointer to it); only owners may
+        # not overlap.
         if field.alias:
             aliases.append(field)
             continue
@@ -83,6 +85,7 @@ def _check_fields(cls: type[Declared]) -> None:
     for field in aliases:
         if field.mask & ~taken:
             raise TypeError(f"{cls.__name__}.{field.name} is an alias of bits that no field has")
+    # bytes 12 to 15 of an extension word hold its code and its length, which no field declares
     if cls.CODE >= 0 and taken >> 96 & 0xFFFFFFFF:
         raise TypeError(f"{cls.__name__} uses the extension header")
 
@@ -112,5 +115,6 @@ def _check_syntax(cls: type[Declared], syntax: tuple[Item, ...]) -> None:
             ):
                 raise TypeError(f"{cls.__name__}.{name} stands twice in the syntax")
             spoken[name] = 1
+        # Text without the item reads back as the class's default, so only a default of zero can be left out for zero.
         if (optional := item.optional_field()) and cls.FIELDS[optional].default:
             raise TypeError(f"{cls.__name__}.{optional} is left out when zero, so its default must be zero")

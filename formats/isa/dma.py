@@ -46,6 +46,7 @@ class PseudoDmaTrigger(Instruction):
     RULES = (Rule("The queue has a name.", "observed", "isa.md 8 (c1)", _queue_name),)
 
 
+# SBUF as DMA sees it: 128 partitions at multiples of the stride, which is at least what a partition holds.
 ON_CHIP_BYTES = 128 * SBUF_PARTITION_STRIDE
 
 
@@ -71,6 +72,7 @@ def _dma_elements(word: _Direct2d, context: Context) -> Iterator[Finding]:
 
 def _dma_memory(word: _Direct2d, context: Context) -> Iterator[Finding]:
     for side, address, pattern, size, _ in _dma_sides(word):
+        # variable 0 is `SB`, on-chip memory (isa.md 8); how long any other is only def.json knows
         if address.form == "variable" and address.index == 0:
             moves = [step * (count - 1) for step, count in zip(*pattern, strict=True) if count]
             low = address.offset + sum(m for m in moves if m < 0)
@@ -135,6 +137,7 @@ class _CastTypes(Item):
 
     def omits(self, cls: type[Declared]) -> Omitter | None:
         names = self.covers(cls)
+        # two zeros are the default, which reads back without being printed
         return lambda raw: names if raw[62] == raw[63] != 0 else ()
 
     def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:

@@ -68,6 +68,7 @@ class AluOp(IntEnum):
     ADD = 0x04
     MULTIPLY = 0x06
     MAX = 0x08
+    # Names are documented, numbers are not, and KLR's order is alphabetical: no other code can be guessed from four.
     SUBTRACT = 0x80
     DIVIDE = 0x81
     MIN = 0x82
@@ -123,6 +124,7 @@ class ActivationFunction(IntEnum):
     IS_FINITE = 35
     COPY = 128
     MEMSET_ZERO = 130
+    # tables of the compiler number their functions up to 130, so ours begin well above
     LOG = 0xC0
     SQRT = 0xC1
     RSQRT = 0xC2

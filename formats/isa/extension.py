@@ -43,6 +43,7 @@ class ExtensionWord(Instruction):
     PROVENANCE = "ours"
 
 
+# A word has its small fields in bytes 16 to 31, then tiles of 44 bytes from byte 32 on.
 class TileWord(ExtensionWord):
     """An extension word with partitions and an output pattern."""
 
@@ -59,6 +60,8 @@ class TensorTensorScan(TileWord):
 
     __slots__ = ()
     NAME = "TENSOR_TENSOR_SCAN"
+    # Codes are given out by topic in blocks of 16: from 1 what NKI needs most, 16 DMA and registers, 32 GpSimd, 48
+    # selections, 64 searches, 80 random numbers, 96 gen4. SIZE is what the fields take, in whole words of 64 bytes.
     CODE, SIZE = 1, 192
     ENGINES = ("DVE",)
     COST = Passes("dst", ("src", "src1", "dst"), "two_inputs")
@@ -106,6 +109,7 @@ class ScalarTensorTensor(TileWord):
     src1_dtype = Enumeration(19, Dtype, "element type of the second input")
     op0 = Enumeration(20, AluOp, "operator with the immediate")
     op1 = Enumeration(21, AluOp, "operator with the second input")
+    # bits as in byte 35 of TENSOR_SCALAR
     immediate0_is_pointer = BitFlag(22, 0, "the immediate is a pointer")
     reverse0 = BitFlag(22, 2, "the immediate stands on the left of op0")
     reverse1 = BitFlag(22, 3, "the second input stands on the left of op1")

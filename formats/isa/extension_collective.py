@@ -22,7 +22,8 @@ from formats.isa.syntax_operands import DmaAddressItem
 
 __all__ = ["Collective"]
 
-_STREAMS = 4
+# Four CC-cores a logical core of two, each with a stream (collectives.md 2); which operators reduce (collectives.md 1).
+STREAMS = 4
 _REDUCES = (AluOp.ADD, AluOp.MIN, AluOp.MAX)
 
 
@@ -47,8 +48,8 @@ def _has_groups(word: Collective, context: Context) -> Iterator[Finding]:
 
 
 def _stream(word: Collective, context: Context) -> Iterator[Finding]:
-    if word.stream >= _STREAMS:
-        yield "stream", f"{word.stream}, and there are {_STREAMS}"
+    if word.stream >= STREAMS:
+        yield "stream", f"{word.stream}, and there are {STREAMS}"
 
 
 def _reduction(word: Collective, context: Context) -> Iterator[Finding]:

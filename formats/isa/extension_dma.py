@@ -27,7 +27,8 @@ from formats.isa.syntax_operands import DmaAddressItem, PatternItem
 __all__ = ["DmaIndirect"]
 
 _DIMS = 4
-_TEXT = re.compile(r"\[(-?\d+(?:,-?\d+)*)\]\[(\d+(?:,\d+)*)\]")
+# Digits are counted because int() refuses thousands of them with an error that is not ours.
+_TEXT = re.compile(r"\[(-?\d{1,12}(?:,-?\d{1,12})*)\]\[(\d{1,12}(?:,\d{1,12})*)\]", re.ASCII)
 
 
 class WidePattern(Field[DmaPattern]):

@@ -36,6 +36,7 @@ class QuantizeMx(TileWord):
     CUTS = False
     COST = Passes("src", (), "quantize_mx")
     scale_dtype = Enumeration(19, Dtype, "element type of the scales")
+    # 128 partitions of data are four groups of 32; the scales of the last lie in partitions 96 to 99
     scale_channels = Integer(20, 1, "partitions that the scales span", unit="partitions", default=100)
     scale = Tile(120, "scales", role="write", dtype="scale_dtype", partitions="scale_channels", lanes=SCALE_LANES)
     SYNTAX = (PatternItem("src"), PatternItem("dst"), PatternItem("scale"), Key("channels"), Key("scale_channels"))

@@ -97,6 +97,7 @@ class AffineSelect(_Affine, TileWord):
     RULES = (same_elements_documented("src", "dst"), _WALKED, comparison("op"))
 
 
+# A GpSimd core owns 16 neighbouring partitions, and the gathers share indices inside them (hardware.md 5.4).
 class _Gather(TileWord):
     """What both gathers share: a tile of indices."""
 

@@ -82,6 +82,7 @@ class Accumulating(TileWord):
         flag=initial_is_pointer,
         alias=True,
     )
+    # Output and input of an element-wise word stand at 32 and 76; the operand is the first free place behind this tile.
     reduce_res = Tile(120, "where the registers are stored", role="write", dtype="reduce_res_dtype")
     immediate0_dtype = Enumeration(25, Dtype, "element type of the operand behind its pointer", default=Dtype.FLOAT32)
     immediate0 = Immediate(164, "operand, a number", integer=immediate0_is_integer)

@@ -86,6 +86,7 @@ class Field(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
         self.provenance = self.provenance or ("ours" if getattr(owner, "PROVENANCE", "") == "ours" else "observed")
+        # worked out of `mask`, which kinds smaller than a byte override
         low = self.mask >> (8 * self.offset)
         self._shift = (low & -low).bit_length() - 1
         self._limit = low >> self._shift
@@ -211,6 +212,7 @@ class Immediate(Float32):
 
     def write(self, word: bytearray, value: object) -> None:
         if isinstance(value, Bits):
+            # signed and unsigned spellings of the same 32 bits are both welcome
             if not -(1 << 31) <= value.value < 1 << 32:
                 raise self.refuse("an integer of 32 bits", value.value)
             word[self.offset : self.offset + 4] = (value.value & 0xFFFFFFFF).to_bytes(4, "little")
@@ -231,6 +233,8 @@ class Enumeration(Field[int]):
     def __init__(self, offset: int, enum: type[IntEnum], doc: str, **facts: Unpack[Facts]) -> None:
         super().__init__(offset, 1, doc, **facts)
         self.enum = enum
+        # A table and not `enum(code)`: a code without a name is no error while a word is only read, and a look-up costs
+        # less.
         self.table: list[int] = list(range(256))
         for member in enum:
             self.table[member] = member
@@ -255,6 +259,7 @@ class Enumeration(Field[int]):
             raise self.refuse(f"a code from 0 to {self.limit}", value)
         return int(value)
 
+    # the highest code that fits
     limit = 255
 
 

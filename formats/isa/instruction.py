@@ -24,6 +24,8 @@ WORD = 64
 ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 # The escape to extension words; no public file shows this opcode (isa.md 6), and its meaning is ours.
 EXTENSION_OPCODE = 0xEE
+# Codes of ours begin where none was ever seen: at 0x80 in most enumerations. Activation functions of real tables go up
+# to 130 (isa.md 5), so ours begin at 0xC0.
 _OURS_FROM: dict[type[IntEnum], int] = {AluOp: 0x80, BranchCompare: 0x80, ActivationFunction: 0xC0, Dtype: 0x80}
 _SYNC = ("wait_mode", "wait_index", "wait_value", "update_mode", "update_index")
 # The highest byte of an address, but for its last bit, is 0 in SBUF and more in PSUM.
@@ -89,6 +91,7 @@ class Instruction(Declared):
         for field in fields.values():
             if field.default and not field.alias:
                 field.write(template, field.default)
+        # shared bases and `Unknown` have no opcode
         template[0] = max(cls.OPCODE, 0)
         if cls.CODE >= 0:
             template[12:16] = cls.CODE.to_bytes(2, "little") + (cls.SIZE // WORD).to_bytes(2, "little")
@@ -119,6 +122,7 @@ class Instruction(Declared):
             except KeyError:
                 raise FormatError(f"{self.NAME} has no such field", field=name) from None
             field.write(word, value)
+        # `opcode` is a field like any other and may be given, but it cannot make a word of another class
         if word[0] != self._TEMPLATE[0]:
             raise FormatError("another opcode", field="opcode", expected=hex(self._TEMPLATE[0]), got=hex(word[0]))
         self.raw = bytes(word)
@@ -181,6 +185,8 @@ class Instruction(Declared):
         """Return the bits of words that differ in more than header and addresses; kept for the next one."""
         left_out = bytearray(cls.SIZE)
         left_out[1:12] = _HEADER
+        # Addresses are left out but for the bit that tells PSUM from SBUF: a word costs the same anywhere in one
+        # memory.
         where = int.from_bytes(_WHERE, "little")
         for operand in cls.OPERANDS.values():
             left_out[operand.offset : operand.offset + 4] = _WHERE

@@ -40,6 +40,10 @@ __all__ = [
     "Write",
 ]
 
+# Numbers have few digits: int() refuses thousands of them with an error that is not ours.
+_REGISTER = re.compile(r"\$?R\[(\d{1,12})\]", re.ASCII)
+_REGISTERS_FROM = re.compile(r"(\w+)@0x([0-9a-f]+)\[(-?\d{1,12}),(-?\d{1,12})\]\[(\d{1,12}),(\d{1,12})\]", re.ASCII)
+
 
 class Opcode95(Instruction):
     """Configure Pool, perhaps; written by the loader. Its real name is unknown."""
@@ -98,6 +102,7 @@ class _WriteItem(Item):
 
         def text(raw: bytes) -> str:
             a, b, c, d = unpack(raw, 16)
+            # by any trace of a second value, so that an odd word reads back bit for bit
             if raw[13] or b or d:
                 return f"data={c:#x},{d:#x} size={raw[12]},{raw[13]} dst={a:#x},{b:#x}"
             return f"data={c:#x} size={raw[12]} dst={a:#x}"
@@ -165,6 +170,7 @@ class _BranchItem(Item):
         names = [enum_text(code) for code in cls.FIELDS["compare"].table]  # type: ignore[attr-defined]
 
         def text(raw: bytes) -> str:
+            # the profiler prints the signed offset as an unsigned number (isa.md 10.2)
             label = int.from_bytes(raw[48:52], "little")
             condition = ""
             if raw[12]:
@@ -187,12 +193,13 @@ class _BranchItem(Item):
         if (text := tokens.take("dtype")) is not None:
             values["dtype"] = parse_dtype(text)
         if (text := tokens.take("cmp0")) is not None:
-            match = re.fullmatch(r"\$?R\[(\d+)\]", text)
+            match = _REGISTER.fullmatch(text)
             if not match:
                 raise FormatError("not a register", field="cmp0", expected="$R[n]", got=repr(text))
             values["register"] = int(match[1])
         if (text := tokens.take("cmp1")) is not None:
             constant = parse_integer(text, "cmp1")
+            # a negative constant is welcome from a person; the field holds its 32 bits
             values["constant"] = constant + (1 << 32) if -(1 << 31) <= constant < 0 else constant
         label = parse_integer(tokens.need("label_id"), "label_id")
         values["target"] = label - (1 << 32) if 1 << 31 <= label < 1 << 32 else label
@@ -221,6 +228,7 @@ class CompareBranch(Instruction):
     branch_kind = Integer(14, 1, "3 relative, 1 through registers", default=3, provenance="inferred")
     register = Integer(16, 1, "register compared", provenance="inferred")
     constant = Integer(32, 4, "constant compared with")
+    # Read from the constant's upper half, which holds 1 and 2 in branches of kind 1: R1 and R2, it seems (isa.md 10.2).
     target_registers = Bytes(
         34, 2, "register pair that holds the target in kind 1, perhaps", provenance="inferred", alias=True
     )
@@ -257,11 +265,11 @@ class _RegisterLoadItem(Item):
 
     def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         text = tokens.need("addr")
-        match = re.fullmatch(r"(\w+)@0x([0-9a-f]+)\[(-?\d+),(-?\d+)\]\[(\d+),(\d+)\]", text)
+        match = _REGISTERS_FROM.fullmatch(text)
         if not match:
             raise FormatError("not an address", field="addr", expected="dtype@0xaddress[a,b][c,d]", got=repr(text))
         words = tokens.need("data")
-        found = [re.fullmatch(r"\$?R\[(\d+)\]", word) for word in words.split(",")] if words else []
+        found = [_REGISTER.fullmatch(word) for word in words.split(",")] if words else []
         registers = [int(word[1]) for word in found if word]
         if len(registers) != len(found) or len(registers) != min(int(match[5]) * int(match[6]), 32):
             raise FormatError("not one register for each element", field="data", got=repr(words))

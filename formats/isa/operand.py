@@ -129,7 +129,8 @@ class Pattern(Field[AccessPattern]):
         try:
             self.struct.pack_into(word, self.offset, address, *steps, *counts)
         except struct.error:
-            raise self.refuse("steps and counts of " + ("32" if self.wide else "16") + " bits", value) from None
+            bits = 32 if self.wide else 16
+            raise self.refuse(f"an address of 32 bits, steps and counts of {bits}", value) from None
 
     def render(self, value: AccessPattern) -> Json:
         return {"address": value.address, "steps": list(value.steps), "counts": list(value.counts)}
@@ -144,15 +145,14 @@ class Pattern(Field[AccessPattern]):
         )
 
     def enabled(self, raw: bytes) -> bool:
-        """Return whether the word uses the operand at all; an all-zero pattern means it does not."""
-        return any(
-            raw[
-                self.offset + 4 * (1 + self.dims) if self.wide else self.offset + 4 + 2 * self.dims : self.offset
-                + self.size
-            ]
-        )
+        """Return whether the word uses the operand at all; counts that are all zero mean that it does not."""
+        # An address of 0 is the first byte of SBUF, steps of 0 repeat one element: neither says that nothing is there.
+        counts = self.offset + 4 + (4 if self.wide else 2) * self.dims
+        return any(raw[counts : self.offset + self.size])
 
 
+# Four bytes of address, five steps and five counts of four bytes each: 44 bytes. Tiles of a word follow one another at
+# offsets 32, 76, 120, 164 and 208.
 class Tile(Pattern):
     """A pattern of an extension word: five dimensions, steps and counts of 32 bits."""
 
@@ -208,6 +208,7 @@ class Pointer(Field[int]):
         return self.flag is None or bool(self.flag.read(raw)) != self.inverted
 
 
+# by the top nibble of the high word (isa.md 8); any other nibble belongs to a 64-bit device address
 _FORMS = {0: "absolute", 1: "variable", 2: "table"}
 _FORM_CODES = {name: code for code, name in _FORMS.items()}
 

@@ -32,6 +32,7 @@ def _sbuf_source(word: LoadWeights | MatMul, context: Context) -> Iterator[Findi
 
 def _one_bank(word: MatMul, context: Context) -> Iterator[Finding]:
     for use in context.uses:
+        # gen4 writes up to 4096 elements at once, which is more than a bank (hardware.md 2.1)
         if use.name == "dst" and use.pattern.address >= PSUM_BASE and context.generation != "gen4":
             byte = place(use.pattern.address)[2]
             low, high = span(use)
@@ -81,6 +82,7 @@ class _PeWord(Instruction):
     fp32_mode = Enumeration(33, Fp32Pass, "which half of fp32 operands this pass carries")
     transpose_mode = Enumeration(34, TransposeMode, "pass the source through bit for bit; printed for LDWEIGHTS only")
     rows = Integer(38, 1, "contraction size K: partitions read", unit="partitions", default=128)
+    # A word reads `rows` partitions and writes `cols` of them: K and M of the product, in that order (isa.md 15).
     cols = Integer(
         39, 1, "stationary columns M: output partitions", unit="partitions", default=128, provenance="inferred"
     )
@@ -89,6 +91,7 @@ class _PeWord(Instruction):
     unknown_46 = Integer(46, 1, "unknown; follows dtype and opcode on gen2, 0 on gen3", provenance="inferred")
 
 
+# The array shifts weights in from one side, so a program streams the last column first (isa.md 11).
 class LoadWeights(_PeWord):
     """Load the stationary operand; the last streamed element becomes column 0."""
 
@@ -144,6 +147,7 @@ class MatMul(_PeWord):
 
     @property
     def adds(self) -> bool:
+        # The last of a group adds like any other: bit 1 has no effect that execution could show (isa.md 5, 15).
         return not self.acc_flags & FIRST_OF_GROUP
 
     def dtype_of(self, operand: Pattern | Pointer) -> int:

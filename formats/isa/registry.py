@@ -39,6 +39,7 @@ def lookup(raw: bytes, *, extended: bool) -> type[Instruction]:
         if not extended:
             return Unknown
         cls = BY_CODE.get(int.from_bytes(raw[12:14], "little"), Unknown)
+        # the length is part of the declaration: what a shorter or longer word would mean is not guessed
         return cls if int.from_bytes(raw[14:16], "little") * 64 == cls.SIZE else Unknown
     found = BY_OPCODE[opcode]
     if found is None:

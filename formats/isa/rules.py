@@ -45,6 +45,7 @@ def _undeclared(word: Instruction, context: Context) -> Iterator[Finding]:
 def _undeclared_mask(cls: type[Instruction]) -> int:
     found = _MASKS.get(cls)
     if found is None:
+        # bytes 12 to 15 of an extension word: code and length, which no field declares
         declared = 0xFFFFFFFF << 96 if cls.CODE >= 0 else 0
         for field in cls.FIELDS.values():
             declared |= field.mask

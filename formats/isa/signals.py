@@ -129,6 +129,7 @@ class Slot(NamedTuple):
                 return (Signal("event", index, mode, None, 1, by),)
             if valued and mode == UpdateMode.SEM_WRITE_IMM:
                 return (Signal("semaphore", index, mode, None, value[0], by),)
+            # None for an update that has no meaning yet: whoever carries it out refuses the word
             amount = value[0] if valued and mode == UpdateMode.SEM_ADD_IMM else _STEPS.get(mode)
             return (Signal("semaphore", index, mode, amount, None, by),)
 
@@ -152,6 +153,7 @@ class Meet(NamedTuple):
 
     def waits(self, fields: Fields) -> WaitReader:
         unpack = unpacker(fields, self.semaphore)
+        # at least 1, not exactly: the other core may be one barrier ahead and have raised it again
         return lambda raw: (Awaited("semaphore", unpack(raw)[0], int(WaitMode.SEM_GE), 1, BARRIER),)
 
     def signals(self, fields: Fields) -> SignalReader:
@@ -235,6 +237,7 @@ def unpacker(fields: Fields, *names: str) -> Unpack:
     """Return what reads some fields of a word at once; they follow one another in it, values of 4 bytes are signed."""
     form, at = "<", 0
     for field in (fields[name] for name in names):
+        # Semaphores count in signed 32 bits (isa.md 3); addresses and data of 8 bytes do not.
         form += f"{field.offset - at}x" + {1: "B", 4: "i", 8: "Q"}[field.size]
         at = field.offset + field.size
     return struct.Struct(form).unpack_from

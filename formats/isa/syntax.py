@@ -49,7 +49,7 @@ _CLEAN_TEXT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.\-]*\0*")
 
 
 def parse_integer(text: str, key: str) -> int:
-    """Return an integer written in decimal or with 0x; anything else is a FormatError."""
+    """Return an integer in decimal or with a prefix, as 0x; anything else is a FormatError."""
     try:
         return int(text, 0)
     except ValueError:
@@ -133,7 +133,10 @@ class Tokens:
             raise FormatError(f"{name} has no such operand", got=" ".join(rest))
 
 
+# what profiles put behind a semaphore: the engine that counts with it, or the DMA queue (isa.md 12)
 _LABEL = re.compile(r" ?\((?:Tensor|Vector|Scalar|Sync|GpSimd|q[^)]*)\)")
+# int() refuses thousands of digits with an error that is not ours; no number of a word has more than twelve.
+_PRODUCT = re.compile(r"(\d{1,12})\*(\d{1,12})", re.ASCII)
 _BRACES = re.compile(r"\{([^{}]*)\}\s*$")
 
 
@@ -363,7 +366,7 @@ class Product(Item):
 
     def parse(self, cls: type[Declared], tokens: Tokens, values: dict[str, object]) -> None:
         for index, word in enumerate(tokens.bare):
-            match = re.fullmatch(r"(\d+)\*(\d+)", word)
+            match = _PRODUCT.fullmatch(word)
             if match:
                 del tokens.bare[index]
                 values.update(zip(self.fields, map(int, match.groups()), strict=True))

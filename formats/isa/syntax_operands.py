@@ -28,9 +28,12 @@ from formats.isa.syntax import (
 
 __all__ = ["DmaAddressItem", "DmaPatternItem", "Immediates", "PatternItem", "PointerItem"]
 
-_PATTERN = re.compile(r"(?:(\w+)@)?0x([0-9a-fA-F]+)\[(-?\d+(?:,-?\d+)*)\]\[(\d+(?:,\d+)*)\]")
+# Digits are counted because int() refuses thousands of them with an error that is not ours.
+_PATTERN = re.compile(
+    r"(?:(\w+)@)?0x([0-9a-fA-F]+)\[(-?\d{1,12}(?:,-?\d{1,12})*)\]\[(\d{1,12}(?:,\d{1,12})*)\]", re.ASCII
+)
 _POINTER = re.compile(r"(\w+)@0x([0-9a-fA-F]+)")
-_DMA_PATTERN = re.compile(r"\[(-?\d+),(-?\d+)\]\[(\d+),(\d+)\]")
+_DMA_PATTERN = re.compile(r"\[(-?\d{1,12}),(-?\d{1,12})\]\[(\d{1,12}),(\d{1,12})\]", re.ASCII)
 
 
 def _spelling(cls: type[Declared], dtype: str) -> Callable[[bytes], str]:

@@ -38,6 +38,7 @@ class Unknown(Instruction):
 
     @property
     def asm(self) -> str:
+        # `text` shows bytes 4 to 11 as wait and update and the rest from byte 12: what it cannot show are these three
         if self.raw[1] == 0x10 and not any(self.raw[2:4]) and not header_text(self.raw[4:12])[1]:
             return self.text
         return f"{self.name} {{raw={self.raw.hex()}}}"

@@ -20,6 +20,7 @@ __all__ = ["Cast", "Copy", "Memset", "Reciprocal", "TensorReduce", "TensorScalar
 
 
 def _reduced(word: TensorReduce, context: Context) -> Iterator[Finding]:
+    # X = 2 folds one dimension, XYZW = 5 four (isa.md 5)
     folded = int(word.dims) - 1
     if 1 <= folded <= 4:
         kept, written = prod(word.src.counts[folded:]), prod(word.dst.counts)
@@ -69,6 +70,7 @@ class TensorScalar(Instruction):
     OVERWRITES = True
     immediate0_is_pointer = BitFlag(35, 0, "operand 0 is a pointer", provenance="inferred")
     immediate1_is_pointer = BitFlag(35, 1, "operand 1 is a pointer", provenance="inferred")
+    # Bits 0 and 1 are the real word's. What NKI can say beyond them has to stand somewhere: the bits above are ours.
     reverse0 = BitFlag(35, 2, "operand 0 stands on the left of op0", provenance="ours", cite="ours")
     reverse1 = BitFlag(35, 3, "operand 1 stands on the left of op1", provenance="ours", cite="ours")
     immediate0_is_integer = BitFlag(35, 4, "operand 0 holds 32 integer bits", provenance="ours", cite="ours")
@@ -182,6 +184,7 @@ class Memset(Instruction):
     count = Integer(28, 4, "elements per partition", unit="elements", provenance="inferred")
     dtype = Enumeration(32, Dtype, "element type", provenance="inferred")
     channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    # Every public MEMSET writes 0, so no byte of it can be told to be the value (isa.md 7): this place is ours.
     value_is_integer = BitFlag(35, 0, "the value holds 32 integer bits", provenance="ours", cite="ours")
     value = Immediate(36, "the value", integer=value_is_integer, provenance="ours", cite="ours")
     dst = Pattern(44, 4, "output", role="write", dtype="dtype", partitions="channels")

@@ -31,6 +31,7 @@ __all__ = [
     "parse_activation_set",
 ]
 
+# bytes of an entry of either table (formats.md 3.10)
 _ENTRY = 32
 _PIECES = re.compile(r"(.+)_(\d{1,9})p")
 
@@ -103,6 +104,7 @@ class Controls(Sequence[Control]):
 
     def _at(self, place: int) -> Control:
         word = int.from_bytes(self.data[place * _ENTRY : place * _ENTRY + 4], "little")
+        # bits 10 to 0: first bucket, 15 to 11: shift, 19 to 16: log2 of the count (formats.md 3.10)
         return Control(word & 0x7FF, word >> 11 & 0x1F, word >> 16 & 0xF)
 
     def array(self) -> npt.NDArray[np.uint32]:
@@ -197,6 +199,7 @@ def parse_activation_set(
     Raises FormatError where the stated number of entries is not the tables' own, or two functions share a code.
     """
     for key, table in (("bkt_entry_cnt", buckets), ("ctl_entry_cnt", controls)):
+        # a count that is left out cannot be wrong
         if fields.integer(key, len(table)) != len(table):
             raise FormatError(
                 "activation table has another length than stated",

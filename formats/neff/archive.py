@@ -101,6 +101,7 @@ class Archive:
         start = self._blob.read(self._header.header_size, BLOCK)
         if start.startswith(GZIP_MAGIC):
             return "gzip"
+        # What is shorter than a block goes to the reader of tars as well, which says how much is missing.
         if start[257:262] == b"ustar" or len(start) < BLOCK:
             return "none"
         raise FormatError(
@@ -222,6 +223,8 @@ def unsafe_names(members: tuple[Member, ...]) -> list[tuple[str, str]]:
 
 
 def _folded(name: str) -> str:
+    # Twice, since folding may take a letter apart again: Unicode's canonical caseless match, as some file systems
+    # compare.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -238,8 +241,10 @@ def _unsafe(member: Member) -> str | None:
         return "a name with '..'"
     if "" in parts or "." in parts:
         return "an empty part in the name"
+    # a separator and a drive letter to Windows
     if "\\" in name or not name.isprintable() or name[1:2] == ":":
         return "a name that not every system reads alike"
+    # PATH_MAX and NAME_MAX of Linux, in bytes; the depth is ours
     if len(name) > 4096 or len(parts) > 64 or any(len(part.encode()) > 255 for part in parts):
         return "a name that is too long"
     return None

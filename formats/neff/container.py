@@ -85,8 +85,8 @@ class Container:
         except NotFoundError:
             raise FormatError("member is missing", path=self.path, field=name) from None
 
-    def _parsed(self, name: str) -> bytes:
-        """Return a member that becomes values, which take many times its size."""
+    def parsed_bytes(self, name: str) -> bytes:
+        """Return a member that is going to be parsed; its values take many times its size, so it has a lower cap."""
         cap = self.limits.parsed_from(self.size)
         if name in self.archive and self.archive.size_of(name) > cap:
             raise FormatError("member is over the size limit", path=name, expected=f"at most {cap} bytes")
@@ -94,7 +94,7 @@ class Container:
 
     def json_fields(self, name: str) -> Fields:
         """Return a JSON member whose keys are checked as they are read."""
-        return load(self._parsed(name), name)
+        return load(self.parsed_bytes(name), name)
 
     def json(self, name: str) -> Mapping[str, object] | None:
         """Return a JSON member such as `hlo_stats.json` as plain data, or None where there is none."""
@@ -147,7 +147,7 @@ class Container:
     def debug_file(self, name: str) -> DebugFile:
         """Return a debug info member."""
         if name not in self._debug_files:
-            self._debug_files[name] = DebugFile(self._parsed(name), name)
+            self._debug_files[name] = DebugFile(self.parsed_bytes(name), name)
         return self._debug_files[name]
 
     def debug_parent(self, level: DebugFile, folder: str, index: int) -> DebugFile | None:

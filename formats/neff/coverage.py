@@ -100,6 +100,7 @@ def coverage(neff: Neff, most: int | None = None) -> Coverage:
         for engine, stream in graph.streams.items():
             for pc in range(0, len(stream), every):
                 word = stream[pc]
+                # whether an engine may have a word, and what its bits mean, is part of the verdict
                 key = engine, graph.dialect, word.raw
                 judged = seen.get(key)
                 if judged is None:

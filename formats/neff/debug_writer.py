@@ -10,6 +10,7 @@ from formats.neff.wire import packed, varint, write_bytes, write_varint
 __all__ = ["DebugEntry", "DebugWriter", "EntryFields"]
 
 _PENGUIN = "debug_info_penguin.dbg"
+# an instruction's kind: neither a transpose nor anything else that has a number (formats.md 3.9)
 _REGULAR = 1
 
 
@@ -64,6 +65,8 @@ class DebugWriter:
                         number = varint(self._next)
                         self._next += 1
                         backend += _instruction(number, entry[0], tail)
+                        # Field 3, an entry of the file, that holds field 3, the packed ids of its parents, of which
+                        # there is one. Lengths are single bytes: a varint has ten at most.
                         known = references[entry] = b"\x1a%c\x1a%c%b" % (len(number) + 2, len(number), number)
                     reference = known
             asm += reference
@@ -115,6 +118,7 @@ def _instruction(number: bytes, name: str, tail: bytes) -> bytes:
     """Return one instruction: its number as a varint and its name, which are its own, and what its line shares."""
     raw = name.encode("utf-8", "backslashreplace")
     if len(raw) < 0x80:
+        # field 1, the id, and field 2, the name; written out because a program has an entry for every word
         body = b"\x08%b\x12%c%b%b" % (number, len(raw), raw, tail) if raw else b"\x08%b%b" % (number, tail)
     else:
         body = b"\x08%b%b%b" % (number, write_bytes(2, raw), tail)

@@ -160,6 +160,7 @@ def locate(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile
         for entry in entries:
             kernel = kernel or _pick(level.kernels, entry.attributes.get("kernel_name"))
             name = name or entry.name
+            # asm is depth 0, backend 1, Penguin 2: the level whose names are tensor texts (isa.md 13)
             if depth == 2 and tensor is None:
                 tensor = entry.name or None
             place = _line(level, entry)

@@ -8,7 +8,17 @@ from typing import Any
 
 from formats.errors import FormatError
 
-__all__ = ["Fields", "load", "printable"]
+__all__ = ["Fields", "load", "load_value", "printable"]
+
+
+def load_value(data: bytes, where: str) -> object:
+    """Return whatever JSON there is in `data`; FormatError for text that is not JSON."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise FormatError("JSON is nested too deeply", path=where) from None
+    except ValueError as error:  # also text that is not UTF-8, and integers beyond Python's digit limit
+        raise FormatError(f"not JSON ({error})", path=where) from None
 
 
 def load(data: bytes, where: str) -> Fields:
@@ -16,12 +26,7 @@ def load(data: bytes, where: str) -> Fields:
 
     Raises FormatError for text that is not JSON, and for JSON that is not an object.
     """
-    try:
-        value = json.loads(data)
-    except RecursionError:
-        raise FormatError("JSON is nested too deeply", path=where) from None
-    except ValueError as error:  # also text that is not UTF-8, and integers beyond Python's digit limit
-        raise FormatError(f"not JSON ({error})", path=where) from None
+    value = load_value(data, where)
     if not isinstance(value, dict):
         raise FormatError("JSON is not an object", path=where, got=type(value).__name__)
     return Fields(value, where)
@@ -83,7 +88,7 @@ class Fields:
         return bool(value)
 
     def truth(self, key: str) -> bool:
-        """Return true or false and nothing like it."""
+        """Return true or false; 1 and 0 do not pass for them."""
         value = self.raw.get(key)
         if not isinstance(value, bool):
             raise self.fail(key, "true or false")
@@ -104,7 +109,7 @@ class Fields:
         return found
 
     def finite(self, key: str) -> float:
-        """Return a number that can be reckoned with: neither infinite nor larger than any measurement."""
+        """Return a number that can be calculated with: finite, and no larger than any measurement is."""
         value = self.number(key)
         if not abs(value) < 1e18:
             raise self.fail(key, "a finite number")

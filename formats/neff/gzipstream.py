@@ -29,6 +29,7 @@ def inflate(data: bytes | memoryview, cap: int, path: str | None = None) -> tupl
 
     Raises FormatError when the stream is damaged or cut off, or would give more than `cap` bytes.
     """
+    # a window of 2**15 bytes, plus 16 for gzip's header and trailer
     stream = zlib.decompressobj(wbits=31)
     view = memoryview(data)
     out = bytearray()
@@ -102,6 +103,7 @@ def _candidates(extra_flags: int) -> Iterator[DeflateParameters]:
 
 
 def _deflate(content: bytes | bytearray, parameters: DeflateParameters) -> Iterator[bytes]:
+    # a negative window makes a bare deflate stream: header and trailer are not zlib's here
     stream = zlib.compressobj(parameters.level, zlib.DEFLATED, -15, parameters.memory, parameters.strategy)
     view = memoryview(content)
     # The pieces do not change the stream: zlib sees one input, whatever the calls.

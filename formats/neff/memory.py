@@ -46,6 +46,8 @@ _GENERATOR_BYTES = 8  # beside the tensors, for each table that descriptors are 
 _RUNTIME_RINGS, _TABLE_RINGS = 30_720, 2_048
 # Of these, what a core has before it has a model: so the documented table (runtime.md 3.2) minus what its NEFFs have.
 _CORE_GENERIC_BYTES, _CORE_RINGS = 12_288, 28_672
+# A descriptor takes 16 bytes and moves at most 64 KiB (runtime.md 3.1); a ring has at least 64, in steps of 16, on each
+# of 16 engines (formats.md 6.1).
 _DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP, _RINGS = 16, 65536, 64, 16, 16
 _TABLES = "_bkt.bin", "_ctrl.bin"
 _CAPTURES = "formats.md 6.1: memory records of public captures"

@@ -45,6 +45,7 @@ def parse_npy(data: bytes, where: str) -> Npy:
     """
     if not data.startswith(NPY_MAGIC) or len(data) < 10:
         raise FormatError("not a NumPy file", path=where, offset=0, got=data[:8].hex(" "))
+    # versions 2 and 3 have four bytes for the length of the header instead of two
     wide = data[6] >= 2
     start = 12 if wide else 10
     length = int.from_bytes(data[8:start], "little")

@@ -13,7 +13,8 @@ tensor of device memory (`offset` and `strides` count elements of the type `as`)
 
 A piece has its tile's name, the partition and byte in it, the number of its first element in the result counted in
 row-major order, and its form: the walk of (step, count) pairs inside a partition of the tile, the walk over the result
-from partition to partition, and that inside a partition. A result without any of these became part of other
+from partition to partition, and that inside a partition; a sixth number is the core, where it is not the first of a
+logical core. A result without any of these became part of other
 operations. `by`, where it stands, is the operation whose instructions make it: views have none. `cast`, where it
 stands, is the type that --auto-cast gave the operands. The format is ours.
 """
@@ -37,7 +38,8 @@ __all__ = ["GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Pi
 GRAPH = "model.hlo.pb"
 OPERATIONS = "operations.json"
 _ENDLESS = ("inf", "-inf", "nan")
-_MOST = 1 << 40  # of any number in the file
+_MOST = 1 << 40  # of any number in the file: above what any device's memory has bytes for
+_MOST_CORES = 8  # of a logical core
 # What the builder puts beside the words of an operation is named after it: waits, tables, fills, what tests loops.
 _ADDED = re.compile(r"-(wait-\d+|table|clear|load|enter|meet|test|again|branch|leave)$")
 
@@ -53,13 +55,14 @@ class Form(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a result in a tile: partition and byte in the tile, and the number of its first element."""
+    """A part of a result in a tile of a core: partition and byte in the tile, and the number of its first element."""
 
     tile: str
     partition: int
     offset: int
     first: int
     form: Form
+    core: int = 0
 
     @property
     def partitions(self) -> int:
@@ -160,7 +163,14 @@ def _result(held: Held) -> dict[str, Any]:
     elif held.pieces:
         forms: dict[Form, int] = {}
         item["tiles"] = [
-            (one.tile, one.partition, one.offset, one.first, forms.setdefault(one.form, len(forms)))
+            (
+                one.tile,
+                one.partition,
+                one.offset,
+                one.first,
+                forms.setdefault(one.form, len(forms)),
+                *((one.core,) if one.core else ()),
+            )
             for one in held.pieces
         ]
         item["forms"] = list(forms)
@@ -227,6 +237,7 @@ def _form(item: object, fields: Fields) -> Form:
                 raise fields.fail("forms", "pairs of a step and a count")
         walks.append(tuple((step, count) for step, count in walk))
     form = Form(*walks)
+    # what one partition of the tile holds is what one row of the result has
     if prod(count for _, count in form.tile) != prod(count for _, count in form.inner):
         raise fields.fail("forms", "as many elements in the tile as in the result")
     return form
@@ -235,15 +246,16 @@ def _form(item: object, fields: Fields) -> Form:
 def _piece(item: object, forms: Sequence[Form], size: int, fields: Fields) -> Piece:
     if (
         not isinstance(item, list)
-        or len(item) != 5
+        or len(item) not in (5, 6)
         or not isinstance(item[0], str)
         or any(type(one) is not int or not 0 <= one < _MOST for one in item[1:])
         or item[4] >= len(forms)
+        or (item[5:] and item[5] >= _MOST_CORES)
     ):
-        raise fields.fail("tiles", "lists of a tile, partition, byte, element and form")
+        raise fields.fail("tiles", "lists of a tile, partition, byte, element, form and perhaps core")
     form = forms[item[4]]
     low = item[3] + sum(min(step, 0) * (count - 1) for step, count in (*form.rows, *form.inner))
     high = item[3] + sum(max(step, 0) * (count - 1) for step, count in (*form.rows, *form.inner))
     if low < 0 or high >= size:
         raise fields.fail("tiles", "elements inside the result")
-    return Piece(item[0], item[1], item[2], item[3], form)
+    return Piece(item[0], item[1], item[2], item[3], form, *item[5:])

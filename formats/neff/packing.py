@@ -20,7 +20,7 @@ from formats.neff.fields import Fields, load
 from formats.neff.gzipstream import DeflateParameters, find_parameters, gzip_member, header_length
 from formats.neff.hashing import HASH_VARIANTS, hash_field, matching_variant
 from formats.neff.header import Header
-from formats.neff.tar import BLOCK, member_header, padding, resized_header
+from formats.neff.tar import BLOCK, BLOCKING, member_header, padding, resized_header
 from formats.whole_files import write_beside
 
 if TYPE_CHECKING:
@@ -39,15 +39,14 @@ _FOLDER, _HEADER, _BLOCKS, _TRAILER, _STREAM, _TAIL, _BEYOND = (
     ".neff/beyond.bin",
 )
 _SCHEMA = "neurontools.neff.unpacked/1"
-# The compiler fills its files to tar's blocking factor of 20 (formats.md 2.2).
-_BLOCKING = 20 * BLOCK
 
 
 class PackResult(NamedTuple):
     """What `pack` did: bytes written, and `method`.
 
-    "unchanged" and "unchanged, stored stream" give the original file; "changed" compressed or stored again.
-    "recompressed" means that nothing changed, yet this zlib makes another stream than the one that `unpack` used.
+    "unchanged" and "unchanged, stored stream" mean that the file is the original again, "changed" that it was
+    compressed or stored anew. "recompressed" means that nothing changed, yet this zlib makes another stream than the
+    one that `unpack` used.
     """
 
     size: int
@@ -206,8 +205,9 @@ def _compressed(root: Path, manifest: Fields, tar: bytes, changed: bool) -> tupl
     except (ValueError, OverflowError) as error:
         raise FormatError(f"manifest does not tell how to compress ({error})", path=manifest.where) from None
     tail = _optional(root, _TAIL)
-    if changed and (len(stream) + len(tail)) % _BLOCKING and not any(tail):
-        tail = bytes(-len(stream) % _BLOCKING)
+    # Zeros behind the stream are filling, which fits the new length; anything else is kept as it was.
+    if changed and (len(stream) + len(tail)) % BLOCKING and not any(tail):
+        tail = bytes(-len(stream) % BLOCKING)
     return stream + tail, "changed" if changed else "unchanged"
 
 
@@ -218,7 +218,8 @@ def _renewed(raw: bytes, data: bytes, manifest: Fields) -> bytes:
     if variant is None:  # the hash fitted before in no known way: use the one that the version calls for
         variant = "sha256" if header.pkg_version == 1 else HASH_VARIANTS[0]
     new = header._replace(data_size=len(data), hash=hash_field(variant, [data])).encode()
-    # The text fields are copied as they stood: bytes after their NUL are not the header's to change.
+    # Bytes 16 to 23 are data_size, 172 to 203 the hash (formats.md 2.1). Everything else is copied as it stood, also
+    # what texts have after their NUL, which a `Header` does not keep.
     return raw[:16] + new[16:24] + raw[24:172] + new[172:204] + raw[204:]
 
 

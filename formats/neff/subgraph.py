@@ -93,6 +93,10 @@ class Subgraph:
         """
         return self.neff.need(self.member(name))
 
+    def parsed_bytes(self, name: str) -> bytes:
+        """Return a file that is going to be parsed, under the cap for such files."""
+        return self.neff.parsed_bytes(self.member(name))
+
     def _json(self, name: str) -> Fields:
         return self.neff.json_fields(self.member(name))
 
@@ -287,7 +291,7 @@ class Subgraph:
         """Return the operations of the graph that the subgraph was compiled from, None where the file has none."""
         if not self.has(OPERATIONS):
             return None
-        return parse_operations(self.read(OPERATIONS), self.member(OPERATIONS))
+        return parse_operations(self.parsed_bytes(OPERATIONS), self.member(OPERATIONS))
 
     def chain_of(self, engine: str, pc: int) -> tuple[DebugStep, ...]:
         """Return what the word in 64-byte slot `pc` comes from, from its own entry up to the framework's operation."""

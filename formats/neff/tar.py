@@ -12,9 +12,11 @@ from formats.errors import FormatError
 from formats.limits import Limits
 from formats.neff.fields import printable
 
-__all__ = ["BLOCK", "TarEntry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
+__all__ = ["BLOCK", "BLOCKING", "TarEntry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]
 
 BLOCK = 512
+# What tar, and so the compiler, fills its files up to: a blocking factor of 20 (formats.md 2.2).
+BLOCKING = 20 * BLOCK
 _KINDS = {
     b"0": "file",
     b"\0": "file",
@@ -90,6 +92,7 @@ def read_index(source: ByteSource, limits: Limits, path: str | None = None) -> T
         if "size" in override:
             size = _decimal(override.pop("size"), at, path)
         kind = _KINDS.get(flag, f"type {flag!r}")
+        # links and devices may state a size, but no content follows them
         if kind != "file":
             size = 0
         if size > limits.member_size:
@@ -128,6 +131,7 @@ def member_header(name: str, size: int) -> bytes:
     raw = name.encode("utf-8", "surrogateescape")
     prefix = b""
     if len(raw) > 100:
+        # ustar has 155 bytes for the folders in front and 100 for the rest, without the slash between them
         cut = raw.rfind(b"/", 0, 156)
         prefix, raw = raw[:cut], raw[cut + 1 :]
         if cut < 1 or not 0 < len(raw) <= 100:
@@ -153,6 +157,7 @@ def member_header(name: str, size: int) -> bytes:
 
 def resized_header(block: bytes, size: int) -> bytes:
     """Return a header block with another member size and the checksum that goes with it."""
+    # eleven octal digits
     if size >= 8 << 30:
         raise FormatError("member is too big for ustar", got=size)
     new = bytearray(block)
@@ -165,6 +170,7 @@ def resized_header(block: bytes, size: int) -> bytes:
 
 def _check(block: bytes, at: int, path: str | None) -> None:
     stored = _number(block[148:156], at + 148, path)
+    # the checksum is over a block whose own checksum field is blank
     actual = sum(block) - sum(block[148:156]) + 8 * 32
     if stored != actual:
         raise FormatError("tar header is damaged", path=path, offset=at, field="checksum", expected=stored, got=actual)

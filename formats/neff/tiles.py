@@ -11,7 +11,6 @@ the tile which were overwritten through the tile of that name. The format is our
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import prod
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from typing import NamedTuple
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.neff import Subgraph
+from formats.neff.fields import load_value
 
 __all__ = ["Tile", "read_tiles"]
 
@@ -58,10 +58,7 @@ def read_tiles(subgraph: Subgraph) -> tuple[Tile, ...]:
     if not subgraph.has("tiles.json"):
         return ()
     path = subgraph.member("tiles.json")
-    try:
-        items = json.loads(subgraph.read("tiles.json"))
-    except ValueError as error:
-        raise FormatError("tile map is not JSON", path=path, got=str(error)) from None
+    items = load_value(subgraph.parsed_bytes("tiles.json"), path)
     if not isinstance(items, list):
         raise FormatError("tile map is not a list", path=path)
     return tuple(_tile(item, f"tile {number}", path) for number, item in enumerate(items))

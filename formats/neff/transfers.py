@@ -204,6 +204,7 @@ def _descriptor(fields: Fields) -> Descriptor:
     sources = tuple(
         _side(item, "from")._replace(extra=item.rest(*_side_keys("from"))) for item in fields.objects("from_arr")
     )
+    # with several sources, the first stands for them where one is asked for
     source = sources[0] if sources and "from" not in fields else _side(fields, "from")
     target = _side(fields, "to")
     transpose_op = fields.optional_text("transpose_op")

@@ -95,7 +95,7 @@ def _json(neff: Container) -> Iterator[Problem]:
 
 
 class _Ambiguous:
-    """Takes note of keys that stand twice and of constants that are not JSON; keeps nothing else of a document."""
+    """Collect the keys that stand twice and the constants that are not JSON, and nothing else of a document."""
 
     def __init__(self) -> None:
         self.twice: dict[str, None] = {}

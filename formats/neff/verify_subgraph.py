@@ -23,6 +23,7 @@ WORD = 64
 # Source: formats.md 3.5 (num_queues at most 16), 7.1 (256 semaphores), isa.md 4 (128 partitions 0x40000 apart).
 _MAX_RINGS, _SEMAPHORES, _STATE_BUFFER = 16, 256, 128 * 0x40000
 _MAX_DIMS = 4
+# As numbers: formats.isa is imported only where a word is decoded, most of a start's time otherwise.
 _TRIGGER, _DIRECT = 0xC1, 0xD4
 
 
@@ -169,6 +170,7 @@ def _words(subgraph: Subgraph) -> Iterator[Problem]:
 
     # Modes that name a semaphore; the others name events or nothing.
     waits = frozenset(WaitMode) - {WaitMode.NONE, WaitMode.EVENT_SET}
+    # x
     updates = frozenset(UpdateMode) - {UpdateMode.NONE, UpdateMode.EVENT_SET}
     owners = {s: queue.name for queue in subgraph.queues.values() for s in queue.all_semaphores}
     reserved = subgraph.definition.runtime_semaphore_count

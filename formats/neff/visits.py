@@ -169,7 +169,7 @@ def read_visits(subgraph: Subgraph) -> Visits | None:
     """Return the visits of a subgraph, None where the file has none; FormatError where they are malformed."""
     if not subgraph.has(_MEMBER):
         return None
-    return parse_visits(subgraph.read(_MEMBER), subgraph.member(_MEMBER))
+    return parse_visits(subgraph.parsed_bytes(_MEMBER), subgraph.member(_MEMBER))
 
 
 def cut_visits(visits: Visits, words: Mapping[str, Iterable[range]]) -> bytes:
@@ -252,6 +252,7 @@ def _row(item: object, number: int, sites: int, rows: Sequence[_Row], path: str)
         raise FormatError("visit is not a row of numbers", path=path, field=field)
     if not (-1 <= parent < number and 0 <= site < sites and -1 <= base < number and turn >= 0):
         raise FormatError("visit names a row that does not come before it", path=path, field=field)
+    # one step and no more, so that variables are looked up in a time that does not grow with the rows
     if base >= 0 and rows[base].base >= 0:
         raise FormatError("visit builds on one that builds on another", path=path, field=field)
     return _Row(parent, site, base, turn, {printable(name): _value(one, path, field) for name, one in own.items()})

@@ -114,6 +114,7 @@ def _varint(data: bytes, at: int, where: str) -> tuple[int, int]:
         at += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
+            # ten bytes carry 70 bits: those beyond 64 are dropped, as protobuf does
             return result & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift > 63:

@@ -15,7 +15,7 @@ from formats.neff.hashing import HASH_VARIANTS, hash_field
 from formats.neff.header import HEADER_SIZE, Header
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
-from formats.neff.tar import BLOCK, member_header, padding
+from formats.neff.tar import BLOCK, BLOCKING, member_header, padding
 from formats.neff.verify import graph_problems
 from formats.neff.verify_subgraph import TABLE_CHECKS
 from formats.neff.writer_subgraph import SubgraphWriter
@@ -24,8 +24,8 @@ from formats.targets import Target, resolve_target
 
 __all__ = ["NeffWriter"]
 
+# entries of `num_tpb_per_node`, as many as the header has bytes for it (formats.md 2.1, 3.1)
 _NODE_SLOTS = 64
-_BLOCKING = 20 * BLOCK
 _VIRTUAL_CORE = 1 << 10
 # flags 0, mtime 0 (the same input gives the same bytes), XFL 4 "fastest", OS 3: as the compiler, but for the time
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000403")
@@ -103,11 +103,12 @@ class NeffWriter:
         # Files can be large: there is one copy of the members and one of the whole.
         whole = b"".join((self._header(parts, identity.digest()).encode(), *parts))
         parts.clear()
+        # checked as a bare tar, so that nothing has to be inflated for it
         self._check(whole)
         if self.compression == "none":
             return whole
         data = gzip_member(_GZIP_HEADER, whole[HEADER_SIZE:], DeflateParameters(1))
-        data += bytes(-len(data) % _BLOCKING)
+        data += bytes(-len(data) % BLOCKING)
         return self._header([data], identity.digest()).encode() + data
 
     def build(self) -> Neff:
@@ -131,6 +132,7 @@ class NeffWriter:
             neff_build_version=OWN_COMPILER,
             num_tpb=1,
             hash=hash_field(HASH_VARIANTS[0], parts),
+            # The digest of the uncompressed archive, so a file has the same identity however it is packed.
             uuid=identity[:16],
             name=self.name,
             requested_tpb_count=1,
@@ -211,7 +213,7 @@ class NeffWriter:
         }
 
     def _check(self, whole: bytes) -> None:
-        """Raise the first broken rule; rules about single words are the builder's to test, they take seconds."""
+        """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check."""
         neff = open_neff(whole)
         problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
         for subgraph in neff.subgraphs:

@@ -25,6 +25,7 @@ __all__ = ["SubgraphWriter"]
 _WORD = 64
 # What the gen3 runtime keeps of every partition (formats.md 3.5); other generations show nothing of the kind.
 _GEN3_RESERVATION = {"base_partition": 0, "offset": 229368, "partitions": 128, "size": 8, "type": "evtaccel"}
+# as many of each, from 0 on, belong to the runtime in every known file (formats.md 3.5)
 _RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
 _ENTRY = 32
 
@@ -91,6 +92,7 @@ class SubgraphWriter:
         if var_id is None:
             # 0 is the state buffer's in every known file.
             var_id = 0 if kind == "state-buffer" else self._next_id
+        # DMA words have 28 bits for it (isa.md 8)
         if var_id in self._ids or not 0 <= var_id < 1 << 28:
             raise FormatError("var_id is taken or impossible", path=self.name, field=name, got=var_id)
         self._ids.add(var_id)

@@ -113,6 +113,8 @@ class Program:
     queues: list[Queue] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     words: dict[str, list[Word]] = field(default_factory=dict)
+    # The state buffer is variable 0 of every subgraph that AWS's compiler writes; the words name variables by these
+    # numbers.
     variable_ids: dict[str, int] = field(default_factory=lambda: {"SB": 0})
 
     def stream(self, engine: str) -> bytes:
@@ -193,12 +195,13 @@ class _Parser:
         self.labels[name] = engine, len(self.lines.get(engine, ()))
 
     def directive(self, content: str) -> None:
-        word, _, rest = content.partition(" ")
+        word, *more = content.split(None, 1)
+        rest = more[0] if more else ""
         handler = getattr(self, "do_" + word[1:], None)
         if handler is None:
             known = ", ".join("." + name[3:] for name in dir(self) if name.startswith("do_"))
             raise FormatError("unknown directive", expected=f"one of {known}", got=word)
-        handler(rest.strip())
+        handler(rest)
 
     def do_target(self, rest: str) -> None:
         target = resolve_target(rest)
@@ -243,6 +246,7 @@ class _Parser:
         if not more and not free:
             raise FormatError("no free block of semaphores: name the first one")
         first = _number(more[0], "semaphore") if more else free[0]
+        # 0 to 2 are the runtime's own.
         if any(abs(first - other) < RINGS for other in taken) or not 3 <= first <= 256 - RINGS:
             raise FormatError("semaphores overlap another queue's, or are not 3 to 255", got=first)
         if any(queue.name == name for queue in self.program.queues):
@@ -314,6 +318,7 @@ class _Parser:
     def encode(self, engine: str, pending: list[_Pending]) -> list[Word]:
         offsets: list[int] = []
         words: list[Word] = []
+        # Twice: words have several lengths, so labels have their offsets only once everything has been encoded.
         for final in (False, True):
             words, here = [], 0
             for line, text in pending:

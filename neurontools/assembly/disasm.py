@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from neurontools.command.output import Report, report
 from neurontools.neff.chains import chain_lines
 from neurontools.text.source_lines import SourceLines
 from neurontools.text.table import bold, count
-
-if TYPE_CHECKING:
-    from neurontools.text.source_lines import SourceLines
 
 
 def view(found: Listing, sources: SourceLines | None = None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from neurontools.builder.trace import Allocation, Space, View
 __all__ = ["Accesses", "TileState"]
 
 _HBM, _PSUM = Space.HBM, Space.PSUM
+# behind every operation
 _NEVER = 1 << 62
 _ROW = 2 * len(ENGINES)
 
@@ -48,6 +49,7 @@ class Accesses:
         self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
+        # x
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
         self._next = firsts[self._coming[-1]] if firsts else _NEVER
         self.pcs = array("q", [-1]) * (_ROW * len(tiles.lives))
@@ -73,6 +75,14 @@ class Accesses:
         if shape is None:
             shape = self._shapes[key] = shape_of(*key)
         self._touch(view, shape, write, actor, unit, needs, None)
+
+    def used(self, place: int, first: int, last: int) -> None:
+        """Note that words `first` to `last` of an engine use the tiles touched; `place` is where it stands in a row."""
+        pcs = self.pcs
+        for row in self.rows:
+            if pcs[row + place] < 0:
+                pcs[row + place] = first
+            pcs[row + place + 1] = last
 
     def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs, way: Way) -> None:
         """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
@@ -130,6 +140,7 @@ class Accesses:
         if group is None:
             region = Region(low, high)
         else:
+            # Tiles that the kernel put onto common bytes share one region: an access to one orders those to all.
             region = self._group_regions.get(group) or self._group_regions.setdefault(group, Region())
         tile.region = region
         (self._psum if allocation.space is _PSUM else self._sbuf).claim(low, high, region)

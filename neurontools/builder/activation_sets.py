@@ -89,6 +89,7 @@ def plan_activation(functions: Sequence[str], loops: Sequence[ActivationLoop] = 
             if not narrowed:
                 break
             serving, at = narrowed, at + 1 if entered is None else entered.loop.stop
+        # a set that the program has loaded before, so that the file carries few
         chosen = next((name for name in order if name in serving), None) or next(
             name for name in SETS if name in serving
         )

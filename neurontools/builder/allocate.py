@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError
+from neurontools.builder.limits import PARTITIONS
 from neurontools.builder.trace import Allocation, Source, Space
 
 __all__ = ["Life", "Policy", "Span", "allocate", "groups_of", "tightest"]
 
+# ours; 8 bytes hold the widest element type
 _ALIGN_LARGE, _ALIGN_SMALL = 64, 8
 _SHOWN = 24
 
@@ -95,8 +97,10 @@ class _Banks:
 
 def _first_gap(size: int, taken: Sequence[Span], low: int, high: int) -> int | None:
     align = _ALIGN_LARGE if size >= _ALIGN_LARGE else _ALIGN_SMALL
+    # rounded up: -(-a // b) is a / b towards the next whole number
     at = -(-low // align) * align
     for start, end in taken:
+        # spans are in ascending order, so that nothing later lies in front of the gap
         if start >= at + size:
             break
         if end > at:
@@ -208,12 +212,12 @@ def _check_fixed(life: Life, chip: Chip) -> None:
         byte < 0
         or byte + allocation.partition_bytes > limit
         or partition < 0
-        or partition + allocation.partitions > 128
+        or partition + allocation.partitions > PARTITIONS
     ):
         raise AllocationError(
             f"{allocation.name} at address=({partition}, {byte}) with {allocation.partitions} partitions of "
             f"{allocation.partition_bytes} bytes ({_at(life.source)}) lies outside {allocation.space.value.upper()}: "
-            f"128 partitions of {limit} bytes"
+            f"{PARTITIONS} partitions of {limit} bytes"
         )
 
 
@@ -250,6 +254,7 @@ def groups_of(lives: Iterable[Life]) -> dict[int, int]:
 
     def root(number: int) -> int:
         while parent[number] != number:
+            # path halving: union-find stays flat
             parent[number] = parent[parent[number]]
             number = parent[number]
         return number

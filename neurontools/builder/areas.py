@@ -76,6 +76,7 @@ def overlap(a: Area, b: Area) -> bool:
         return False
     for step, _ in (*a.shape.steps, *b.shape.steps):
         inner_a, inner_b = repeated(a.shape, step), repeated(b.shape, step)
+        # each pattern fits into one step, so that it lies at the same place of every step
         if inner_a <= step and inner_b <= step:
             distance = (b.low - a.low) % step
             if distance >= inner_a and step - distance >= inner_b:

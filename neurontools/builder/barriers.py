@@ -50,6 +50,7 @@ class Barriers:
         actor = ENGINE[op.engine]
         unit = self._streams.clocks.count(actor)
         needs = Needs()
+        # a barrier "writes" all that both cores see: what comes before or behind it stays there
         for view in self._shared if op.data is None else (*self._shared, op.data):
             self._access(view, True, actor, unit, needs)
         self._meet(op.engine, op.source, name, needs)

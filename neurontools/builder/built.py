@@ -61,6 +61,7 @@ def build(
     Raises AllocationError when the tiles do not fit, BuildError for an operation that no word can express, both with
     the kernel line.
     """
+    # a subgraph is a physical core, of which a logical core has one or two
     if len(traces) not in (1, 2):
         raise BuildError(f"{len(traces)} programs, a logical core has one or two cores")
     with without_collection():

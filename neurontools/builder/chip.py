@@ -36,7 +36,9 @@ class QueueFacts(NamedTuple):
         return tuple(range(self.first_semaphore, self.first_semaphore + RINGS))
 
 
+# one on each of the 16 DMA engines: a transfer raises its semaphore by 16 (isa.md 3)
 RINGS = 16
+# what def.json of gen3 gives `qPoolDynamic` of each partition, from byte 0 (formats.md 3.5)
 DGE_SCRATCH = (0, 16384)
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import struct
 
-from formats.isa import SBUF_PARTITION_STRIDE, Collective, CollectiveKind, DmaPattern
+from formats.isa import Collective, CollectiveKind, DmaPattern
+from formats.isa.extension_collective import STREAMS
 from neurontools.builder.dims import Dims, merge
 from neurontools.builder.encode import refuse
-from neurontools.builder.trace import CollectiveOp, Space, View
-from neurontools.builder.transfers import Side
+from neurontools.builder.trace import CollectiveOp, Space
+from neurontools.builder.transfers import Side, byte_dims
 
 __all__ = ["collective_word"]
 
 _DIMS = 4
 _PLACES = {name: Collective.FIELDS[name].offset for name in ("src", "dst", "groups", "counts")}
 _GATHERS = CollectiveKind.ALL_GATHER
-_STREAMS = 4
 
 
 def collective_word(
@@ -25,15 +25,15 @@ def collective_word(
 
     Raises BuildError, with the kernel line, for tensors in PSUM and for views that its patterns cannot hold.
     """
-    if not 0 <= op.stream < _STREAMS:
-        raise refuse(op, f"is on stream {op.stream}, there are {_STREAMS}")
+    if not 0 <= op.stream < STREAMS:
+        raise refuse(op, f"is on stream {op.stream}, there are {STREAMS}")
     for view in (op.src, op.dst):
         if view.allocation.space is Space.PSUM:
             raise refuse(op, f"touches {view.allocation.name} in PSUM, which CC-cores do not reach")
-    target = _dims(op.dst)
+    target = byte_dims(op.dst)
     if op.kind == _GATHERS and op.axis:
         target = _outermost(op, target)
-    src_run, src_pattern = _walk(op, _dims(op.src), op.src.dtype.size)
+    src_run, src_pattern = _walk(op, byte_dims(op.src), op.src.dtype.size)
     dst_run, dst_pattern = _walk(op, target, op.dst.dtype.size)
     word = bytearray(
         Collective(
@@ -60,15 +60,6 @@ def collective_word(
     return word
 
 
-def _dims(view: View) -> Dims:
-    """Return all dimensions of a view with steps in bytes, partitions outermost."""
-    size = view.dtype.size
-    inner = tuple((step * size, count) for step, count in view.dims)
-    if view.allocation.space is Space.HBM:
-        return inner
-    return ((SBUF_PARTITION_STRIDE, view.partitions), *inner)
-
-
 def _outermost(op: CollectiveOp, dims: Dims) -> Dims:
     """Return dimensions of a destination with the one of ranks first: it is cut out of dimension `axis`."""
     step, count = dims[op.axis]
@@ -81,6 +72,7 @@ def _outermost(op: CollectiveOp, dims: Dims) -> Dims:
 def _walk(op: CollectiveOp, dims: Dims, size: int) -> tuple[int, DmaPattern]:
     """Return the contiguous bytes and the pattern of a side."""
     dims, run = merge(dims), size
+    # an innermost dimension without gaps is one contiguous run
     if dims and (dims[-1][0] == size or dims[-1][1] == 1):
         run, dims = size * dims[-1][1], dims[:-1]
     if len(dims) > _DIMS:

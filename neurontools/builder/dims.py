@@ -39,6 +39,7 @@ def merge(dims: Dims) -> Dims:
     for step, count in dims:
         if count == 1:
             continue
+        # the outer dimension goes on exactly where the inner one ends
         if merged and merged[-1][0] == step * count:
             merged[-1] = (step, merged[-1][1] * count)
         else:
@@ -116,6 +117,7 @@ def split(patterns: Sequence[Dims], limits: Sequence[Limit]) -> list[Piece]:
         if any(not limit.low_step <= step <= limit.high_step for step, limit in zip(steps, limits, strict=True)):
             looped.append((steps, count))
         elif count > largest:
+            # equal parts need words of one shape only; below half of the limit there would be twice as many words
             part = next((size for size in range(largest, largest // 2, -1) if count % size == 0), None)
             if part is None:
                 return _ragged(columns, index, largest, limits)
@@ -125,6 +127,7 @@ def split(patterns: Sequence[Dims], limits: Sequence[Limit]) -> list[Piece]:
             kept.append(column)
     room = min(limit.dims for limit in limits)
     while len(kept) > room:
+        # the dimension of fewest elements costs the fewest words
         column = kept.pop(min(range(len(kept)), key=lambda i: kept[i][0][1]))
         looped.append((tuple(step for step, _ in column), column[0][1]))
     dims = tuple(zip(*kept, strict=True)) if kept else tuple(((1, 1),) for _ in patterns)

@@ -113,6 +113,7 @@ class Encoder:
         for value in fields.values():
             parts.append(value)
             if isinstance(value, _INEXACT):
+                # x
                 parts[-1:] = _exact(value)
         for _, dtype, _, partitions, _, dims in operands.values():
             parts += dtype, partitions, dims
@@ -169,6 +170,7 @@ def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:
             spots.append(Spot(operand.offset, numbers[operand.name], offset * view.dtype.size))
         if cls is Memset:
             values["count"] = elements(piece.dims[0])
+        # only the first word of several may reset the accumulators
         elif number == 1 and values.get("reduce_command") == ReduceCommand.RESET_REDUCE:
             values["reduce_command"] = ReduceCommand.REDUCE
         yield Template(cls(**values).raw, tuple(spots))

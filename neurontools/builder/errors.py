@@ -8,8 +8,8 @@ __all__ = ["AllocationError", "BuildError"]
 
 
 class BuildError(NeuronError, ValueError):
-    """Tell that a trace holds an operation that no instruction word can express; names the kernel line."""
+    """An operation of a trace that no instruction word can express; the message names the kernel line."""
 
 
 class AllocationError(NeuronError, ValueError):
-    """Tell that the tiles which live at one point do not fit on chip; lists them."""
+    """Tiles that live at one point and do not fit on chip; the message lists them."""

@@ -40,6 +40,7 @@ def _written_whole(trace: Trace, life: Life) -> bool:
     """Return whether the first operation on a tile writes every byte of it and reads none."""
     op = trace.ops[life.first]
     roles = op.instruction.OPERANDS if isinstance(op, ComputeOp) else {}
+    # a word that keeps part of its output, or a transfer that leaves out rows, has not written all of it
     if any(roles[name].role == "readwrite" for name in getattr(op, "operands", ())) or getattr(op, "skip", False):
         return False
     touched = [(view, writes) for view, writes in accesses_of(op) if view.allocation is life.allocation]

@@ -70,7 +70,9 @@ def _grid_of(shape: Shape) -> _Grid:
     """Return the grid of a shape; patterns that repeat in the step of their innermost jump are told apart inside it."""
     step = shape.steps[-1][0] if shape.steps else 0
     inside = repeated(shape, step) if step else 0
+    # a power of two above the part that repeats
     shift = inside.bit_length()
+    # one cell would hold the whole step: places tell nothing apart
     if step - 1 >> shift <= 0:
         return _Grid(0, shape.reach.bit_length(), 0)
     return _Grid(step, shape.reach.bit_length(), shift)
@@ -96,6 +98,7 @@ class Region:
 
     def access(self, area: Area, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Add to `needs` what the access must wait for, and keep its area for those to come."""
+        # The innermost loop of the builder: everything it asks for is in locals, and the cheap questions come first.
         low, high, first, last, plain = area.low, area.high, area.first, area.last, area.plain
         found = self.records if self.grids is None else self._near(low, high, area.shape)
         into = needs.order if write else needs.data
@@ -132,6 +135,7 @@ class Region:
                         kept.append(other)
                         continue
                 whole = strictly = strictly and area.contains(other)
+                # x
                 if not whole and not overlap(area, other):
                     kept.append(other)
                     continue

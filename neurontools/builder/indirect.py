@@ -6,30 +6,19 @@ import struct
 from collections.abc import Sequence
 from math import prod
 
-from formats.isa import SBUF_PARTITION_STRIDE, DmaIndirect, DmaPattern
+from formats.isa import DmaIndirect, DmaPattern
 from formats.neff.transfers import Descriptor, Source
 from neurontools.builder.dims import Dims, Limit, common, elements, merge, split
 from neurontools.builder.encode import Place, limit_of, pad, refuse
-from neurontools.builder.trace import DmaComputeOp, IndirectDmaOp, Space, View
-from neurontools.builder.transfers import Side, dtype_name
+from neurontools.builder.trace import DmaComputeOp, IndirectDmaOp, View
+from neurontools.builder.transfers import DESCRIPTOR, MOST_DESCRIPTORS, Side, byte_dims, dtype_name
 
 __all__ = ["combined", "indirect_words", "whole"]
 
 _SRC, _DST = DmaIndirect.FIELDS["src"].offset, DmaIndirect.FIELDS["dst"].offset
 _STEPS = -(1 << 31), (1 << 31) - 1
 _ROW = Limit(4, (1 << 31) - 1, *_STEPS)
-_DESCRIPTOR = Limit(3, (1 << 31) - 1, *_STEPS)
 _INDEX = limit_of(DmaIndirect.OPERANDS["index"])  # type: ignore[arg-type]
-_MOST_DESCRIPTORS = 1 << 14
-
-
-def _dims(view: View) -> Dims:
-    """Return all dimensions of a view with steps in bytes, partitions outermost."""
-    size = view.dtype.size
-    inner = tuple((step * size, count) for step, count in view.dims)
-    if view.allocation.space is Space.HBM:
-        return inner
-    return ((SBUF_PARTITION_STRIDE, view.partitions), *inner)
 
 
 def whole(view: View) -> View:
@@ -44,7 +33,7 @@ def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> lis
 
     Raises BuildError, with the kernel line, for sides that cannot be paired.
     """
-    sides = [_dims(op.src), _dims(op.dst)]
+    sides = [byte_dims(op.src), byte_dims(op.dst)]
     moving, fixed = (1, 0) if op.scatter else (0, 1)
     if op.order is not None:
         sides[fixed] = tuple(sides[fixed][axis] for axis in op.order)
@@ -92,6 +81,7 @@ def indirect_words(op: IndirectDmaOp, src: Side, dst: Side, index: Place) -> lis
 
 def _rows(op: IndirectDmaOp, dims: Dims) -> tuple[int, Dims]:
     """Cut the dimension of rows off the side without indices: its step, and the dimensions inside a row."""
+    # rows may be several dimensions of the other side, as long as one step leads from each to the next
     for count in range(1, len(dims) + 1):
         if prod(size for _, size in dims[:count]) == op.rows:
             outer = merge(dims[:count])
@@ -114,7 +104,7 @@ def combined(op: DmaComputeOp, sources: Sequence[Side], target: Side) -> list[De
     Raises BuildError, with the kernel line, for views that cannot be paired.
     """
     views = (*op.srcs, op.dst)
-    both = common([_dims(view) for view in views])
+    both = common([byte_dims(view) for view in views])
     if both is None:
         raise refuse(op, "combines views whose dimensions do not nest; do it in parts")
     run = 1
@@ -123,9 +113,9 @@ def combined(op: DmaComputeOp, sources: Sequence[Side], target: Side) -> list[De
     ):
         run = both[0][-1][1]
         both = tuple(dims[:-1] or ((1, 1),) for dims in both)
-    pieces = split(both, [_DESCRIPTOR] * len(views))
-    if len(pieces) > _MOST_DESCRIPTORS:
-        raise refuse(op, f"needs {len(pieces)} descriptors, at most {_MOST_DESCRIPTORS} are written")
+    pieces = split(both, [DESCRIPTOR] * len(views))
+    if len(pieces) > MOST_DESCRIPTORS:
+        raise refuse(op, f"needs {len(pieces)} descriptors, at most {MOST_DESCRIPTORS} are written")
     out = []
     for piece in pieces:
         ends = []

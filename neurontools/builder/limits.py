@@ -9,6 +9,7 @@ __all__ = ["LIMITS", "PARTITIONS", "PSUM_BANK_BYTES", "Limits"]
 PARTITIONS = 128
 PSUM_BANK_BYTES = 2048
 PSUM_PARTITION_BYTES = 16384
+# largest side of a transpose on the Vector engine (hardware.md 2.3)
 TRANSPOSE_VECTOR = 32
 
 

@@ -54,6 +54,7 @@ def split_live_ranges(trace: Trace, lives: Sequence[Life]) -> Trace | None:
         if old.id in whole:
             continue
         for place in uses[old.id]:
+            # the first write begins the life that there is already
             if place > life.first and _overwrites(trace.ops[place], old):
                 now = Allocation(number, old.space, old.name, old.dtype, old.shape, old.kind, born=place)
                 number += 1

@@ -54,10 +54,12 @@ def leave_unless(streams: Streams, loop: Loop, counting: bool) -> None:
 
 def close_loop(streams: Streams, loop: Loop) -> None:
     """Let all engines meet and branch back to the head; behind the loop they meet again."""
+    # by semaphore: what it was at the head, and what it is at the end of one turn
     changed = streams.raised_since(loop.before)
     _meet(streams, f"{loop.name}-again", loop.source, {index: first for index, (first, _) in changed.items()})
     for engine in ENGINES:
         raw = streams.of[engine].raw
+        # offsets count from the branch word itself (isa.md 10.2)
         back = CompareBranch(compare=BranchCompare.ALWAYS, target=loop.heads[engine] - len(raw))
         streams.plain(engine, back.raw, (f"{loop.name}-branch", *loop.source))
         leave = loop.exits[engine]

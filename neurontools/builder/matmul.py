@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
+from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
 from formats.regions import shape_of
 from neurontools.builder.areas import Access
 from neurontools.builder.chip import Chip
@@ -18,13 +19,13 @@ from neurontools.builder.encode import limit_of, pad, refuse
 from neurontools.builder.templates import Spot, Template
 from neurontools.builder.trace import Allocation, MatmulOp, View
 
-__all__ = ["FIRST", "LAST", "MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
+__all__ = ["MatmulEncoder", "Passes", "PsumLife", "backwards", "moves_bits_of", "unwritten"]
 
 Mask = npt.NDArray[np.bool_]
-FIRST, LAST = 1, 2
 _SRC, _DST = MatMul.FIELDS["src"].offset, MatMul.FIELDS["dst"].offset
 _MOVING = limit_of(MatMul.FIELDS["src"])  # type: ignore[arg-type]
 ACC_FLAGS = MatMul.FIELDS["acc_flags"].offset
+# 2-byte columns are streamed as neuronx-cc does, in blocks of 32: `[-1,0,-32][32,1,4]` (isa.md 7)
 _BLOCK = 32
 
 
@@ -75,6 +76,7 @@ def backwards(view: View) -> tuple[Spot, tuple[int, tuple[int, ...], tuple[int, 
     columns = elements(dims)
     if len(dims) == 1 and dims[0][0] == 1 and view.dtype.size == 2 and columns > _BLOCK and columns % _BLOCK == 0:
         return spot, (0, (-1, 0, -_BLOCK), (_BLOCK, 1, columns // _BLOCK))
+    # unused dimensions of PE words have step 0 (isa.md 4)
     return spot, pad(0, tuple((-step, count) for step, count in dims), 3, 0)
 
 
@@ -113,7 +115,7 @@ def _pairs(op: MatmulOp, chip: Chip, first: bool) -> tuple[list[tuple[Template, 
         source, target = (pad(0, dims, _MOVING.dims, 0) for dims in piece.dims)
         for number, (weight_pass, moving_pass) in enumerate(halves):
             weights = LoadWeights(src=pattern, dtype=stationary.dtype, fp32_mode=weight_pass, **shape)
-            flags = FIRST if first and number == 0 else 0
+            flags = FIRST_OF_GROUP if first and number == 0 else 0
             matmul = MatMul(src=source, dst=target, dtype=moving.dtype, fp32_mode=moving_pass, acc_flags=flags,
                             dst_dtype=dst_dtype, **shape)  # fmt: skip
             pairs.append((Template(weights.raw, (spot,)), Template(matmul.raw, spots)))
@@ -177,6 +179,7 @@ class PsumLife:
         self.wrote(view)
         groups = self._tiles[view.allocation.id].groups
         key = _key(view)
+        # x
         if first:
             self._mark(groups.get(key, ()))
         groups[key] = words
@@ -190,7 +193,7 @@ class PsumLife:
 
     def _mark(self, words: tuple[int, ...]) -> None:
         for word in words:
-            self.raw[word + ACC_FLAGS] |= LAST
+            self.raw[word + ACC_FLAGS] |= LAST_OF_GROUP
 
 
 def _key(view: View) -> tuple[object, ...]:

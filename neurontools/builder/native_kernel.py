@@ -112,6 +112,7 @@ def decode(config: Fields) -> NativeKernel:
         plain = unpacker.decompress(packed or b"", most)
     except zlib.error:
         plain = b""
+    # not at its end: more than the cap, or cut off
     if not plain or not unpacker.eof:
         raise config.fail("neurontools", f"a packed object of at most {most} bytes")
     whole = load(plain, _WHERE)

@@ -56,6 +56,7 @@ __all__ = ["Program"]
 
 _PSUM = Space.PSUM
 _LAST = attrgetter("last")
+_CLEARS = "DVE"  # the engine that zeroes PSUM
 _INDIRECT_SEMAPHORE = DmaIndirect.FIELDS["semaphore"].offset
 
 
@@ -114,7 +115,7 @@ class Program:
         producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
-        begin, rows, pcs = self.accesses.begin, self.accesses.rows, self.accesses.pcs
+        begin, rows, used = self.accesses.begin, self.accesses.rows, self.accesses.used
         sharing = self.accesses.sharing
         engines = tuple(streams.of.values())
         for stream in engines:
@@ -145,11 +146,8 @@ class Program:
                     visits = stream.visits
                     if not visits or visits[-1] != visit:
                         visits.extend((first, visit))
-                    place = 2 * stream.actor
-                    for row in rows:
-                        if pcs[row + place] < 0:
-                            pcs[row + place] = first
-                        pcs[row + place + 1] = count - 1
+                    if rows:
+                        used(2 * stream.actor, first, count - 1)
             if sharing.pending and only is not None:
                 sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
@@ -163,6 +161,7 @@ class Program:
 
     def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields
+        # x
         if "function" in fields:
             table = self.activation.loads.get(self._activations)
             if table is not None:
@@ -218,12 +217,14 @@ class Program:
         passes = self._matmuls.encode(op, first)
         stream = streams.of["PE"]
         actor, unit, raw = stream.actor, len(stream.ends), stream.raw
+        # apart, so that LDWEIGHTS can run while the product still waits for its moving operand or its place in PSUM
         weight_needs, needs = Needs(), Needs()
         views, addresses = (op.stationary, op.moving, op.dst), [0, 0, 0]
         operands(views, passes.weights, actor, unit, weight_needs, addresses)
         operands(views, passes.rest, actor, unit, needs, addresses)
         # The array keeps its weights: the same tile, unchanged since, is not loaded again.
         single = passes.per_piece == 1
+        # equal needs mean that nothing has written the tile since it was loaded
         loaded = (op.stationary, passes.pairs[0][0], sorted(weight_needs.data.items())) if single else None
         again = single and self._loaded == loaded
         self._loaded = loaded
@@ -244,8 +245,8 @@ class Program:
     def _clear(self, dst: View, source: Source, name: str) -> None:
         """Zero what nothing wrote of a PSUM tile that is written in parts, so that adding to all of it is right."""
         for view in unwritten(dst.allocation, dst, self._psum.mask(dst)):
-            fill = ComputeOp(Memset, "DVE", {"dst": view}, {"value": 0.0}, source, name)
-            self._run(fill, "DVE", self._encoder.encode(fill), f"{name}-clear")
+            fill = ComputeOp(Memset, _CLEARS, {"dst": view}, {"value": 0.0}, source, name)
+            self._run(fill, _CLEARS, self._encoder.encode(fill), f"{name}-clear")
 
     def _queue_facts(self, op: DmaOp, listed: bool) -> QueueFacts:
         owners = self.chip.listed if listed else self.chip.direct
@@ -365,6 +366,7 @@ class Program:
         self.accesses.access(op.src, False, actor, unit, needs)
         self.accesses.access(op.dst, True, actor, unit, needs)
         if op.counts is not None:
+            # the table is read, and received counts are written back into it
             self.accesses.access(op.counts, True, actor, unit, needs)
         stream = self.streams.of[op.engine]
         self.streams.add(stream, word, (name, *op.source), needs, actor)
@@ -374,8 +376,13 @@ class Program:
 
     def _loop(self, op: LoopOp, name: str) -> None:
         """Begin a loop: a test on every engine, with the condition in a register."""
+        clearing = self.streams.of[_CLEARS]
+        first, rows = clearing.count, self.accesses.rows
+        # a product that overwrites in the first turn and adds in the others is one word: it adds, to zeros
         self._zero_sums(name)
-        self.accesses.rows.clear()  # the loop does not touch those tiles itself
+        if clearing.count != first:
+            self.accesses.used(2 * clearing.actor, first, clearing.count - 1)
+        rows.clear()  # the loop does not touch those tiles itself
         table = self.activation.ahead.get(self._number)
         if table is not None:
             self.streams.plain("Activation", ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))

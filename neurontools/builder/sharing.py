@@ -51,6 +51,7 @@ class Sharing:
         for members in shared.values():
             spans = [(places[one.allocation.id][1], one.allocation.partition_bytes) for one in members]
             low, high = min(byte for byte, _ in spans), max(byte + size for byte, size in spans)
+            # by byte, the id of the tile through which it was written last
             plane = np.full((128, high - low), -1, np.int32)
             for life in members:
                 tile = life.allocation

@@ -22,7 +22,8 @@ from neurontools.builder.trace import Allocation, ComputeOp, Op, Space, Trace, v
 
 __all__ = ["hoist_last_uses", "ordered_by_bytes", "sink_fills"]
 
-# Parts of SBUF: what stays free altogether, for gaps, and what only those operations may use that end lives.
+# Parts of SBUF, ours: what stays free altogether, for gaps (less is tried first), and what only those operations may
+# use that end lives.
 _SPARE = (64, 32)
 _RESERVE = 16
 
@@ -166,6 +167,7 @@ class _Scheduler:
         self.order: list[int] = []
         self.reserve = 0
 
+    # x
     def run(self) -> bool:
         """Carry out all operations; return whether there was room for all."""
         ops = self.trace.ops

@@ -24,6 +24,7 @@ Origin = tuple[str, str, int]
 _GUARDED = frozenset({ENGINE["DVE"]})
 
 _WORD = 64
+# a NOP carries one condition, EVENT_SEMAPHORE two (isa.md 2)
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
 _FIRST, _SECOND = 4, 32
@@ -76,6 +77,7 @@ class QueueUse:
     def value(self, ring: int, transfers: int) -> int:
         """Return the value of the semaphore of a ring once so many transfers of the queue are complete."""
         rings = len(self._semaphores)
+        # transfers take the semaphores of a queue in turn, and each raises its own by one per ring
         return rings * ((transfers - ring + rings - 1) // rings)
 
     def semaphore(self, transfer: int) -> tuple[int, int]:
@@ -253,6 +255,7 @@ class Streams:
                 chosen = actors == actor
                 self._conditions(raw, places[chosen], actor, units[chosen], ranks)
             signals = np.frombuffer(stream.ends, np.int64)[awaited[stream.actor]] + _FIRST
+            # A word that waits for nothing still has a header to be filled: its wait is written as none.
             silent = raw[signals] == 0
             for number, value in enumerate((0, 0, _INC, PROGRESS[engine], 0, 0, 0, 0)):
                 raw[(signals if number in (2, 3) else signals[silent]) + number] = value

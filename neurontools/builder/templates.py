@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
 
+# x
 _ADDRESS = struct.Struct("<I").pack_into
 
 

@@ -30,6 +30,7 @@ from neurontools.builder.trace import (
 __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of"]
 
 
+# above every byte
 _NOWHERE = 1 << 62
 
 
@@ -161,6 +162,7 @@ def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) ->
     The format is described in `formats.neff.tiles`.
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
+    # JSON written by hand, with what many tiles have in common made once
     kinds: dict[Any, str] = {}  # what tiles of one kind have in common
     texts = [f'"{engine}":[%d,%d]' for engine in ENGINES]
     psum = Space.PSUM

@@ -14,21 +14,24 @@ from neurontools.builder.dims import Dims, Limit, common, elements, split
 from neurontools.builder.encode import refuse
 from neurontools.builder.trace import DmaOp, Space, View
 
-__all__ = ["Direct", "Side", "Transfer", "TransferEncoder", "Walk", "descriptors", "dtype_name", "fill_direct",
-           "variable_code", "walk"]  # fmt: skip
+__all__ = ["DESCRIPTOR", "MOST_DESCRIPTORS", "Direct", "Side", "Transfer", "TransferEncoder", "Walk", "byte_dims",
+           "descriptors", "dtype_name", "fill_direct", "variable_code", "walk"]  # fmt: skip
 
 _SRC, _DST = PseudoDmaDirect2d.FIELDS["src"].offset, PseudoDmaDirect2d.FIELDS["dst"].offset
-_SEMAPHORE = 13
+_SEMAPHORE = PseudoDmaDirect2d.FIELDS["semaphore"].offset
 _HBM = Space.HBM
 _pack = struct.Struct("<II").pack_into
+# element sizes and counts of a direct word have 16 bits (isa.md 8)
 _MOST_RUN = (1 << 16) - 1
 _MOST_COUNT = (1 << 16) - 1
 _STEPS = -(1 << 31), (1 << 31) - 1
 _DIRECT = Limit(2, _MOST_COUNT, *_STEPS)
-_DESCRIPTOR = Limit(3, (1 << 31) - 1, *_STEPS)
+# A descriptor has four dimensions, of which the innermost is the contiguous run (formats.md 3.6).
+DESCRIPTOR = Limit(3, (1 << 31) - 1, *_STEPS)
 # A few direct words start sooner than one list: more than these, and the list is shorter.
 _MOST_DIRECT = 4
-_MOST_DESCRIPTORS = 1 << 14
+# Ours: a transfer that needs more is better written as several.
+MOST_DESCRIPTORS = 1 << 14
 
 
 class Side(NamedTuple):
@@ -119,7 +122,7 @@ def fill_direct(stream: bytearray, place: int, word: Direct, src: Side, dst: Sid
     stream[place + _SEMAPHORE] = semaphore
 
 
-def _dims(view: View) -> Dims:
+def byte_dims(view: View) -> Dims:
     """Return all dimensions of a view with steps in bytes, partitions outermost."""
     size = view.dtype.size
     inner = tuple((step * size, count) for step, count in view.dims)
@@ -134,7 +137,7 @@ def walk(op: DmaOp) -> Walk:
     A transpose walks its source with the dimensions the other way round. Raises BuildError where the elements of both
     sides cannot be paired.
     """
-    src, dst = _dims(op.src), _dims(op.dst)
+    src, dst = byte_dims(op.src), byte_dims(op.dst)
     if op.transpose:
         src = tuple(pair for pair in src if pair[1] != 1)
         if len(src) > 2:
@@ -148,6 +151,7 @@ def walk(op: DmaOp) -> Walk:
     src, dst = both
     run = 1
     src_size, dst_size = op.src.dtype.size, op.dst.dtype.size
+    # a single element
     if src[-1] == (1, 1) and dst[-1] == (1, 1):
         return Walk(1, (), ())
     if src[-1][0] == src_size and dst[-1][0] == dst_size:
@@ -155,6 +159,7 @@ def walk(op: DmaOp) -> Walk:
         src, dst = src[:-1], dst[:-1]
     largest = _MOST_RUN // max(src_size, dst_size)
     if run > largest:
+        # into equal parts, the largest that fit: all elements of one word have one size
         part = next((size for size in range(largest, 0, -1) if run % size == 0), 1)
         src, dst = (*src, (part * src_size, run // part)), (*dst, (part * dst_size, run // part))
         run = part
@@ -192,9 +197,9 @@ def _pattern(dims: Dims) -> DmaPattern:
 def descriptors(op: DmaOp, way: Walk, src: Side, dst: Side) -> list[Descriptor]:
     """Return the descriptors of a copy: at most three dimensions and a run each."""
     both = (way.src or ((1, 1),), way.dst or ((1, 1),))
-    pieces = split(both, [_DESCRIPTOR, _DESCRIPTOR])
-    if len(pieces) > _MOST_DESCRIPTORS:
-        raise refuse(op, f"needs {len(pieces)} descriptors, at most {_MOST_DESCRIPTORS} are written")
+    pieces = split(both, [DESCRIPTOR, DESCRIPTOR])
+    if len(pieces) > MOST_DESCRIPTORS:
+        raise refuse(op, f"needs {len(pieces)} descriptors, at most {MOST_DESCRIPTORS} are written")
     kind = "transpose" if op.transpose else "copy" if op.src.dtype is op.dst.dtype else "cast"
     out = []
     for piece in pieces:

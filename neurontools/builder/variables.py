@@ -16,6 +16,7 @@ __all__ = ["STATE_BUFFER", "Variables", "common_tensors", "shared_names"]
 STATE_BUFFER = "SB"
 _TABLE = "DGETable0"
 _ALIGNMENT = 64
+# the offset in a DMA address has 32 bits (isa.md 8)
 _ADDRESSABLE = 1 << 32
 _HBM = Space.HBM
 
@@ -91,6 +92,7 @@ class Variables:
         for allocation in (*common, *own):
             name, size = names[allocation.id], max(allocation.nbytes, 1)
             launch = allocation.kind == "input" or allocation.id in outputs
+            # x
             if not launch and allocation.id not in used:
                 continue
             if size > _ADDRESSABLE:
@@ -106,6 +108,7 @@ class Variables:
                 number = writer.constant(name, _payload(allocation))
                 writer.tensor(name, allocation.dtype, allocation.shape, "constant")
             elif allocation.kind in ("shared", "output"):
+                # Shared with the other core by name: a virtual variable is each core's own.
                 kind = "tmp-buf"
                 number = writer.variable(name, kind, size)
             else:

@@ -48,6 +48,7 @@ class VectorClocks:
         for actor, unit in sorted(wanted.items()):
             for other, its in wanted.items():
                 clock = units[other][its]
+                # whoever waits for `other` knows by that what `other` knew when it started
                 if other != actor and len(clock) > actor and clock[actor] >= unit:
                     break
             else:

@@ -9,7 +9,7 @@ __all__ = ["EXIT_MEANINGS", "ExitStatus"]
 
 @unique
 class ExitStatus(IntEnum):
-    """Tell how a command ended; a finding is not a failure of the tool."""
+    """How a command ended; a finding is not a failure of the tool."""
 
     # fmt: off
     OK          = 0

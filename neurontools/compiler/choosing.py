@@ -25,7 +25,6 @@ from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.placing import direct_outputs
 from neurontools.compiler.schedule import hoist_loads
 from neurontools.compiler.signature import Names, declare_inputs, write_outputs
-from neurontools.program.arrays import array_type
 
 __all__ = ["Build", "Told", "chosen"]
 
@@ -76,6 +75,7 @@ def _variants(
 def _time_of(made: BuiltNeff) -> float:
     """Return the emulated time of a program, infinity where it does not come to its end soon."""
     from emulator.runtime import run  # deferred: start-up
+    from neurontools.program.arrays import array_type  # deferred: start-up
 
     try:
         neff = open_neff(made.to_bytes())

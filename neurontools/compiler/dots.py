@@ -75,8 +75,7 @@ def _finished_dot(self: Lowering, step: Finished) -> None:
     outputs = {value: self.result(value.node) for value in step.group.outputs}
     finisher = Finisher(self.emitter, step, inputs, outputs)
     _product(self, step.product, outputs, finisher)
-    if finisher.cores == {0}:
-        self.parts.update(finisher.parts)
+    self.parts.update(finisher.parts)
 
 
 def _product(self: Lowering, node: Node, outputs: dict[Value, Array], finisher: Finisher | None) -> None:

@@ -102,7 +102,6 @@ class Finisher:
         self.e, self.step, self.inputs, self.outputs = e, step, inputs, outputs
         self.shape = (1, 1, 1)  # of the product: batch, rows, columns
         self.parts: Parts = {}
-        self.cores: set[int] = set()
 
     def finish(self, made: View, place: tuple[int, int, int]) -> dict[Value, View]:
         """Append the nodes for a tile of a product at (batch, row, column); return the tiles of the outputs."""
@@ -128,7 +127,6 @@ class Finisher:
 
     def _note(self, tiles: Mapping[Value, View], place: tuple[int, int, int]) -> None:
         """Note where results lie that are not stored."""
-        self.cores.add(self.e.core)
         made = tiles[self.step.result]
         _, rows, columns = self.shape
         first = (place[0] * rows + place[1]) * columns + place[2]
@@ -137,5 +135,5 @@ class Finisher:
         for value in dict.fromkeys(inside):
             view = tiles.get(value, made)
             if value not in self.outputs and view.elements == made.elements:
-                part = Part(view, first, ((columns, made.partitions),), ((1, width),))
+                part = Part(view, first, ((columns, made.partitions),), ((1, width),), self.e.core)
                 self.parts.setdefault(value, []).append(part)

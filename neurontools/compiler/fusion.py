@@ -70,7 +70,7 @@ class _Cluster:
 
 class _Planner:
     def __init__(self, graph: Graph, reach: Reach) -> None:
-        self.graph, self.reach = graph, reach
+        self.graph, self.limits = graph, reach
         self.clusters: dict[int, _Cluster] = {}
         self.home: list[int] = []
 
@@ -84,35 +84,37 @@ class _Planner:
 
     def needs(self, cluster: int) -> set[int]:
         """Return the clusters that one reads from, as they are now."""
-        found = {self.find(one) for one in self.clusters[cluster].needs}
+        home, held = self.home, self.clusters[cluster].needs
+        if all(home[one] == one for one in held):
+            return held
+        found = {self.find(one) for one in held}
         found.discard(cluster)
         self.clusters[cluster].needs = found
         return found
 
-    def reaches(self, start: int, wanted: int) -> bool:
-        """Return whether a cluster depends on another, directly or not; yes where that takes long to tell."""
-        seen, rest = {start}, [start]
+    def reach(self, starts: set[int], wanted: int) -> bool:
+        """Return whether one of some clusters depends on another, or is it; yes where that takes long to tell."""
+        if wanted in starts:
+            return True
+        seen, rest = set(starts), list(starts)
         while rest:
-            one = rest.pop()
-            if one == wanted or len(seen) > _SEARCHED:
+            new = self.needs(rest.pop()) - seen
+            if wanted in new or len(seen) > _SEARCHED:
                 return True
-            for other in self.needs(one):
-                if other not in seen:
-                    seen.add(other)
-                    rest.append(other)
+            seen |= new
+            rest += new
         return False
 
     def joinable(self, a: int, b: int) -> bool:
         """Return whether no path leads from one cluster out and into the other."""
         # Nothing depends yet on a node that is just being added.
         fresh = b == len(self.home) - 1
-        first = fresh or not any(self.reaches(one, b) for one in self.needs(a) if one != b)
-        return first and not any(self.reaches(one, a) for one in self.needs(b) if one != a)
+        return (fresh or not self.reach(self.needs(a) - {b}, b)) and not self.reach(self.needs(b) - {a}, a)
 
     def join(self, into: int, other: int) -> None:
         a, b = self.clusters[into], self.clusters.pop(other)
         a.nodes += b.nodes
-        a.needs |= b.needs
+        a.needs = (a.needs | b.needs) - {into}
         if a.split is None:
             a.split = b.split
         self.home[other] = into
@@ -125,7 +127,7 @@ class _Planner:
             cluster.shape = squeezed(node.result.shape)
         elif node.opcode == "reduce" and node.result.size and node.operands[0].size:
             shape = squeezed(node.operands[0].shape)
-            cluster.split = _rows_of(node, shape, self.reach)
+            cluster.split = _rows_of(node, shape, self.limits)
             cluster.shape = None if cluster.split is None else shape
         self.home.append(number)
         cluster.needs = {self.find(one.node.number) for one in node.operands}
@@ -134,7 +136,7 @@ class _Planner:
             mine = self.find(number)
             if other == mine or other not in self.clusters or self.clusters[other].shape is None:
                 continue
-            if len(self.clusters[other].nodes) + len(self.clusters[mine].nodes) > self.reach.nodes:
+            if len(self.clusters[other].nodes) + len(self.clusters[mine].nodes) > self.limits.nodes:
                 continue
             split = self._fits(self.clusters[other], self.clusters[mine], node, operand)
             if split is not None and self.joinable(other, mine):
@@ -158,7 +160,7 @@ class _Planner:
         if len(mine.nodes) > 1:
             return None
         if node.opcode == "reduce":
-            kept = _rows_of(node, shape, self.reach)
+            kept = _rows_of(node, shape, self.limits)
             if kept is None or split not in (None, kept) or operand is not node.operands[0]:
                 return None
             return kept if squeezed(operand.shape) == shape else None

@@ -19,13 +19,9 @@ __all__ = ["operation_tables", "operations_of"]
 
 
 def operation_tables(rows: Sequence[Operation], cores: int) -> dict[str, bytes]:
-    """Return the members that hold the operations, one for each core; what lies in tiles is the first one's."""
-    elsewhere = [
-        row._replace(results=tuple(one._replace(pieces=()) for one in row.results)) for row in rows
-    ] if cores > 1 else []  # fmt: skip
-    return {
-        f"sg{core:02d}/{OPERATIONS}": write_operations(elsewhere if core else rows) for core in range(cores)
-    }  # fmt: skip
+    """Return the members that hold the operations, the same for each core."""
+    table = write_operations(rows)
+    return {f"sg{core:02d}/{OPERATIONS}": table for core in range(cores)}
 
 
 def operations_of(graph: Graph, lowering: Lowering, casts: Iterable[Cast]) -> list[Operation]:
@@ -80,4 +76,4 @@ def _maker(value: Value) -> str:
 def _piece(part: Part) -> Piece:
     tile = part.tile
     return Piece(tile.allocation.name, tile.partition, tile.offset, part.first,
-                 Form(tile.dims, part.rows, part.inner))  # fmt: skip
+                 Form(tile.dims, part.rows, part.inner), part.core)  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from formats.hlo import Computation, Instruction, Module, Shape
+import numpy as np
+
+from formats.hlo import Computation, Instruction, Module, Shape, dtype_of
 from neurontools.compiler.errors import failed
 from neurontools.compiler.graph import Graph, Named, Origin, Value
 
@@ -93,12 +95,47 @@ class _Importer:
             return operands[0][one.tuple_index]  # type: ignore[index]
         if opcode == "after-all":
             return []
-        if opcode in ("call", "fusion", "async-start") and one.called:
+        if opcode in ("call", "fusion") and one.called:
             return self.inline(graph, one.to_apply, operands)
-        if opcode in ("copy", "optimization-barrier", "domain", "opt-barrier", "copy-start", "copy-done"):
+        if opcode in ("copy", "optimization-barrier", "domain", "opt-barrier", "all-reduce-done", "async-update"):
             return operands[0]
+        if opcode in _APART:
+            return self.apart(graph, one, operands)
+        return self.node(graph, one, opcode, one.shape, operands)
+
+    def apart(self, graph: Graph, one: Instruction, operands: list[Tree]) -> Tree:
+        """Append what begins and ends apart where it begins; a start gives operands, results and contexts.
+
+        Verification has made sure that each end follows its start.
+        """
+        opcode = one.opcode
+        if opcode == "copy-done":
+            return operands[0][0]  # type: ignore[index]
+        if opcode.endswith("-done"):
+            return operands[0][1]  # type: ignore[index]
+        given: Tree = operands[0] if len(operands) == 1 and opcode != "async-start" else list(operands)
+        if opcode == "async-start":
+            found = self.inline(graph, one.to_apply, operands)
+        elif opcode == "copy-start":
+            found = given
+        elif opcode == "all-reduce-start":
+            return self.node(graph, one, "all-reduce", one.shape, operands)
+        else:
+            found = self.node(graph, one, opcode.removesuffix("-start"), one.shape.tuple_shapes[1], operands)
+        contexts: list[Tree] = [
+            graph.add(
+                "constant", (), *_kind(part, graph.origin), data=np.zeros(part.dimensions, dtype_of(part.element_type))
+            )
+            if part.is_array
+            else []
+            for part in one.shape.tuple_shapes[2:]
+        ]
+        return [given, found, *contexts]
+
+    def node(self, graph: Graph, one: Instruction, opcode: str, shape: Shape, operands: list[Tree]) -> Tree:
+        """Append a node of an opcode, with results of a shape; return them."""
         leaves = [leaf for tree in operands for leaf in _leaves(tree)]
-        kinds = [_kind(leaf, graph.origin) for _, leaf in one.shape.leaves()]
+        kinds = [_kind(leaf, graph.origin) for _, leaf in shape.leaves()]
         attrs = _ATTRIBUTES.get(opcode, _nothing)(one)
         if opcode == "while":
             attrs = {"body": self.graph(one.body), "condition": self.graph(one.condition)}
@@ -111,12 +148,15 @@ class _Importer:
         elif one.called and opcode in _BODIES:
             attrs |= {"body": self.graph(one.to_apply)}
         node = graph.node(opcode, leaves, kinds, attrs)
-        return _rebuilt(one.shape, node.results)
+        return _rebuilt(shape, node.results)
 
 
-# Opcodes that leave no node of their own.
-IMPORTED = frozenset({"after-all", "call", "copy", "fusion", "get-tuple-element", "optimization-barrier", "tuple"})
+# Opcodes that begin or end what runs apart; then all that leave no node of their own.
+_APART = frozenset({"all-gather-done", "all-gather-start", "all-reduce-start", "async-done", "async-start",
+                    "collective-permute-done", "collective-permute-start", "copy-done", "copy-start"})  # fmt: skip
 _UNNAMED = frozenset({"after-all", "tuple"})
+IMPORTED = _APART | {"after-all", "all-reduce-done", "async-update", "call", "copy", "fusion", "get-tuple-element",
+                     "optimization-barrier", "tuple"}  # fmt: skip
 _BODIES = frozenset({"map", "reduce", "reduce-window", "scatter", "sort", "all-reduce", "reduce-scatter"})
 
 

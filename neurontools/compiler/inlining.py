@@ -20,6 +20,7 @@ from neurontools.builder.native_kernel import NativeKernel, config_of, decode
 from neurontools.builder.trace import (
     Allocation,
     BarrierOp,
+    DmaOp,
     LoopEndOp,
     LoopOp,
     Op,
@@ -104,19 +105,34 @@ def _check_programs(node: Node, kernel: NativeKernel) -> NeuronError | None:
         depth = 0
         for op in trace.ops:
             depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
-            if isinstance(op, SendRecvOp):
-                what = "exchanges tiles between its programs"
-            elif isinstance(op, BarrierOp) and depth and len(kernel.traces) > 1:
-                what = "has a core barrier in a loop of the device"
+            if isinstance(op, _MEETINGS) and depth and len(kernel.traces) > 1:
+                what = "has a core barrier or an exchange of tiles in a loop of the device"
+            elif isinstance(op, SendRecvOp) and (len(kernel.traces) == 1 or _not_in_sbuf(op)):
+                what = "exchanges tiles that are not in SBUF, or with a program that there is not"
     sizes = [[one.nbytes for one in _shared(trace)] for trace in kernel.traces]
     if any(one != sizes[0] for one in sizes):
         what = "has programs that share different tensors"
-    barriers = {sum(isinstance(op, BarrierOp) for op in trace.ops) for trace in kernel.traces}
-    if len(barriers) > 1:
-        what = "has programs that meet at different numbers of barriers"
+    kinds = {
+        tuple(_meeting(trace.ops[place], program) for place in _meetings(trace))
+        for program, trace in enumerate(kernel.traces)
+    }
+    if len(kinds) > 1:
+        what = "has programs that meet at different barriers, or exchange tiles in different orders"
     if not what:
         return None
     return UnsupportedGraphError("EUOC002", f"NKI kernel {kernel.name} {what}, which is not inlined", node.origin)
+
+
+def _not_in_sbuf(op: SendRecvOp) -> bool:
+    return any(one.allocation.space is not Space.SBUF for one in (op.src, op.dst))
+
+
+def _meeting(op: Op, program: int) -> tuple[object, ...]:
+    """Return what programs must have in common of a place where they meet: the pipe, what goes each way."""
+    if not isinstance(op, SendRecvOp):
+        return ()
+    first, second = (op.dst, op.src) if program else (op.src, op.dst)
+    return op.pipe, *((one.partitions, one.elements, one.dtype) for one in (first, second))
 
 
 @lowers("custom-call")
@@ -182,11 +198,17 @@ class _Inliner:
         assert isinstance(table, VisitTable)  # the compiler's own, above
         visits = [_add_visits(table, e, one) for one in self.kernel.traces]
         numbers: list[dict[int, int]] = [{} for _ in self.kernel.traces]
+        meetings = [_meetings(one) for one in self.kernel.traces]
         for program, begin, end in _turns(self.kernel.traces):
             own = self.kernel.traces[program]
             for place in range(begin, end):
                 self._tiles(program, place)
                 op = own.ops[place]
+                if isinstance(op, SendRecvOp):
+                    if program == 0:  # the others have come to theirs: it is the first of the turn
+                        turn = meetings[0].index(place)
+                        self._exchange([one[turn] for one in meetings], visits, numbers)
+                    continue
                 numbers[program][place] = len(trace.ops)
                 if not isinstance(op, BarrierOp):
                     e.place(self._moved(op, program, visits[program]))
@@ -195,6 +217,23 @@ class _Inliner:
                 mine = {numbers[program][one] for one in before if not isinstance(own.ops[one], BarrierOp)}
                 if not isinstance(own.ops[place], BarrierOp) and mine:
                     trace.after[numbers[program][place]] = mine
+
+    def _exchange(self, places: list[int], visits: list[int], numbers: list[dict[int, int]]) -> None:
+        """Append what two programs send each other: copies between their tiles, which lie on one core here."""
+        e, sides = self.e, []
+        for program, place in enumerate(places):
+            self._tiles(program, place)
+            side = self._moved(self.kernel.traces[program].ops[place], program, visits[program])
+            assert isinstance(side, SendRecvOp)  # all programs have one here
+            sides.append(side)
+        first, second = sides
+        sent = first.src
+        if first.dst.allocation is sent.allocation:  # what comes would overwrite what is still to go
+            sent = e.like(sent, sent.dtype)
+            e.place(DmaOp(sent, first.src, None, False, first.source, e.origin.name))
+        for program, (side, given) in enumerate(((first, second.src), (second, sent))):
+            numbers[program][places[program]] = len(e.trace.ops)
+            e.place(DmaOp(side.dst, given, None, False, side.source, e.origin.name))
 
     def _tiles(self, program: int, place: int) -> None:
         """Allocate what a program allocates up to an operation of it."""
@@ -243,9 +282,17 @@ def _shared(trace: Trace) -> list[Allocation]:
     return [*trace.inputs, *(one for one in rest if one.kind in ("output", "shared") or one.id in outputs)]
 
 
+_MEETINGS = (BarrierOp, SendRecvOp)
+
+
+def _meetings(trace: Trace) -> list[int]:
+    """Return the operations of a program at which it meets the other one."""
+    return [place for place, op in enumerate(trace.ops) if isinstance(op, _MEETINGS)]
+
+
 def _turns(traces: Sequence[Trace]) -> Iterator[tuple[int, int, int]]:
-    """Yield which program carries out which of its operations: each goes on to its next barrier in turn."""
-    ends = [[place for place, op in enumerate(one.ops) if isinstance(op, BarrierOp)] + [len(one.ops)] for one in traces]
+    """Yield which program carries out which of its operations: each goes on to where it meets the other, in turn."""
+    ends = [[*_meetings(one), len(one.ops)] for one in traces]
     done = [0] * len(traces)
     for turn in range(len(ends[0])):
         for program, own in enumerate(ends):

@@ -48,12 +48,13 @@ def _undivided(extent: int, nanoseconds: float) -> Iterable[tuple[int, int]]:
 
 
 class Part(NamedTuple):
-    """A part of a value that only lies in a tile: the view of the tile, and the elements of the value, rows first."""
+    """A part of a value that only lies in a tile of a core: its view, and the elements of the value, rows first."""
 
     tile: View
     first: int
     rows: tuple[tuple[int, int], ...]
     inner: tuple[tuple[int, int], ...]
+    core: int = 0
 
 
 Parts = dict[Value, list[Part]]
@@ -70,8 +71,8 @@ def run_kernel(
 ) -> bool:
     """Append a kernel over all elements of a group's index space; False where a row takes more room than there is.
 
-    `parts` gets the places of values that are no output, where one core makes them all; `portions` says how the
-    outermost dimension is shared between cores.
+    `parts` gets the places of values that are no output; `portions` says how the outermost dimension is shared between
+    cores.
     """
     space = _space_of(group, inputs, outputs)
     folds = len(space.shape) - space.rows
@@ -83,23 +84,19 @@ def run_kernel(
         return False
     arrays = sum(isinstance(one, Array) for one in inputs.values()) + len(outputs)
     nanoseconds = prod(space.shape) * (4 * arrays * NS_BYTE + len(group.nodes) * NS_ELEMENT)
-    found: Parts = {}
-    shared = 0
     for begin, end in portions(space.shape[0], nanoseconds) if space.rows else ((0, 0),):
-        shared += 1
         shape = (end - begin, *space.shape[1:]) if space.rows else space.shape
         starts = (begin, *(0 for _ in shape[1:])) if space.rows else None
         for tile in tiles(shape, most, folds, starts):
             values = _run_tile(e, group, inputs, outputs, space, tile, folds)
             if parts is not None:
-                _note(found, group, outputs, values, space, tile, folds)
-    if parts is not None and shared == 1:
-        parts.update(found)
+                _note(parts, e.core, group, outputs, values, space, tile, folds)
     return True
 
 
 def _note(
     parts: Parts,
+    core: int,
     group: Group,
     outputs: Mapping[Value, Array],
     values: Mapping[Value, View],
@@ -120,7 +117,7 @@ def _note(
         part = part_of(dense, dense.strides, row if in_row else tile)
         rows, inner = part.dims[: tile.rows], part.dims[tile.rows :]
         if prod(count for _, count in view.dims) == prod(count for _, count in inner):
-            parts.setdefault(value, []).append(Part(view, part.offset, rows, inner))
+            parts.setdefault(value, []).append(Part(view, part.offset, rows, inner, core))
 
 
 class _Space(NamedTuple):

@@ -91,7 +91,10 @@ def folded(e: Emitter, loaded: View, tile: Tile, folds: int, op: AluOp) -> View:
 
 
 def halved(e: Emitter, body: Graph, loaded: list[View], tile: Tile, folds: int) -> list[View]:
-    """Return the fold by halves: the second half of what is left is combined with the first, again and again."""
+    """Return the fold by halves: the second half of what is left is combined with the first, again and again.
+
+    The tiles that are given stay as they are: in a kernel others may read them behind the fold.
+    """
     kept = _kept_dims(tile, folds)
     if not folds:
         return loaded
@@ -102,10 +105,19 @@ def halved(e: Emitter, body: Graph, loaded: list[View], tile: Tile, folds: int) 
         made = evaluate(e, body, [_span(one, 0, half) for one in current] + [
             _span(one, left - half, half) for one in current
         ])  # fmt: skip
-        for one, new in zip(current, made, strict=True):
-            e.cast(_span(one, 0, half), new)
+        if left % 2:
+            made = [_with_middle(e, one, old, kept, half) for one, old in zip(made, current, strict=True)]
+        current = made
         left -= half
     return [one._replace(dims=one.dims[:-1] or ((1, 1),)) if kept else _span(one, 0, 1) for one in current]
+
+
+def _with_middle(e: Emitter, made: View, old: View, kept: tuple[int, ...], half: int) -> View:
+    """Return what was made of two halves, and behind it the element between them."""
+    both = e.tile(made.dtype, made.partitions, (*kept, half + 1))
+    e.cast(_span(both, 0, half), made)
+    e.cast(_span(both, half, 1), _span(old, half, 1))
+    return both
 
 
 def _flat(e: Emitter, view: View, kept: tuple[int, ...], left: int) -> View:

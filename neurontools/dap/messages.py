@@ -49,7 +49,7 @@ class _Source:
 
 
 class Channel:
-    """Reads and writes messages; writing numbers them, and may be done by several threads."""
+    """Read and write messages; several threads may write, and every message written gets the next number."""
 
     def __init__(self, receive: Receive, send: Callable[[bytes], object]) -> None:
         self._source, self._send = _Source(receive), send

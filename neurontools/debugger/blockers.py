@@ -70,6 +70,8 @@ def _ahead(machine: MachineView, key: Key) -> Ahead:
         for queue in machine.queues
         for each in (queue.signals(number, core) if kind == "semaphore" else ())
     ]
+    # The words that started these transfers have completed and are counted as done below, but their signals are still
+    # to come.
     pending, done = len(nearest), -len(nearest)
     for stream in index_of(machine):
         engine, completed = stream.engine, completed_of(machine, stream.engine)

@@ -37,8 +37,10 @@ def code_of(dtype: Dtype) -> Codes:
     ones = (1 << 8 * kind.itemsize) - 1
     if not dtype.is_float:
         return Codes(unsigned, ones, ones)
+    # Without the sign, which that type of scales does not have.
     mask = ones if dtype is Dtype.FLOAT8E8M0 else ones >> 1
     if kind.itemsize == 4:
+        # fp32's infinity: to list all four thousand million codes, as below, would take minutes.
         return Codes(unsigned, mask, 0x7F80_0000)
     every = np.arange(mask + 1, dtype=unsigned)
     return Codes(unsigned, mask, int(every[~np.isnan(every.view(kind).astype(np.float32))].max()))

@@ -169,6 +169,7 @@ class Breakpoints(Sequence[Breakpoint]):
             return None
         made = Condition(text)
         here = self._execution
+        # Any place of it does: this only finds names that do not exist.
         place = next(iter(sorted(of.places)), (*here.focus, 0))
         with suppress(ArithmeticError):  # such as a division by what is zero now
             made.holds(situation_at(here, (*place, "instruction"), here.time_ps, here.events))

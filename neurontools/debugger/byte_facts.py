@@ -116,6 +116,7 @@ def variables_of(execution: Execution, parts: int = 0) -> tuple[Variable, ...]:
         tensor = named.get(address)
         edges = [item.nbytes * part // max(parts, 1) for part in range(max(parts, 1) + 1)]
         if item.whole or not item.touched:
+            # Written whole or not at all: its plane of written bytes, which may never have been made, is not asked for.
             counts = [(high - low) * item.whole for low, high in pairwise(edges)]
         else:
             plane = item.written

@@ -34,7 +34,7 @@ Change = Callable[["Device"], None]
 
 
 class Editor:
-    """Writes into the device, between two completions."""
+    """Write into the device, between two completions."""
 
     def __init__(self, execution: LiveExecution, situation: Callable[[], Situation]) -> None:
         self._execution, self._situation = execution, situation

@@ -8,4 +8,4 @@ __all__ = ["UsageError"]
 
 
 class UsageError(EmulatorError, ValueError):
-    """Say why the argument of a command makes no sense, and what would."""
+    """An argument of a command that makes no sense; the message says what would."""

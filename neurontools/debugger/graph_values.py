@@ -59,7 +59,7 @@ def look(tensors: Places, operation: Operation, held: Held | None, core: int) ->
         missing = 0 if there is None else there.size - int(there.sum())
         note = "" if not missing else f"{missing} of {values.size} elements are not computed yet"
         return Looked(shown_type(values, held), there if missing else None, "HBM", note)
-    return _gathered(tensors, operation, held, core)
+    return _gathered(tensors, operation, held)
 
 
 def shown_type(values: Array, held: Held) -> Array:
@@ -115,8 +115,8 @@ def piece_values(piece: Piece, kept: str, tile: Tile, memory: Array) -> Array:
     return whole[:, places].reshape(-1)
 
 
-def _gathered(tensors: Places, operation: Operation, held: Held, core: int) -> Looked:
-    """Return a result from its pieces: some may be there no more, others not yet."""
+def _gathered(tensors: Places, operation: Operation, held: Held) -> Looked:
+    """Return a result from its pieces, on whichever core: some may be there no more, others not yet."""
     kind = numpy_dtype(Dtype.from_numpy_name(held.kept))
     size = int(np.prod(held.shape, dtype=np.int64))
     # What is not there shows as NaN, where a type has one.
@@ -126,6 +126,9 @@ def _gathered(tensors: Places, operation: Operation, held: Held, core: int) -> L
     later = gone = ended = 0
     names: set[str] = set()
     for piece in held.pieces:
+        core = piece.core
+        if core >= len(tensors.device.cores):
+            raise FormatError("piece lies on a core that the program does not have", field=piece.tile, got=core)
         chosen = _tile(tensors, piece, held.by or operation.name, core)
         numbers = indices(piece.first, piece.form.rows, piece.form.inner)
         if chosen is None:
@@ -147,7 +150,8 @@ def _gathered(tensors: Places, operation: Operation, held: Held, core: int) -> L
     if later:
         notes.append(f"{later} of {size} elements are not computed yet")
     tiles = len(held.pieces)
-    space = f"{' and '.join(sorted(names)) or 'SBUF'} of nc{core}, {tiles} tile{'s' if tiles != 1 else ''}"
+    cores = " and ".join(f"nc{one}" for one in sorted({piece.core for piece in held.pieces}))
+    space = f"{' and '.join(sorted(names)) or 'SBUF'} of {cores}, {tiles} tile{'s' if tiles != 1 else ''}"
     return Looked(shown_type(values.reshape(held.shape), held), None if there.all() else there.reshape(held.shape),
                   space, "; ".join(notes))  # fmt: skip
 

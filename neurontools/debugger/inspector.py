@@ -57,7 +57,7 @@ __all__ = ["Inspector"]
 
 
 class Inspector:
-    """Looks at an execution and moves nothing. `source` lists lines and words."""
+    """Look at an execution without moving anything. `source` lists lines and words."""
 
     def __init__(self, execution: Execution, breakpoints: Breakpoints, source: SourceView) -> None:
         self._execution, self._breakpoints, self.source = execution, breakpoints, source

@@ -151,7 +151,7 @@ class DumpedExecution(Execution):
 
 
 class DumpInspector(Inspector):
-    """Looks at a core dump: NotFoundError for what the dump does not hold."""
+    """Look at a core dump: NotFoundError for what the dump does not hold."""
 
     def __init__(self, execution: Execution, breakpoints: Breakpoints, source: SourceView) -> None:
         super().__init__(execution, breakpoints, source)

@@ -44,16 +44,17 @@ class GraphRecorder:
         self._tensors: dict[Key, list[Array | None]] = defaultdict(list)
         self._pieces: dict[str, list[tuple[Key, str, int, Piece, Held]]] = defaultdict(list)
         self._looped: dict[str, list[tuple[Key, Held]]] = defaultdict(list)
-        self._by_word: dict[tuple[str, int], list[tuple[Key, str, int, Piece, Held, Tile]]] = {}
-        self._places: dict[str, list[Tile]] = defaultdict(list)
+        self._by_word: dict[tuple[int, str, int], list[tuple[Key, str, int, Piece, Held, Tile]]] = {}
+        self._places: dict[tuple[int, str], list[Tile]] = defaultdict(list)
         self._marks: dict[tuple[str, int], tuple[str, bool]] = {}
         self._passed: dict[tuple[str, str, bool], int] = defaultdict(int)
         self._begun: dict[str, int] = defaultdict(int)
         self._begin: dict[Key, Array | None] = {}
         self._state: dict[str, list[tuple[Key, Held]]] = defaultdict(list)
         states = {row.key: {held.tensor for held in row.results} for row in operations.rows if row.opcode == "while"}
-        for tile in session.tensors.tiles(core):
-            self._places[tile.name].append(tile)
+        for one in range(len(session.device.cores)):
+            for tile in session.tensors.tiles(one):
+                self._places[one, tile.name].append(tile)
         for row in operations.rows:
             loop = self.loop_of(row)
             for number, held in enumerate(row.results):
@@ -88,12 +89,12 @@ class GraphRecorder:
 
     def on_event(self, event: Event) -> None:
         """Keep what a completion made, or what a turn of a loop leaves."""
-        if event.core != self.core or event.kind not in ("instruction", "dma"):
+        if event.kind not in ("instruction", "dma"):
             return
         word = event.instruction
         engine = word.engine if isinstance(word, Transfer) else event.engine
-        place = engine, event.pc
-        mark = self._marks.get(place)
+        place = event.core, engine, event.pc
+        mark = self._marks.get(place[1:]) if event.core == self.core else None  # loops are the first core's
         if mark is not None and event.kind == "instruction":
             loop, ends = mark
             self._passed[loop, engine, ends] += 1
@@ -107,17 +108,17 @@ class GraphRecorder:
         if found is None:
             found = self._by_word[place] = list(self._made_by(*place))
         for key, around, index, piece, held, tile in found:
-            memory = self.session.device.cores[self.core].memory.array(tile.space)
+            memory = self.session.device.cores[event.core].memory.array(tile.space)
             turn = self._turns[around] if around else 0
             values = piece_values(piece, held.kept, tile, memory)
             if turn and not self._room(values.nbytes):
                 continue
             self._tiles[key][turn][index] = values
 
-    def _made_by(self, engine: str, pc: int) -> Iterator[tuple[Key, str, int, Piece, Held, Tile]]:
-        source = self.session.program.source(self.core, engine, pc)
+    def _made_by(self, core: int, engine: str, pc: int) -> Iterator[tuple[Key, str, int, Piece, Held, Tile]]:
+        source = self.session.program.source(core, engine, pc)
         for key, loop, index, piece, held in self._pieces.get((source and source.operation) or "", ()):
-            for tile in self._places[piece.tile]:
+            for tile in self._places[core, piece.tile] if piece.core == core else ():
                 span = tile.pcs.get(engine)
                 if span is not None and span[0] <= pc <= span[1]:
                     yield key, loop, index, piece, held, tile

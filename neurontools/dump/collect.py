@@ -76,5 +76,5 @@ def _listed(path: Path) -> list[str]:
     """Return the files that a manifest lists, none where it cannot be read."""
     try:
         return [str(each["name"]) for each in json.loads(path.read_text(encoding="utf-8"))["files"]]
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return []

@@ -22,10 +22,11 @@ from neurontools.hlo_interpreter import (
     sorting,
     unary,
 )
+from neurontools.hlo_interpreter.ranks import evaluate_ranks
 from neurontools.hlo_interpreter.registry import OPERATIONS
 from neurontools.hlo_interpreter.run import Interpreter, Observer, evaluate
 
-__all__ = ["OPERATIONS", "Interpreter", "Observer", "evaluate"]
+__all__ = ["OPERATIONS", "Interpreter", "Observer", "evaluate", "evaluate_ranks"]
 
 # Importing them fills the table.
 _ = (binary, bits, collectives, control, convolution, custom_calls, dot, gather_scatter, linear_algebra, normalisation,

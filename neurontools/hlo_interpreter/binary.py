@@ -18,11 +18,13 @@ def _divided(a: Array, b: Array) -> Array:
     """Divide; integers toward zero, by zero to -1 (all bits), the lowest by -1 to itself."""
     if a.dtype.kind in "fc":
         return np.divide(a, b)
-    lowest = a.dtype.kind == "i"
-    unsafe = (b == 0) | ((b == -1) if lowest else False)
+    signed = a.dtype.kind == "i"
+    # NumPy has no answer of its own for these that is the same on every processor; 1 stands in for the divisor.
+    unsafe = (b == 0) | ((b == -1) if signed else False)
     safe = np.where(unsafe, 1, b).astype(b.dtype)
     quotient = a // safe
-    if lowest:
+    if signed:
+        # `//` rounds down: one more where that is away from zero.
         quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
         quotient = np.where(b == -1, np.negative(a), quotient)
     return np.where(b == 0, np.array(-1).astype(a.dtype), quotient).astype(a.dtype)

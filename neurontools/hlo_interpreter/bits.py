@@ -28,12 +28,15 @@ def reduce_precision(instruction: Instruction, operands: list[Value], _: Evaluat
     dropped = mantissa - min(instruction.mantissa_bits, mantissa)
     if dropped:
         last = bits >> kind.type(dropped) & one
+        # Half of what is dropped, less one, and the last bit that stays: ties to even. A carry goes into the exponent,
+        # as it has to.
         bits = (bits + last + ((one << kind.type(dropped - 1)) - one)) & ~((one << kind.type(dropped)) - one)
     if instruction.exponent_bits < exponent:
         bias = (1 << (exponent - 1)) - 1
         reduced = (1 << (instruction.exponent_bits - 1)) - 1
         field = bits & kind.type(((1 << exponent) - 1) << mantissa)
         too_large = field > kind.type((bias + reduced) << mantissa)
+        # Exponent 0 of the shorter type: its numbers below the normal ones are zero too.
         too_small = field <= kind.type((bias - reduced) << mantissa)
         infinite = kind.type(((1 << exponent) - 1) << mantissa)
         bits = np.where(too_large, sign | infinite, np.where(too_small, sign, bits)).astype(kind)

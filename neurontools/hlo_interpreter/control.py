@@ -6,7 +6,7 @@ import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.hlo import Instruction
-from neurontools.hlo_interpreter.registry import Evaluator, Value, operation
+from neurontools.hlo_interpreter.registry import Evaluator, Value, operation, pending
 
 __all__: list[str] = []
 
@@ -25,7 +25,25 @@ def get_tuple_element(instruction: Instruction, operands: list[Value], _: Evalua
     return operands[0][instruction.tuple_index]
 
 
-@operation("call", "fusion", "async-start")
+@operation("copy-start")
+def copy_start(instruction: Instruction, operands: list[Value], _: Evaluator) -> Value:
+    """Put a value, itself again and a context together."""
+    return pending(instruction, operands[0], operands[0])
+
+
+@operation("copy-done")
+def copy_done(_: Instruction, operands: list[Value], __: Evaluator) -> Value:
+    """Take the copy."""
+    return operands[0][0]
+
+
+@operation("async-start")
+def async_start(instruction: Instruction, operands: list[Value], evaluator: Evaluator) -> Value:
+    """Compute another computation at once: what runs apart may be done at any time."""
+    return pending(instruction, tuple(operands), evaluator.call(instruction.to_apply, operands))
+
+
+@operation("call", "fusion")
 def call(instruction: Instruction, operands: list[Value], evaluator: Evaluator) -> Value:
     """Compute another computation."""
     return evaluator.call(instruction.to_apply, operands)
@@ -73,6 +91,6 @@ def get_dimension_size(instruction: Instruction, operands: list[Value], _: Evalu
 
 
 @operation("partition-id", "replica-id")
-def identity_of_device(_: Instruction, __: list[Value], ___: Evaluator) -> Value:
-    """Return the number of the only device."""
-    return np.array(0, np.uint32)
+def identity_of_device(_: Instruction, __: list[Value], evaluator: Evaluator) -> Value:
+    """Return the number of the rank."""
+    return np.array(evaluator.rank, np.uint32)

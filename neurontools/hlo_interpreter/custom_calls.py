@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,8 @@ from neurontools.hlo_interpreter.unary import error_function
 __all__ = ["TARGETS"]
 
 CustomCall = Callable[[Instruction, list[Value]], Value]
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @operation("custom-call")
@@ -96,8 +99,13 @@ def _extreme(function: Callable[..., Array]) -> CustomCall:
         """Return where the extreme of a dimension is; the config names the dimension, else it is the last."""
         _need(instruction, operands, 1)
         config = instruction.backend_config.decode("ascii", "replace").strip()
-        axis = int(config) if config.lstrip("-").isdigit() else operands[0].ndim - 1
-        return rounded(function(operands[0], axis=axis).reshape(instruction.shape.dimensions), dtype(instruction))
+        axis = int(config) if _NUMBER.fullmatch(config) else -1
+        if not -operands[0].ndim <= axis < operands[0].ndim or not operands[0].shape[axis]:
+            raise FormatError(f"%{instruction.name}", expected="elements along a dimension of the operand", got=axis)
+        found = function(operands[0], axis=axis)
+        if not instruction.shape.is_array or found.size != instruction.shape.size:
+            raise FormatError(f"%{instruction.name}", expected=f"{found.size} positions", got=str(instruction.shape))
+        return rounded(found.reshape(instruction.shape.dimensions), dtype(instruction))
 
     return computed
 

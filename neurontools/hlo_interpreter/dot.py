@@ -91,13 +91,29 @@ def ragged_dot(instruction: Instruction, operands: list[Value], _: Evaluator) ->
 
 
 def _ragged_sum(a: Array, b: Array, sizes: Array, inner: DotDimensionNumbers, ragged: int) -> Array:
-    """Return one product for each group of the dimension that is summed over, the groups first."""
-    other = inner.rhs_contracting_dimensions[inner.lhs_contracting_dimensions.index(ragged)]
-    ends = np.cumsum(sizes.reshape(-1, sizes.shape[-1])[0])
-    parts, start = [], 0
-    for end in ends.tolist():
-        left = np.take(a, np.arange(start, end), axis=ragged)
-        right = np.take(b, np.arange(start, end), axis=other)
-        parts.append(dotted(left, right, inner))
-        start = end
+    """Return one product for each group of the dimension that is summed over, the groups first.
+
+    Sizes are one list, or one for each batch, and for each place along the summed dimensions before the ragged one.
+    """
+    pairs = list(zip(inner.lhs_contracting_dimensions, inner.rhs_contracting_dimensions, strict=True))
+    other = dict(pairs)[ragged]
+    before = [pair for pair in sorted(pairs) if pair[0] < ragged]
+    left = [*inner.lhs_batch_dimensions, *(dim for dim, _ in before)]
+    right = [*inner.rhs_batch_dimensions, *(dim for _, dim in before)]
+    positions, ends = np.arange(a.shape[ragged]), np.cumsum(sizes, axis=-1)
+    parts = []
+    for number in range(sizes.shape[-1]):
+        start, end = (ends - sizes)[..., number, None], ends[..., number, None]
+        inside = (positions >= start) & (positions < end)
+        # Zeros on both sides: a zero times an infinity of another group would be NaN.
+        parts.append(dotted(_only(a, inside, [*left, ragged]), _only(b, inside, [*right, other]), inner))
     return np.stack(parts)
+
+
+def _only(values: Array, inside: Array, dims: list[int]) -> Array:
+    """Return values that are 0 outside; the last dimension of `inside` is the last of `dims`, the others the first."""
+    dims = [*dims[: inside.ndim - 1], dims[-1]]
+    shape = [1] * values.ndim
+    for dim, size in zip(dims, inside.shape, strict=True):
+        shape[dim] = size
+    return np.where(inside.transpose(np.argsort(dims)).reshape(shape), values, 0)

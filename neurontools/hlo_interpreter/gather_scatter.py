@@ -150,6 +150,7 @@ def select_and_scatter(instruction: Instruction, operands: list[Value], evaluato
     values, source, initial = operands
     window = instruction.window
     places = np.arange(values.size).reshape(values.shape)
+    # Padding takes part in no choice: where it lies has no place (-1), and loses to whatever has one.
     chosen = spread(values, window, np.zeros((), values.dtype))
     where = spread(places, window, np.array(-1))
     for dim, each in enumerate(window):

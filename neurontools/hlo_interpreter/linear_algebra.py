@@ -37,6 +37,7 @@ def triangular_solve(instruction: Instruction, operands: list[Value], _: Evaluat
     if options.unit_diagonal:
         eye = np.eye(a.shape[-1], dtype=bool)
         a = np.where(eye, 1, a)
+    # XLA's numbers: 1 is no transpose, 2 transpose, 3 adjoint.
     if options.transpose_a > 1:
         a = np.swapaxes(a, -1, -2)
         if options.transpose_a == 3:

@@ -103,6 +103,8 @@ def fold(
         return (_simple_fold(simple, arrays[0], initial[0]),)
     values = [np.asarray(each) for each in arrays]
     while (length := values[0].shape[-1]) > 1:
+        # Neighbours pair by pair, an odd one out stays for the next turn: the order of operands is kept, the turns are
+        # few.
         even = length // 2 * 2
         left, right = [each[..., 0:even:2] for each in values], [each[..., 1:even:2] for each in values]
         combined = _tuple(evaluator.mapped(computation, [*left, *right]))

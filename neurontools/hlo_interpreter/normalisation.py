@@ -56,7 +56,7 @@ def gradient(instruction: Instruction, operands: list[Value], _: Evaluator) -> V
         raise FormatError(f"%{instruction.name}", expected=f"gradients of shape {values.shape}", got=output.shape)
     others = _others(values.ndim, feature)
     scale, m, v = (_along(each, values.ndim, feature) for each in operands[1:4])
-    count = values.size // values.shape[feature]
+    count = values.size // max(1, values.shape[feature])
     centred = values - m
     root = 1 / np.sqrt(v + instruction.epsilon)
     offset_grad = output.sum(others)

@@ -53,6 +53,7 @@ def rounded(values: Array, kind: np.dtype[Any]) -> Array:
         return values
     if is_small_integer(kind):
         return _wrapped(values, kind)
+    # ml_dtypes goes from float64 by way of float32, which rounds twice; NumPy's own types are converted directly.
     if values.dtype == np.float64 and is_float(kind) and kind.name not in ("float32", "float16"):
         return _by_odd(values).astype(kind)
     return values.astype(kind)
@@ -76,5 +77,6 @@ def _wrapped(values: Array, kind: np.dtype[Any]) -> Array:
     bits = int(kind.name.removeprefix("u").removeprefix("int"))
     whole = values.astype(np.int64) & ((1 << bits) - 1)
     if kind.name.startswith("int"):
+        # The sign's bit counts down: minus two to the width where it is set.
         whole = whole - ((whole >> (bits - 1)) << bits)
     return whole.astype(np.int8).astype(kind)

@@ -20,6 +20,7 @@ _U32 = np.uint32
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 # fmt: off
+# ThreeFry's, Philox's multipliers, and the steps of Philox's key: the golden ratio, and the square root of 3 less 1.
 _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _PHILOX = (0xD2511F53, 0xCD9E8D57)
 _WEYL   = (0x9E3779B9, 0xBB67AE85)
@@ -28,6 +29,7 @@ _WEYL   = (0x9E3779B9, 0xBB67AE85)
 
 def threefry(counter: tuple[Array, Array], key: tuple[int, int]) -> tuple[Array, Array]:
     """Return two words of 32 bits for each counter of two words."""
+    # The constant of Skein's key schedule, which ThreeFry has from it.
     keys = [_U32(key[0]), _U32(key[1]), _U32(key[0] ^ key[1] ^ 0x1BD11BDA)]
     a, b = counter[0] + keys[0], counter[1] + keys[1]
     for group in range(5):

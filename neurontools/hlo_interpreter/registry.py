@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from formats.hlo import Computation, Instruction, PrimitiveType, dtype_of
+from formats.hlo import Computation, Instruction, dtype_of
 
-__all__ = ["ELEMENTWISE", "OPERATIONS", "Array", "Evaluator", "Operation", "Value", "dtype", "elementwise", "operation"]
+__all__ = ["ELEMENTWISE", "OPERATIONS", "Array", "Evaluator", "Operation", "Value", "dtype", "elementwise", "operation",
+           "pending"]  # fmt: skip
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
@@ -20,8 +21,19 @@ has answered that before anything is computed."""
 class Evaluator(Protocol):
     """What an operation may ask of the interpreter."""
 
+    @property
+    def rank(self) -> int:
+        """Return the number of the rank that is evaluated."""
+
+    @property
+    def ranks(self) -> int:
+        """Return how many ranks evaluate the module together."""
+
     def call(self, computation: Computation, arguments: Sequence[Value]) -> Value:
         """Return the value of a computation."""
+
+    def met(self, instruction: Instruction, given: Value) -> list[Value]:
+        """Return what each rank gives to a collective, once all of them have come to it."""
 
     def mapped(self, computation: Computation, arguments: Sequence[Array]) -> Value:
         """Return what a computation of scalars gives for each element of arrays that broadcast together."""
@@ -56,6 +68,10 @@ def dtype(instruction: Instruction) -> np.dtype[Any]:
     return dtype_of(instruction.shape.element_type)
 
 
-def element_type(instruction: Instruction) -> PrimitiveType:
-    """Return the element type of an instruction's first operand."""
-    return instruction.operands[0].shape.element_type
+def pending(instruction: Instruction, given: Value, found: Value) -> Value:
+    """Return what a start gives: operands, results, and contexts, of which nothing is known but their types."""
+    contexts = (
+        np.zeros(one.dimensions, dtype_of(one.element_type)) if one.is_array else None
+        for one in instruction.shape.tuple_shapes[2:]
+    )
+    return (given, found, *contexts)

@@ -35,6 +35,7 @@ class Interpreter:
 
     def __init__(self, observe: Observer | None = None) -> None:
         self.observe = observe
+        self.rank, self.ranks = 0, 1
         self._last_uses: dict[Computation, dict[Instruction, list[Instruction]]] = {}
         self._depth = 0
 
@@ -68,6 +69,10 @@ class Interpreter:
                 del values[gone]
         self._depth -= 1
         return values[computation.root]
+
+    def met(self, instruction: Instruction, given: Value) -> list[Value]:
+        """Return what each rank gives to a collective: there is one, unless `evaluate_ranks` has made more."""
+        return [given]
 
     def mapped(self, computation: Computation, arguments: Sequence[Array]) -> Value:
         """Return what a computation of scalars gives for each element."""

@@ -27,6 +27,7 @@ __all__ = ["LIBRARY", "build", "c_source", "need_cffi", "need_compiler"]
 LIBRARY = "libnrt.so.1"
 _MODULE = "_neurontools_libnrt"
 _INSTALL_CC = "apt-get install gcc, dnf install gcc, or set CC"
+# What a call returns where Python does not start: 1 is NRT_FAILURE.
 _FAILED = {"NRT_STATUS": " 1", "void": "", "size_t": " 0"}
 _STARTS = "static int _cffi_carefully_make_gil(void)\n{"
 # cffi looks for its own module before any code of ours could run, and in a program's interpreter, which need not know
@@ -126,6 +127,7 @@ def c_source() -> str:
     from cffi import FFI  # deferred: optional
 
     maker = FFI()
+    # `calloc` and `free` are the C library's own: clients free with `free` what some calls give them.
     maker.cdef(TYPES + "\nvoid *calloc(size_t, size_t);\nvoid free(void *);\n")
     inner = (function._replace(name=f"py_{function.name}").prototype for function in FUNCTIONS)
     maker.embedding_api("\n".join(["int neurontools_start(void);", *(f"{one};" for one in inner)]))

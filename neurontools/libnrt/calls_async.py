@@ -38,6 +38,7 @@ def _schedule(
 
 
 def _core_of(tensor: Tensor) -> int:
+    # A tensor in host memory has no core (-1); its copies go into the queues of the first.
     return max(0, tensor.storage.core)
 
 
@@ -130,7 +131,7 @@ def schedule(library: Library, pointer: Any, queue: int, err: Any, into: Any) ->
 
 @does("nrta_is_completed")
 def is_completed(library: Library, sequence: int, into: Any) -> None:
-    """Tell whether a request is done."""
+    """Give whether a request is done."""
     library.need(into)
     into[0] = library.runtime.unit_of(sequence).is_completed(sequence)
 

@@ -15,14 +15,14 @@ __all__: list[str] = []
 
 @does("nrt_async_sendrecv_get_max_num_communicators_per_lnc")
 def most_communicators(library: Library, into: Any) -> None:
-    """Tell how many communicators a logical core may have."""
+    """Give how many communicators a logical core may have."""
     library.need(into)
     into[0] = MOST_COMMUNICATORS
 
 
 @does("nrt_async_sendrecv_get_max_num_pending_request")
 def most_pending(library: Library, into: Any) -> None:
-    """Tell how many requests of a communicator may be under way."""
+    """Give how many requests of a communicator may be under way."""
     library.need(into)
     into[0] = MOST_PENDING
 
@@ -65,7 +65,7 @@ def _of(library: Library, pointer: Any) -> Communicator:
 
 @does("nrt_async_sendrecv_test_comm")
 def test_communicator(library: Library, communicator: Any, into: Any) -> None:
-    """Tell whether the other side is there."""
+    """Give whether the other side is there."""
     library.need(into)
     into[0] = _of(library, communicator).test()
 
@@ -93,7 +93,7 @@ def receive(library: Library, tensor: Any, offset: int, length: int, communicato
 
 @does("nrt_async_sendrecv_test_request")
 def test_request(library: Library, pointer: Any, into: Any, size: Any) -> None:
-    """Tell whether a transfer is done, and how many bytes it had; it is gone then."""
+    """Give whether a transfer is done, and how many bytes it had; a request that is done is forgotten."""
     library.need(into, size)
     number = library.number(pointer)
     request = library.handles.get(number, Request)

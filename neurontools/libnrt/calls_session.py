@@ -15,7 +15,7 @@ from neurontools.libnrt.library import Library
 __all__: list[str] = []
 
 _NAMES: dict[int, bytes] = {int(status): status.name.encode() for status in NrtStatus}
-_INFO = 296  # bytes of nrt_tensor_info_t
+
 _ARCH_NAMES = {"trn1": "Trn1", "inf2": "Inf2", "trn2": "Trn2", "trn3": "Trn3"}
 
 
@@ -35,7 +35,9 @@ def version(library: Library, into: Any, size: int) -> None:
     library.need(into)
     found = library.ffi.new("nrt_version_t *")
     found.rt_major, found.rt_minor = 2, 0
+    # Shorter by the zero at the end, here and below.
     found.rt_detail = VERSION.encode()[:127]
+    # A program that was compiled with another version of the header may have a structure of another size.
     library.ffi.memmove(into, found, min(size, library.ffi.sizeof("nrt_version_t")))
 
 
@@ -138,7 +140,8 @@ def tensor_info(library: Library, model: Any, into: Any) -> None:
     """Give the tensors of a model, in memory that `nrt_free_model_tensor_info` takes back."""
     library.need(into)
     tensors = model_of(library, model).tensors
-    block = library.allocate(8 + _INFO * len(tensors))
+    sizeof = library.ffi.sizeof  # of the array's head: the elements of a flexible array do not count
+    block = library.allocate(sizeof("nrt_tensor_info_array_t") + sizeof("nrt_tensor_info_t") * len(tensors))
     array = library.ffi.cast("nrt_tensor_info_array_t *", block)
     array.tensor_count = len(tensors)
     shapes = []

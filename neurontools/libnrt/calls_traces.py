@@ -42,6 +42,7 @@ def _default_config(library: Library) -> TraceConfig:
 def _kind(library: Library, name: Any) -> set[str]:
     library.need(name)
     try:
+        # In the variable's syntax ^ excludes; these calls say so with `enabled`.
         return read_filter(library.text(name).removeprefix("^"))
     except InputError as error:
         raise invalid(str(error)) from None

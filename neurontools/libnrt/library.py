@@ -49,7 +49,8 @@ class Library:
     def runtime(self) -> Runtime:
         """Return the session; NRT_UNINITIALIZED before nrt_init, NRT_CLOSED after nrt_close."""
         if self._runtime is None:
-            raise StatusError(self.state, "nrt_init was not called" if self.state == 13 else "nrt_close was called")
+            never = self.state == NrtStatus.NRT_UNINITIALIZED
+            raise StatusError(self.state, f"nrt_{'init was not' if never else 'close was'} called")
         return self._runtime
 
     def open(self) -> None:

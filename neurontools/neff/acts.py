@@ -156,6 +156,7 @@ def plot_view(curve: Curve) -> list[str]:
     if not values:
         return [title, "exact everywhere"]
     top = log10(max(values))
+    # At least one power of ten high, so that one value alone is a bar.
     bottom = floor(min(log10(min(values)), top - 1))
     eighths = [
         0 if not value else max(1, round((log10(value) - bottom) / (top - bottom) * _HEIGHT * 8))

@@ -31,4 +31,5 @@ def captured_memory(ntff: Ntff) -> dict[str, int]:
 def runtime_version(ntff: Ntff) -> tuple[int, ...] | None:
     """Return the version of the runtime that wrote a capture, None where it does not say."""
     parts = ntff.metadata.runtime.partition(" ")[0].split(".")
-    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else None
+    # Few enough digits for a number: what a file says may be of any length.
+    return tuple(map(int, parts)) if all(part.isdecimal() and len(part) < 10 for part in parts) else None

@@ -171,6 +171,7 @@ def _engine(first: Subgraph, second: Subgraph, engine: str, shown: int) -> Strea
 
     one, other = first.streams[engine], second.streams[engine]
     left, right = ([word.raw for word in stream] for stream in (one, other))
+    # What is equal at both ends is most of two builds of a program, and need not be compared with everything else.
     head = next((i for i, (a, b) in enumerate(zip_longest(left, right)) if a != b), 0)
     tail = 0
     while tail < min(len(left), len(right)) - head and left[-1 - tail] == right[-1 - tail]:
@@ -179,6 +180,7 @@ def _engine(first: Subgraph, second: Subgraph, engine: str, shown: int) -> Strea
     if len(cut_left) * len(cut_right) > _COMPARED:
         runs: list[tuple[str, int, int, int, int]] = [("replace", 0, len(cut_left), 0, len(cut_right))]
     else:
+        # Its `autojunk` would leave out words that are frequent, as waits and jumps are.
         matcher = SequenceMatcher(None, cut_left, cut_right, autojunk=False)
         runs = [op for op in matcher.get_opcodes() if op[0] != "equal"]
     listed = [

@@ -91,6 +91,7 @@ def transfers(graph: Subgraph, queue: str | None) -> Transfers:
     dynamic: dict[str | None, str] = {}
     for one in graph.queues.values():
         if one.kind == "dynamic":
+            # The first one: the words name an engine, not a queue.
             dynamic.setdefault(one.engine, one.name)
     for engine, pc, slot, word in _transfer_words(graph):
         if isinstance(word, PseudoDmaTrigger):

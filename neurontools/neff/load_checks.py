@@ -220,6 +220,7 @@ def _content(neff: Neff, machine: Machine) -> Iterator[Check]:
         "documented",
         "AWS Neuron documentation, nrt-troubleshoot",
     )
+    # Both have checks of their own above.
     errors = [one for one in problems if one.severity == "error" and one.where not in ("header", "hash")]
     more = f" and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
     yield _verdict(
@@ -239,12 +240,15 @@ def _content(neff: Neff, machine: Machine) -> Iterator[Check]:
 def _words(neff: Neff) -> Iterator[Check]:
     from formats import isa  # deferred: start-up
 
+    # Without our extension words, which share an opcode and have codes of their own.
     known = {cls.OPCODE for cls in isa.CLASSES if cls.CODE < 0}
     strange: dict[int, str] = {}
     extended = [graph.name for graph in neff.subgraphs if graph.dialect == "extended"]
     for graph in neff.subgraphs:
         for engine in graph.streams:
             try:
+                # The first byte of each slot. The later slots of long words count too: an opcode that is unknown is
+                # only reported as open.
                 opcodes = set(graph.stream_bytes(engine)[::64])
             except FormatError:
                 continue  # reported under "content"

@@ -34,11 +34,12 @@ class Queues(NamedTuple):
 
 def used_queues(graph: Subgraph) -> Queues:
     """Return the queues of a subgraph with the number of transfers each carries."""
-    from formats.isa import PseudoDmaDirect2d  # deferred: start-up
+    from formats.isa import DmaDirect2d, DmaIndirect, PseudoDmaDirect2d  # deferred: start-up
 
     blocks = Counter(queue for queue, _ in graph.dma_blocks)
     words = {
-        engine: sum(isinstance(word, PseudoDmaDirect2d) for word in stream) for engine, stream in graph.streams.items()
+        engine: sum(isinstance(word, PseudoDmaDirect2d | DmaDirect2d | DmaIndirect) for word in stream)
+        for engine, stream in graph.streams.items()
     }
     return Queues(graph.name, [
         UsedQueue(*one, blocks[one.name], words.get(one.engine or "", 0) if one.kind == "dynamic" else 0)

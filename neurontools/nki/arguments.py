@@ -34,6 +34,7 @@ def framework_of(value: Any) -> str | None:
     """Return numpy, torch or jax for an array of that framework; frameworks are never imported here."""
     if isinstance(value, np.ndarray):
         return "numpy"
+    # An array of a framework can only be here if somebody has imported the framework.
     for name, kind in (("torch", "Tensor"), ("jax", "Array")):
         array_type = getattr(sys.modules.get(name), kind, None)
         if isinstance(array_type, type) and isinstance(value, array_type):
@@ -52,9 +53,11 @@ def to_numpy(value: Any) -> np.ndarray[Any, Any]:
     torch = sys.modules["torch"]
     if value.layout is not torch.strided or value.device.type == "meta":
         raise NkiValidationError(f"a {value.layout} tensor on {value.device} has no elements in a row; make it dense")
+    # a view with lazy negation or gradients has no plain bytes
     value = value.detach().cpu().resolve_neg().contiguous()
     name = str(value.dtype).removeprefix("torch.")
     if name == "bfloat16" or name.startswith("float8"):
+        # NumPy gets types that it does not know through integers of their size
         carrier = torch.int16 if value.dtype.itemsize == 2 else torch.uint8
         return value.view(carrier).numpy().view(np.dtype(name))  # type: ignore[no-any-return]
     return value.numpy()  # type: ignore[no-any-return]
@@ -129,6 +132,7 @@ class Arguments:
 
     def _collect(self, value: Any, path: str) -> Any:
         framework = framework_of(value)
+        # the same array given twice is one input: what the kernel writes to one is seen through the other
         if framework is not None and id(value) not in self._seen:
             if not self.inputs:
                 self.framework = framework
@@ -145,6 +149,7 @@ class Arguments:
         """Allocate the inputs of a trace; return arguments with each array replaced by its tensor."""
         tensors: list[NkiTensor] = []
         for one in self.inputs:
+            # a tensor of NKI has at least one dimension
             tensor = new_tensor(t, one.array.shape or (1,), one.dtype, MemoryRegion.private_hbm, one.name, kind="input")
             t.trace.inputs.append(tensor.allocation)
             tensors.append(tensor)

@@ -24,7 +24,9 @@ from neurontools.nki.dtype import NAMES, DType, dtype_of
 __all__ = ["LaunchCache", "Look", "Prepared", "Returned", "clear", "find", "keep", "returned", "statistics"]
 
 VARIABLE = "NEURONTOOLS_LAUNCH_CACHE"
+# of the copies in memory; a folder is bounded by whoever owns it
 _MOST_ENTRIES, _MOST_BYTES = 128, 256 << 20
+# raised when the file's layout changes: files of another number count as absent
 _FORMAT = 1
 _DEEPEST = 64  # levels of tuples in results
 

@@ -51,7 +51,7 @@ _OWN_SLOTS = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 
 
 class Unknown(Exception):  # noqa: N818  nothing is wrong: such a launch is traced again
-    """Tell that something a launch depends on has no digest."""
+    """Something that a launch depends on and that has no digest."""
 
 
 def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) -> str | None:
@@ -208,6 +208,7 @@ class _Digest:
             self.value([one for one in vars(cls).values() if isinstance(one, (FunctionType, property, *_DESCRIPTORS))])
             return
         for name, one in vars(cls).items():
+            # What Python or a decorator adds is made from what is added to the digest anyway.
             if name in _OWN_SLOTS or name.startswith("__dataclass_") or type(one).__name__ in _SLOT_KINDS:
                 continue
             if name == "__repr__" and "__dataclass_fields__" in vars(cls) and hasattr(one, "__wrapped__"):
@@ -263,11 +264,13 @@ class _Digest:
                     ]
                 )
             return
+        # whatever names it makes up at run time cannot be followed
         if "getattr" in names:
             raise Unknown(f"getattr beside module {value.__name__}")
         if value.__name__ in passed:
             return
         place = str(getattr(value, "__file__", ""))
+        # Installed modules that are not trusted may read files, clocks or the environment behind any of their names.
         if value.__name__.partition(".")[0] in sys.stdlib_module_names or "site-packages" in place:
             raise Unknown(f"module {value.__name__}")
         passed.add(value.__name__)
@@ -334,6 +337,7 @@ def _from_nki(code: CodeType, names: frozenset[str]) -> bool:
         if one.argval in names and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             if before is None or before.opname not in ("LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF"):
                 return False
+            # the names that kernels give the module; `numpy.load` and `random.random` look just like it
             if before.argval not in ("nl", "language"):
                 return False
         elif one.argval in names and one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

@@ -15,6 +15,7 @@ from neurontools.nki.unknown import meant
 
 __all__ = ["CallError", "explained"]
 
+# how Python words a call with missing, surplus or unknown arguments
 _MISFIT = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|got|takes) ")
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _OLD_KEYWORDS = {
@@ -24,7 +25,7 @@ _OLD_KEYWORDS = {
 
 
 class CallError(NkiValidationError, TypeError):
-    """Say which call does not fit its parameters, and how it is written."""
+    """A call that does not fit its parameters; the message shows how it is written."""
 
 
 def explained(t: Tracer, error: TypeError) -> CallError | None:

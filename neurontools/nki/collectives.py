@@ -179,6 +179,7 @@ def collective_permute_implicit_reduce(
             continue
         on_chip = dst.allocation.space is Space.SBUF
         region = MemoryRegion.sbuf if on_chip else MemoryRegion.private_hbm
+        # What is sent must not be the destination: the ring delivers into it meanwhile.
         sent = new_tensor(t, first.shape, first.dtype, region, name="sent")
         _combine(t, first, second, sent, op, name)
         append(t, CollectiveKind.PERMUTE_NEXT, sent, dst, groups, name, channel=channel, stream=channel)
@@ -190,6 +191,7 @@ def _combine(t: Tracer, first: NkiTensor, second: NkiTensor, dst: NkiTensor, op:
         tensor_tensor(dst, first, second, op, name=name)
         return
     if fold(t, "collective_permute_implicit_reduce", op).name == "ADD":
+        # the DMA adds on the way (CCE); other folds need the Vector engine, which reads SBUF alone
         dma_compute(dst, (first, second), op, name=name)
         return
     rows = first.shape[0]

@@ -45,6 +45,7 @@ def while_test() -> object | None:
     if frame is None:
         return None
     code = frame.f_code
+    # `f_lasti` counts bytes, of which an instruction has two
     place = next((p for i, p in enumerate(code.co_positions()) if i == frame.f_lasti // 2), None)
     statement = None if place is None else _while_statements(code.co_filename).get(place)
     return None if statement is None else (frame, statement)

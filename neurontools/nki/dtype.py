@@ -68,6 +68,7 @@ class DType(str):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
+        # "bool_" is NumPy's scalar type, torch spells types with its own name in front
         if isinstance(other, str):
             return str.__eq__(self, "bool" if other == "bool_" else other.removeprefix("torch."))
         if isinstance(other, np.dtype):

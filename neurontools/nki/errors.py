@@ -10,11 +10,11 @@ __all__ = ["KernelFaultError", "NkiValidationError", "UnsupportedError"]
 
 
 class NkiValidationError(NeuronError, ValueError):
-    """Say which argument breaks which documented limit, on which target and at which kernel line."""
+    """An argument that breaks a documented limit; the message names both, the target and the kernel line."""
 
 
 class KernelFaultError(NeuronError):
-    """Say that the built kernel faulted or hung on the emulator; `result` is what the run gave."""
+    """A built kernel that faulted or hung on the emulator; `result` is what the run gave."""
 
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)

@@ -23,6 +23,7 @@ from neurontools.nki.tracer import OVERRIDES, default_target
 
 __all__ = ["GraphCall", "ResultSpec", "TracedCall", "graph_call", "graph_target"]
 
+# where Linux shows the name of an EC2 instance's type, as trn2.48xlarge
 _PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 _EMULATED = {one.name for one in TARGETS if one.emulated}
 
@@ -96,6 +97,7 @@ def graph_call(
     """
 
     def own(value: Any, path: str) -> Any:
+        # an array of its own without its bytes: traced values have none, and two operands may be the same array
         return value if framework_of(value) is None else np.broadcast_to(np.zeros((), value.dtype), value.shape)
 
     args = tuple(map_structure(one, own) for one in args)
@@ -118,6 +120,7 @@ def graph_call(
     returned = map_structure(programs[0].results, place)
     given_back = {one.allocation for one in results}
     for one in trace.outputs:
+        # A launch updates such an argument in place; a graph has no places, only results.
         if one.kind == "input" and one.id not in given_back:
             raise NkiValidationError(
                 f"kernel {name} writes its argument {one.name} and does not return it; a graph gets what is returned"

@@ -112,6 +112,7 @@ for _name in (
 ):
     UnaryOperator(_name, function=_name)
 Operator("bypass", "BYPASS")
+# tokens that name no function of their own: `activation` and `tensor_partition_reduce` know what they mean
 Operator("prelu")
 Operator("average")
 

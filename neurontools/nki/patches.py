@@ -41,6 +41,7 @@ def replaced_names() -> list[tuple[str, Any]]:
 
 def _of_module(name: str, names: dict[str, Any]) -> list[tuple[str, Any]]:
     """Look at a module again only where one of its names stands for another object than the last time."""
+    # Identities and not values: most launches change nothing, and this runs before each of them.
     ids = tuple(map(id, names.values()))
     known = _known.get(name)
     if known is not None and known[0] == ids and known[1] == [tuple(map(id, one.values())) for one in known[2]]:

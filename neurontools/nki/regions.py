@@ -40,6 +40,7 @@ _BY_NAME = {region.value: region for region in MemoryRegion} | {"hbm": MemoryReg
 @contextmanager
 def named() -> Iterator[None]:
     """Let kernels say `sbuf`, `psum` and `hbm` without an import: to the second beta they are words of the language."""
+    # a name that somebody has put into builtins stays his
     added = {name: region for name, region in _WORDS.items() if not hasattr(builtins, name)}
     vars(builtins).update(added)
     try:

@@ -53,6 +53,7 @@ def check_copies(t: Tracer) -> None:
                 raise t.error(f"{stale[view.allocation.id]} changed after it was reshaped across partitions, which "
                               "made a copy; reshape it again", op.source)  # fmt: skip
         for one in copies:
+            # the copy itself, and what came before it
             if number < one.behind:
                 continue
             for view, write in touched:

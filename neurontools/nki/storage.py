@@ -46,7 +46,14 @@ def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DTy
     """Return an HBM tensor that holds `data` from load time on."""
     data = np.ascontiguousarray(data)
     return new_tensor(
-        t, data.shape or (1,), dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
+        # x
+        t,
+        data.shape or (1,),
+        dtype or dtype_of(data.dtype),
+        MemoryRegion.shared_hbm,
+        name,
+        kind="constant",
+        data=data,
     )
 
 

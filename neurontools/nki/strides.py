@@ -68,6 +68,7 @@ def reshape_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[
                 new_product *= new[new_end]
                 new_end += 1
         for k in range(i, old_end - 1):
+            # a gap between two dimensions that would become one
             if old[k][1] != old[k + 1][0] * old[k + 1][1]:
                 return None
         step = old[old_end - 1][1]
@@ -76,6 +77,7 @@ def reshape_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[
             step *= new[k]
         i, j = old_end, new_end
     for k in range(j, len(new)):
+        # what is left has one element, whose stride does not matter
         result[k] = 1
     return tuple(result)
 

@@ -144,6 +144,7 @@ def _name_at(code: CodeType, instruction: int) -> tuple[str, bool]:
     around = [(span, name) for span, name, function in text.assigned
               if (comprehension or function == own) and _within(here, span)]  # fmt: skip
     if around:
+        # the innermost of nested assignments begins last
         return max(around)[1], False
     return "", comprehension or any(_within(here, span) for span in text.returns)
 

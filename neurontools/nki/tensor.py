@@ -124,6 +124,7 @@ class NkiTensor(ViewMethods, NKIObject):
         return new
 
     def _make(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self:
+        # without __init__, which would check again what is known: kernels make several views an operation
         new: Self = object.__new__(NkiTensor)  # type: ignore[assignment]  # nothing inherits from it
         new.shape = shape
         new.strides = strides
@@ -263,6 +264,7 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def __getitem__(self, key: Any) -> Self:
         """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
+        # x
         if key.__class__ is not tuple:
             key = (key,)
         shape, old_strides, offset = self.shape, self.strides, self.offset
@@ -308,6 +310,7 @@ class NkiTensor(ViewMethods, NKIObject):
                 if axis == 0 and self._row:
                     new_shape.append(1)
                     strides.append(stride)
+        # a tensor keeps at least one dimension, and on chip a free one beside the partitions
         while len(new_shape) < (2 if self._row else 1):
             new_shape.append(1)
             strides.append(1)

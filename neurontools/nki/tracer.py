@@ -340,6 +340,7 @@ class Tracer:
         """Append one instruction of a compute engine, and what its indirect operands need around it."""
         if self.indirect is not None:
             return self.indirect.compute(self, instruction, engine, operands, fields, name)
+        # 4: the walk may begin behind this method, at the function of `nisa` that called it
         op = ComputeOp(instruction, engine, operands, fields, kernel_line(4), name)
         self.ops.append(op)
         return op

@@ -113,6 +113,23 @@ def run(
     ranks: RankCount = None,
     instance: InstanceType = None,
     nodes: NodeCount = 1,
+    time_only: Annotated[
+        bool,
+        typer.Option(
+            "--time-only",
+            help="With --ranks, of NEFFs: only the times, no data. Ranks that go the same way are emulated once, where "
+            "data decide nothing.",
+        ),
+    ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="With --ranks: spread them over the workers of a Dask cluster: its scheduler's address, or local.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
     error_exitcode: ErrorExitCode = None,
     json: Json = False,
@@ -138,6 +155,7 @@ def run(
         outputs=outputs,
         ranks=ranks,
         instance=instance,
+        cluster=cluster,
     ) as out:
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
         from neurontools.running import files as running  # deferred: start-up
@@ -152,11 +170,19 @@ def run(
             max_seconds=max_seconds, nki=nki, dump_dir=dump_dir, record=record, lenient=lenient, given=options,
         )  # fmt: skip
         where = ranks_of(ranks, instance, nodes, options)
+        if where is None:
+            _refuse(options, "goes with --ranks", ("time_only", "cluster"))
         if where is not None:
-            from neurontools.running.ranked import run_ranked  # deferred: start-up
+            from neurontools.running.ranked import run_ranked, time_ranked  # deferred: start-up
 
             _refuse(options, "goes without --ranks", ("against", "rtol", "atol"))
-            run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out)
+            if time_only:
+                _refuse(options, "--time-only has times and no data", ("outputs", "save_neff", "dump_dir", "cluster"))
+                time_ranked(file, configuration, where, out)
+            else:
+                if cluster is not None:
+                    _refuse(options, "dumps are of ranks in this process, not of those on a --cluster", ("dump_dir",))
+                run_ranked(file, configuration, where, running.Kept(outputs, save_neff), out, cluster)
         elif against is not None:
             from neurontools.divergence import differing  # deferred: start-up
 

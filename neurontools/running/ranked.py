@@ -31,25 +31,60 @@ if TYPE_CHECKING:
     from formats.neff import Neff
 
 __all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked",
-           "script_of_ranks"]  # fmt: skip
+           "script_of_ranks", "time_ranked"]  # fmt: skip
 
 _WORST = (ExitStatus.INTERRUPTED, ExitStatus.UNSUPPORTED, ExitStatus.FAULT, ExitStatus.OK)
 
 
-def run_ranked(file: Path, configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report) -> None:
+def run_ranked(
+    file: Path, configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report, cluster: str | None = None
+) -> None:
     """Run whatever a file holds on several ranks, and put what came of it into the report."""
+    watching = Watching(cluster=cluster)
     if kind_of(file, configuration, where) is Kind.SCRIPT:
-        _run_script(file, configuration, where, kept, out)
+        _run_script(file, configuration, where, kept, out, watching)
     else:
-        _run_programs(files_of(file, where), configuration, where, kept, out)
+        _run_programs(files_of(file, where), configuration, where, kept, out, watching)
+
+
+def time_ranked(file: Path, configuration: RunConfiguration, where: Ranks, out: Report) -> None:
+    """Find out how long NEFFs take on several ranks, and put that into the report."""
+    from emulator.runtime.timed_ranks import time_ranks  # deferred: start-up
+
+    if kind_of(file, configuration, where) is Kind.SCRIPT:
+        raise typer.BadParameter("a script computes with what its launches return: save its NEFF (--save-neff)",
+                                 param_hint="--time-only")  # fmt: skip
+    files = files_of(file, where)
+    alone = replace(configuration, inputs="zeros", inputs_from=None, given={})
+    programs = [open_program(each, alone) for each in files]
+    neffs = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
+
+    def inputs() -> list[dict[str, Any]]:
+        arrays, notes = inputs_of_ranks(neffs, configuration)
+        out.warn(*notes)
+        return arrays
+
+    settings = replace(configuration, target=None, lnc=None).bounded().settings()
+    found = time_ranks(neffs, inputs, where, settings, guard=interruptible)
+    if found.apart:
+        out.warn(f"each rank was emulated on its own: {found.apart}")
+    elif configuration.inputs is not None:
+        out.warn("inputs were not read: they decide nothing of the times")
+    run = out.result = ranked_run(found, [Execution(programs[0].name, one) for one in found.results])
+    out.lines = lambda: ranked_lines(f"{files[0].name} on {where.ranks} ranks of {found.instance}, time only", run)
+    out.status = _status(found)
 
 
 class Watching(NamedTuple):
-    """Who watches each rank beside the checks, the sizes of packets, and whether transfers of CC-cores are kept."""
+    """Who watches each rank beside the checks, the sizes of packets, and whether transfers of CC-cores are kept.
+
+    On a Dask cluster, given by its scheduler's address, nobody watches.
+    """
 
     watch: Callable[[int], Sequence[Any]] = lambda rank: ()
     packets: Packets | None = None
     record: bool = False
+    cluster: str | None = None
 
 
 NOBODY = Watching()
@@ -119,9 +154,9 @@ def kind_of(file: Path, configuration: RunConfiguration, where: Ranks) -> Kind:
 
 
 def _run_programs(
-    files: Sequence[Path], configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report
+    files: Sequence[Path], configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report, watching: Watching
 ) -> None:
-    programs, found, made = _run_files(files, configuration, where, out)
+    programs, found, made = _run_files(files, configuration, where, out, watching)
     if kept.neff is not None:
         for rank, program in enumerate(programs):
             with write_whole(path_of_rank(kept.neff, rank)) as beside:
@@ -134,13 +169,15 @@ def _run_programs(
     out.status = _status(found)
 
 
-def _run_script(file: Path, configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report) -> None:
+def _run_script(
+    file: Path, configuration: RunConfiguration, where: Ranks, kept: Kept, out: Report, watching: Watching
+) -> None:
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
 
     done: list[tuple[RankedResult, list[Execution]]] = []
 
     def together(asked: list[Asked | None]) -> tuple[RankedResult, list[Execution]]:
-        pair = launch_ranks(asked, configuration, where)
+        pair = launch_ranks(asked, configuration, where, watching)
         done.append(pair)
         if kept.outputs is not None and pair[0].ok:
             save_ranks(kept.outputs, [result.outputs for result in pair[0].results])
@@ -201,6 +238,13 @@ def _execute(
     places = [machine.place(rank) for rank in range(min(where.ranks, machine.ranks))]
     dumpers = rank_observers(name, configuration.dump_dir, [(place.chip, place.core * lnc) for place in places])
     settings = replace(configuration, target=None, lnc=None).bounded().settings()
+    if watching.cluster is not None:
+        from emulator.runtime.spread_ranks import spread_ranks  # deferred: start-up
+        from neurontools.running.fleet import fleet  # deferred: start-up
+
+        with fleet(watching.cluster) as (count, sites):
+            found = spread_ranks(neffs, inputs, where, settings, count, sites, guard=interruptible)
+        return found, [Execution(name, result) for result in found.results]
     found = execute_ranks(
         neffs, inputs, where, settings, checks=configuration.checks, guard=interruptible, record=watching.record,
         watch=lambda rank: [*dumpers[rank], *watching.watch(rank)], packets=watching.packets or USUAL_PACKETS,

@@ -71,6 +71,7 @@ class RankedRun(NamedTuple):
     ranks: tuple[RankRow, ...]
     collectives: tuple[CollectiveRow, ...]
     waiting: RankHangRow | None
+    histories: Annotated[int, "of --time-only: devices emulated for all ranks; 0 where each had its own"]
 
 
 class RankedScriptRun(NamedTuple):
@@ -86,7 +87,7 @@ def ranked_run(found: RankedResult, made: list[Execution]) -> RankedRun:
                  in enumerate(zip(found.places, made, strict=True)))  # fmt: skip
     met = tuple(_collective(one) for one in found.collectives)
     return RankedRun(found.instance, found.nodes, found.time_ps, rows, met,
-                     None if found.hang is None else _waiting(found.hang))  # fmt: skip
+                     None if found.hang is None else _waiting(found.hang), found.histories)  # fmt: skip
 
 
 def _collective(met: Met) -> CollectiveRow:

@@ -19,6 +19,8 @@ def ranked_lines(title: str, run: RankedRun) -> Iterator[str]:
     if title:
         how = "done" if not failed else f"{len(failed)} of {len(run.ranks)} ranks did not finish"
         yield f"{title}: {how} after {duration(run.time_ps)} of device time"
+    if run.histories:
+        yield f"ranks that go the same way were emulated once: {run.histories} for {len(run.ranks)}"
     yield from waiting_lines(run)
     if failed and run.waiting is None:
         for row in failed[:4]:

@@ -29,7 +29,7 @@ class Typed(Message):
 
 
 class Completing(Message):
-    """Asks what the last word may become."""
+    """A request for what the last word may become."""
 
     def __init__(self, line: str) -> None:
         self.line = line

@@ -101,7 +101,7 @@ class Command(Message):
 
 
 class Explain(Message):
-    """Asks for a window with all that is known of an instruction."""
+    """A request for a window with all that is known of an instruction."""
 
     def __init__(self, core: int, engine: str, pc: int) -> None:
         self.place = core, engine, pc

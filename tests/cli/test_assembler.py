@@ -47,6 +47,11 @@ def test_a_program_is_read_whole() -> None:
     assert {engine: len(words) for engine, words in program.words.items()} == {"SP": 1, "Activation": 2}
 
 
+def test_a_tab_separates_words_too() -> None:
+    plain, tabbed = parse_program(COPY), parse_program(COPY.replace(".input ", ".input\t").replace(".name ", ".name\t"))
+    assert (tabbed.name, tabbed.tensors, tabbed.words) == (plain.name, plain.tensors, plain.words)
+
+
 def test_references_become_numbers() -> None:
     trigger, branch = decode_stream(parse_program(COPY).stream("Activation"), "gen3")
     assert (trigger.wait.index, trigger.wait.value) == (8, 16)

@@ -51,10 +51,35 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 # Another way to run, tested in test_run_ranks, test_debug_ranks and test_profile_ranks.
 RANKS = ("ranks", "instance", "nodes")
+OF_RUN = ("outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol")
 # Options that say what is made of a run or how it is shown, tested with their commands.
 OF_THE_REPORT = {
-    "run": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
-    "run --against": {"outputs", "save_neff", "against", "quiet", "error_exitcode", "json", "rtol", "atol", *RANKS},
+    "run": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
+    "run --against": {
+        "outputs",
+        "save_neff",
+        "against",
+        "quiet",
+        "error_exitcode",
+        "json",
+        "rtol",
+        "atol",
+        *RANKS,
+        "time_only",
+        "cluster",
+    },
     "check": {"fail_on", "form", "suppressions", "notes", "quiet", "error_exitcode", "json", *RANKS},
     "debug": {
         *RANKS,

@@ -177,7 +177,7 @@ def test_against_a_saved_profile_and_another_program(cli: Cli, script: Path, pro
     for wrong in ("{}", json.dumps(one), "[", '{"ranks": 3}'):
         saved.write_text(wrong)
         ended = profiled(2, "--against", saved)
-        assert ended.status == 3 and "is no profile that `neurontools profile FILE --ranks 2 --json` wrote" in ended.err
+        assert ended.status == 3 and "is no profile that `neurontools profile run --ranks` with" in ended.err
     saved.write_text(profiled(2, "--json").out)
     alone = cli("profile", root / "examples/race.s", "--against", saved)
     assert alone.status == 3 and "is compared with --ranks" in alone.error_line

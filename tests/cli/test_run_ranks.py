@@ -110,6 +110,22 @@ def test_random_inputs_differ_and_programs_may_too(cli: Cli, neff: Path, tmp_pat
     assert alike["ranks"][0]["run"]["outputs"][0]["mean"] == alike["ranks"][1]["run"]["outputs"][0]["mean"]
 
 
+def test_the_time_only(cli: Cli, neff: Path) -> None:
+    full = cli("run", neff, "--ranks", 2, "--json").json["result"]
+    ended = cli("run", neff, "--ranks", 2, "--time-only", "--json")
+    found = checked_json(ended, "run")
+    assert ended.status == 0 and found["histories"] == 1 and full["histories"] == 0
+    assert [row["run"]["time_ps"] for row in found["ranks"]] == [row["run"]["time_ps"] for row in full["ranks"]]
+    assert found["ranks"][0]["run"]["outputs"] == [] and found["collectives"] == full["collectives"]
+    text = cli("run", neff, "--ranks", 2, "--time-only", "--inputs", "random")
+    assert "were emulated once: 1 for 2" in text.out and "inputs were not read" in text.err
+    alone = cli("run", neff, "--ranks", 2, "--time-only", "--seed", 3)
+    assert alone.status == 0 and "each rank was emulated on its own: a seed shakes" in alone.err
+    # Words bound without their effects stay with the devices that ran for times only.
+    after = neurontools.run_ranks(neff, [{"x": np.full((16, 4), value, np.float32)} for value in (1.0, 5.0)])
+    assert all((result.outputs["out"] == 13).all() for result in after.results)
+
+
 REFUSED: list[tuple[list[object], int, str]] = [
     (["--instance", "trn2.48xlarge"], 2, "goes with --ranks"),
     (["--ranks", 2, "--instance", "trn9.big"], 4, "no instance type 'trn9.big'"),
@@ -118,6 +134,8 @@ REFUSED: list[tuple[list[object], int, str]] = [
     (["--ranks", 2, "--record", "r.nrec"], 2, "a recording holds one rank"),
     (["--ranks", 2, "--against", "g.npz"], 2, "goes without --ranks"),
     (["--ranks", 2, "--inputs", "x.npz"], 4, "x.npz"),
+    (["--time-only"], 2, "goes with --ranks"),
+    (["--ranks", 2, "--time-only", "--outputs", "y.npz"], 2, "has times and no data"),
 ]
 
 
@@ -129,6 +147,11 @@ def test_what_does_not_fit_is_refused(
     monkeypatch.chdir(tmp_path)
     ended = cli("run", neff, *options)
     assert ended.status == status and message in ended.err, ended.err
+
+
+def test_the_time_only_of_a_script_is_refused(cli: Cli, script: Path) -> None:
+    ended = cli("run", script, "--ranks", 2, "--time-only")
+    assert ended.status == 2 and "save its NEFF" in ended.err
 
 
 def test_an_array_of_a_rank_that_is_not_there(cli: Cli, neff: Path, tmp_path: Path) -> None:

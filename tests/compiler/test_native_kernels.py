@@ -92,6 +92,21 @@ def halves(x):  # type: ignore[no-untyped-def]
     return doubled, swapped
 
 
+@nki.jit(platform_target="trn2")
+def exchanged(x):  # type: ignore[no-untyped-def]
+    """Each program sends its half, takes the other's, adds both, and sends the sum into the tile that it came from."""
+    rows = x.shape[0] // 2
+    mine, other = nl.program_id(0), 1 - nl.program_id(0)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x[mine * rows : (mine + 1) * rows])
+    came = nl.ndarray(tile.shape, dtype=tile.dtype)
+    nisa.sendrecv(src=tile, dst=came, send_to_rank=other, recv_from_rank=other, pipe_id=0)
+    total = nl.add(nl.multiply(tile, 2.0), came)
+    nisa.sendrecv(src=total, dst=total, send_to_rank=other, recv_from_rank=other, pipe_id=0)
+    nl.store(out[mine * rows : (mine + 1) * rows], total)
+    return out
+
+
 def called(b: Builder, call: GraphCall, *operands: Any, **attrs: Any) -> list[Any]:
     kinds = [(_HLO[one.dtype.name], one.shape) for one in call.results]
     node = b.graph.node("custom-call", operands, kinds, {"target": TARGET, "config": call.config.encode(), **attrs})
@@ -136,6 +151,21 @@ def test_a_kernel_between_steps_that_two_cores_share() -> None:
     for seed in (None, 1, 2, 3):
         for mine, other in zip(expected, run(two, a, b, seed=seed), strict=True):
             np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_programs_that_exchange_tiles(lnc: int) -> None:
+    a = floats(64, 48)
+    call = graph_call(exchanged[2], (a,), {})
+
+    def make(builder: Builder, x: Any) -> Any:
+        return builder.op("negate", called(builder, call, builder.op("add", x, x))[0])
+
+    made = compiled(make, a, options=OURS._replace(lnc=lnc))
+    low, high = 2 * a[:32], 2 * a[32:]
+    want = -np.concatenate([2 * high + low, 2 * low + high])
+    for seed in (None, 1, 2):
+        np.testing.assert_array_equal(run(made, a, seed=seed)[0], want)
 
 
 def test_operands_that_are_views_and_constants() -> None:

@@ -17,7 +17,7 @@ from formats.hlo.attributes import (
 from neurontools.compiler.graph import Graph, Value
 from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.rewriting import Builder, scalar_body
-from tests.compiler.support import compiled, floats, integers, run, run_graph, run_shared
+from tests.compiler.support import OURS, compiled, floats, integers, run, run_graph, run_shared
 
 Array = np.ndarray[Any, Any]
 
@@ -373,3 +373,30 @@ def test_folds_of_64_bits_begin_at_the_ends_of_their_type(fold: str) -> None:
 
     (found,) = run_graph(make, values)
     np.testing.assert_array_equal(found, values.min(axis=1) if least else values.max(axis=1))
+
+
+@pytest.mark.parametrize("count", [6, 7, 64])
+def test_what_a_fold_reads_stays_for_those_behind_it(count: int) -> None:
+    """Folds that no instruction does are done by halves, in a kernel whose other operations read the same tile."""
+    x = np.random.default_rng(1).integers(-1000, 1000, (9, count), dtype=np.int32)
+
+    def centred(b: Builder, x: Value) -> Value:
+        grown = b.op("multiply", x, b.like(3, x))
+        return b.op("subtract", grown, b.broadcast(b.reduce(grown, (1,), "add", 0), x.shape, (0,)))
+
+    (got,) = run_graph(centred, x)
+    np.testing.assert_array_equal(got, 3 * x - (3 * x).sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_softmax_of_short_floats(mixed: bool) -> None:
+    x = floats(2, 4, 6).astype(ml_dtypes.bfloat16)
+
+    def softmax(b: Builder, x: Value) -> Value:
+        most = b.broadcast(b.reduce(x, (2,), "maximum", -np.inf), x.shape, (0, 1))
+        grown = b.op("exponential", b.op("subtract", x, most))
+        return b.op("divide", grown, b.broadcast(b.reduce(grown, (2,), "add", 0.0), x.shape, (0, 1)))
+
+    (got,) = run_graph(softmax, x, options=OURS._replace(mixed_precision_accumulation=mixed))
+    wide = np.exp(x.astype(np.float64) - x.astype(np.float64).max(-1, keepdims=True))
+    np.testing.assert_allclose(got.astype(np.float64), wide / wide.sum(-1, keepdims=True), rtol=3e-2)

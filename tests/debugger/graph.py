@@ -15,7 +15,7 @@ from neurontools.compiler.options import CompileOptions
 from neurontools.compiler.pipeline import compile_graph, compile_module
 from neurontools.compiler.signature import names_of
 
-__all__ = ["INPUTS", "LOOP", "MODEL", "mistaken", "model"]
+__all__ = ["INPUTS", "LOOP", "MODEL", "mistaken", "model", "shared"]
 
 MODEL = """HloModule model, entry_computation_layout={(f32[211,16]{1,0}, f32[16,24]{1,0}, f32[24]{0})->f32[211,24]{1,0}}
 
@@ -92,3 +92,15 @@ def mistaken(old: str, new: str, text: str = MODEL) -> Neff:
     options = CompileOptions(lnc=1, limits="ours")
     made = compile_graph(graph, names_of(wrong, graph), options, members={GRAPH: module_bytes(right)})
     return open_neff(made.neff)
+
+
+@cache
+def shared() -> tuple[Neff, dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]:
+    """Return the model with rows enough for two cores to share its element-wise work, and inputs."""
+    rng = np.random.default_rng(3)
+    rows = 8000
+    inputs = {
+        name: rng.standard_normal((rows, 16) if name == "input0" else one.shape, np.float32)
+        for name, one in INPUTS.items()
+    }
+    return model(2, MODEL.replace("211", str(rows))), inputs

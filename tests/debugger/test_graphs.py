@@ -12,7 +12,7 @@ from formats.neff.operations import parse_operations, write_operations
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.json_values import plain
-from tests.debugger.graph import INPUTS, model
+from tests.debugger.graph import INPUTS, model, shared
 
 SUM = INPUTS["input0"].astype(np.float64) @ INPUTS["input1"] + INPUTS["input2"]
 
@@ -133,6 +133,34 @@ def test_a_core_without_a_part_in_an_operation_is_no_obstacle() -> None:
         session.break_at("nc7 %dot.1")
 
 
+def test_values_are_gathered_from_both_cores() -> None:
+    neff, inputs = shared()
+    session = Session(neff, inputs, timing=False)
+    operations = session.program.graphs.of(0)
+    assert operations is not None
+    held = {row.name: row.results[0] for row in operations.rows if row.results}
+    assert {piece.core for piece in held["add.1"].pieces} == {0, 1}
+    want = inputs["input0"] @ inputs["input1"] + inputs["input2"]
+    session.break_at("%out.1")
+    session.continue_()
+    found = session.tensor("%add.1")
+    assert found.space.startswith("SBUF of nc0 and nc1, ")
+    there = ~np.isnan(found.array)
+    assert there[:4000].any()
+    assert found.unwritten == (~there).sum() > 0
+    np.testing.assert_allclose(found.array[there], want[there], rtol=1e-4, atol=1e-5)
+    session.delete()
+    seen = np.zeros(want.shape, bool)
+    while session.outcome == "running":  # what comes and goes: every element is there at some time, and is right then
+        session.step(150)
+        array = session.tensor("%add.1").array
+        there = ~np.isnan(array)
+        np.testing.assert_allclose(array[there], want[there], rtol=1e-4, atol=1e-5)
+        seen |= there
+    assert seen[:4000].any()
+    assert seen[4000:].any()
+
+
 def test_a_program_without_a_graph_says_so(program_file: Path) -> None:
     session = Session(program_file, {}, timing=False)
     for ask in (lambda: session.break_at("%dot.1"), lambda: session.tensor("%dot.1"),
@@ -165,6 +193,7 @@ def test_operations_come_back_as_they_were_written() -> None:
         (b'"shape":[211,24]', b'"shape":[-1,24]'), (b'"as":"float32"', b'"as":"quux"'), (b'"file":0', b'"file":99'),
         (b'"strides":[24,1]', b'"strides":[24]'), (b'"tiles":[[', b'"tiles":[[7,'), (b'"forms":[[', b'"forms":[[['),
         (b'"shape":[211,24]', b'"shape":[2,2]'), (b'"line":4', b'"line":"4"'), (b'{"files"', b'["files"'),
+        (b',0,0,0,0]', b',0,0,0,0,9]'),
     ],
 )  # fmt: skip
 def test_malformed_operations_are_refused(change: tuple[bytes, bytes]) -> None:

@@ -243,7 +243,7 @@ class Member:
     def member(self, name: str) -> str:
         return f"sg00/{name}"
 
-    def read(self, name: str) -> bytes:
+    def parsed_bytes(self, name: str) -> bytes:
         return self._data
 
 

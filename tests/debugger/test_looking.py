@@ -220,6 +220,7 @@ def test_of_two_tiles_with_one_name_the_living_one_counts(tiled: Tiled) -> None:
 @pytest.mark.parametrize(
     "tiles",
     [
+        "[" * 100_000,
         "{",
         {},
         ["tile"],

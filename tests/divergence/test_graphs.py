@@ -15,7 +15,7 @@ from neurontools.cli import app
 from neurontools.debugger import Session
 from neurontools.divergence.graph_run import compare_graph, compare_operations
 from neurontools.divergence.results import GraphRun
-from tests.debugger.graph import INPUTS, LOOP, MODEL, mistaken, model
+from tests.debugger.graph import INPUTS, LOOP, MODEL, mistaken, model, shared
 
 X = {"input0": np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)}
 
@@ -32,6 +32,14 @@ def test_what_is_compiled_rightly_agrees(text: str) -> None:
     assert found.compared >= 0.6 * found.operations
     assert found.first is None
     assert not found.others
+
+
+def test_tiles_of_both_cores_are_compared() -> None:
+    neff, inputs = shared()
+    found = compared(neff, inputs)
+    assert found.same, found.first
+    assert found.compared >= 14
+    assert not found.untried
 
 
 @pytest.mark.parametrize(

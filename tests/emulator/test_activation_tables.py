@@ -128,6 +128,17 @@ def test_profiles_that_cannot_be_followed(changes: dict[str, int], error: type[E
         PiecewiseCubics(function(**changes), numbered())
 
 
+def test_the_number_at_fault_is_named() -> None:
+    with pytest.raises(FormatError, match="neg_large_signal_pwl_control"):
+        PiecewiseCubics(function(neg_large_signal_pwl_control=999), numbered())
+
+
+def test_a_shift_that_would_reach_past_its_buckets() -> None:
+    reaching = tables([(0.0,) * 5] * (2 * COUNT + 4), [(0, 20, 2)] * 10)  # three bits of mantissa for four buckets
+    with pytest.raises(FormatError, match=r"chooses among more buckets than it has.*21 or more.*20"):
+        PiecewiseCubics(function(), reaching)
+
+
 def test_controls_outside_the_buckets_and_missing_numbers() -> None:
     with pytest.raises(FormatError, match="control points outside"):
         PiecewiseCubics(function(), tables([(0.0,) * 5] * (2 * COUNT + 4), [(2 * COUNT + 2, 21, 2)] * 10))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections import Counter
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,13 @@ import pytest
 
 from emulator import kind
 from emulator.access import plan_of
-from emulator.action import Action, make_action
+from emulator.action import Action, WordPort, make_action
 from emulator.arch import arch_of
+from emulator.core import Core
 from emulator.device import Device
 from emulator.engines.recipe import recipe_of
 from emulator.pace import at_pace
+from emulator.sequencer import Sequencer
 from emulator.template import Template, template_of
 from emulator.timeline.measure import measure
 from formats.errors import NeuronError
@@ -86,11 +90,11 @@ def compared(engine: Any, made: Template, word: Any, fill: np.ndarray) -> bool:
         full = make_action(engine, word, False)
     except NeuronError as error:
         try:
-            assert made.bind(word) is None
+            assert made.bind(engine, word) is None
         except NeuronError as again:
             assert str(again) == str(error)
         return False
-    bound = made.bind(word)
+    bound = made.bind(engine, word)
     assert bound is not None
     for name in Action.__slots__:
         if name != "effect":
@@ -161,3 +165,74 @@ def test_a_device_with_other_figures_has_other_times() -> None:
     usual = [measure(neff).end_ps for _ in range(3)]
     changed = measure(neff, None, parse_change("dve=4x", arch_of(neff.target))).end_ps
     assert len(set(usual)) == 1 and changed < usual[0]
+
+
+def _holds(root: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """Return what of some types can be reached from an object, types and modules left out."""
+    found, seen, todo = [], set(), [root]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType):
+            continue
+        seen.add(id(one))
+        if isinstance(one, kinds):
+            found.append(one)
+            continue
+        # Names of a function's module are no part of what it was made for.
+        if isinstance(one, FunctionType):
+            todo += [one.__closure__, one.__defaults__, one.__kwdefaults__]
+        else:
+            todo += gc.get_referents(one)
+    return found
+
+
+def test_what_lasts_holds_on_to_no_device() -> None:
+    """Another device on the same memories finds these words bound: nothing in them may lead to the first."""
+    lasting: Counter[str] = Counter()
+    for path in PROGRAMS:
+        neff = open_neff(to_neff(parse_program(path.read_text(), path.name)))
+        device = Device(neff.target, len(neff.subgraphs))
+        device.load(neff)
+        for engine in (engine for core in device.cores for engine in core.engines.values()):
+            for loaded in engine.words:
+                try:
+                    action = engine.bound.action_of(loaded)
+                except NeuronError:
+                    continue
+                if action.lasting:
+                    lasting[loaded.word.NAME] += 1
+                    assert not _holds(action, (Device, Core, Sequencer, WordPort)), loaded.word.text
+        device.release()
+    assert len(lasting) > 40, lasting
+
+
+@pytest.mark.parametrize(
+    "name", ["matmul_fp32_low_high.s", "activation_extended_accumulate.s", "rng_state.s", "fault_oob.s"]
+)
+def test_a_released_device_leaves_its_words_to_the_next(name: str) -> None:
+    """The next run finds words bound, and memory, tiles and accumulators as fresh as the first did."""
+    states = []
+    for _ in range(3):
+        device = _ran(name)
+        (core,) = device.cores
+        states.append((device.state_hash(), device.now_ps, str(device.fault), device.warnings))
+        workspace = core.workspace
+        device.release()
+        device.release()  # once is all it does
+    assert states == [states[0]] * 3
+    again = Device("trn2")
+    assert again.cores[0].workspace is workspace
+    other = Device("trn2")
+    assert other.cores[0].workspace is not workspace
+    assert again.state_hash() == other.state_hash()
+
+
+def test_conditions_have_words_of_their_own() -> None:
+    """What a word costs is bound with it: without timing, or with other figures, none is taken over."""
+    name = "matmul_fp32_low_high.s"
+    ends = []
+    for options in ({}, {"timing": False}, {}, {"without": ("ports",)}, {}):
+        device = _ran(name, **options)
+        ends.append(device.now_ps)
+        device.release()
+    assert ends[0] == ends[2] == ends[4] != ends[1]

@@ -177,6 +177,18 @@ def start_from_a_register(data: Any, at: Any, bad: bool) -> Any:
     return out
 
 
+def columns_from_a_register(data: Any, bad: bool) -> Any:
+    """Add up blocks of columns, the last of which goes on behind the tile."""
+    out, whole, total = shared(P, 8), tile(P, W), tile(P, 8)
+    nisa.dma_copy(dst=whole, src=data)
+    nisa.memset(dst=total, value=0.0)
+    for at in nl.dynamic_range(0, W + 1 if bad else W, 8):
+        block = whole.ap([[W, P], [1, 8]], scalar_offset=at, indirect_dim=1)
+        nisa.tensor_tensor(dst=total, data1=total, data2=block, op=nl.add)  # fault
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
 # --- two cores -------------------------------------------------------------------------------------------------------
 
 
@@ -342,6 +354,9 @@ ROWS: dict[str, Kernel] = {
     "a row number from a register is too large": Kernel(
         start_from_a_register, "a counter that went one too far", _OOB, Word("Activation"), inputs=((9, 20),),
         indices=(_numbers(np.uint32, 8), _numbers(np.uint32, 9)),
+    ),
+    "columns by the number of a turn end behind the tile": Kernel(
+        columns_from_a_register, "a stop that is one too large", ("memcheck:tile",), Word("SP"),
     ),
     "two cores exchange tiles without a barrier": Kernel(
         exchange, "a core_barrier left out", RACES, Word("Activation"), Word("Pool", "other"), _TWICE, lnc=2

@@ -16,7 +16,7 @@ import numpy as np
 from tests.checks.support import assembled
 from tests.faults.model import Expected, Place, Planted, Program
 
-__all__ = ["PLANTED"]
+__all__ = ["PLANTED", "Template", "as_planted", "one_tile", "product"]
 
 _RACES = ("racecheck:write-read", "racecheck:read-write", "racecheck:write-write")
 _UNDEFINED = ("initcheck:undefined-output",)
@@ -148,12 +148,12 @@ _WEIGHTS = "    LDWEIGHTS transpose_mode=DISABLED src=fp32@0x6000[1,0,0][64,1,1]
 _TAKE = f"    COPY S[5]>={{}} S[6]++@complete src=fp32@0x2000000{_FLAT} dst=fp32@0x7000{_FLAT} channels=64"
 
 
-def _product(flags: object, *, done: bool = False, at: str = "0x2000000") -> str:
+def product(flags: object, *, done: bool = False, at: str = "0x2000000") -> str:
     signal = " S[5]++@complete" if done else ""
     return f"    MATMUL{signal} acc_flags={flags} src=fp32@0x4000[1,0,0][64,1,1] dst={at}[1,0,0][64,1,1] 128*64"
 
 
-def _one(*, dve: str = _COPY, rows: int = 128, results: int = 1, **parts: str) -> str:
+def one_tile(*, dve: str = _COPY, rows: int = 128, results: int = 1, **parts: str) -> str:
     """Return the program with some of its parts; a blank line stands for each that it does not have."""
     named = dict.fromkeys(("more", "sp", "pool", "pe", "act", "stored"), "") | parts
     return _HEAD.format(dve=dve, rows=rows, results=results, **named)
@@ -199,48 +199,48 @@ end:
 """
 
 _WRITTEN: dict[str, Template] = {
-    "a tile of bf16 is read as fp32": Template(_UNDEFINED, _one(
+    "a tile of bf16 is read as fp32": Template(_UNDEFINED, one_tile(
         dve=f"    CAST S[8]>=16 src=fp32@0x4000{_FLAT} dst=bfloat16@0x5000{_FLAT} channels=128\n"
         f"    CAST S[6]++@complete src=<<fp32||bfloat16>>@0x5000{_FLAT} dst=fp32@0x7000{_FLAT} channels=128 #fault",
         stored="#other")),
-    "a bias stands on one partition only": Template(_UNDEFINED, _one(
+    "a bias stands on one partition only": Template(_UNDEFINED, one_tile(
         more=".constant b float32 [1, 1] 2.0\n"
         ".dma qIn 1 8 b+0<<[1,4][4,1]||[1,0][4,128]>> -> SB+0x5000<<[1,4][4,1]||[1,262144][4,128]>>",
         sp="    PSEUDO_DMA_TRIGGER qIn block_id=1",
         dve="    TENSOR_SCALAR S[8]>=32 S[6]++@complete ops=ADD,BYPASS imm=0x5000,0.0 imm_src=PTR,INSTRUCTION "
         f"src=fp32@0x4000{_TILE} dst=fp32@0x7000{_TILE} channels=128 #fault", stored="#other")),
-    "weights of fewer columns than the product": Template(_UNDEFINED, _one(
+    "weights of fewer columns than the product": Template(_UNDEFINED, one_tile(
         rows=64, dve=_TAKE.format(1), stored="#other",
         pe="    LDWEIGHTS transpose_mode=DISABLED src=fp32@0x<<6200||6000>>[1,0,0][64,1,1] 128*64 #fault\n"
-        + _product(3, done=True))),
-    "a product is added to a group that is over": Template(("memcheck:psum-group",), _one(
+        + product(3, done=True))),
+    "a product is added to a group that is over": Template(("memcheck:psum-group",), one_tile(
         rows=64, results=2, dve=_TAKE.format(1) + "\n" + _TAKE.format(2),
-        pe=_WEIGHTS + "\n" + _product(3, done=True) + " #other\n    NOP S[6]>=1 cycle=0\n"
-        + _product("<<2||3>>", done=True) + " #fault")),
-    "a result is taken between two products of a group": Template(("memcheck:psum-group",), _one(
+        pe=_WEIGHTS + "\n" + product(3, done=True) + " #other\n    NOP S[6]>=1 cycle=0\n"
+        + product("<<2||3>>", done=True) + " #fault")),
+    "a result is taken between two products of a group": Template(("memcheck:psum-group",), one_tile(
         rows=64, dve=_TAKE.format("<<1||2>>") + " #fault",
-        pe=_WEIGHTS + "\n" + _product(1, done=True) + " #other\n<<    NOP S[6]>=1 cycle=0||    NOP cycle=0>>\n"
-        + _product(2, done=True))),
-    "weights are loaded again while they are latched": Template(_RACES, _one(
+        pe=_WEIGHTS + "\n" + product(1, done=True) + " #other\n<<    NOP S[6]>=1 cycle=0||    NOP cycle=0>>\n"
+        + product(2, done=True))),
+    "weights are loaded again while they are latched": Template(_RACES, one_tile(
         rows=64, dve=_TAKE.format(1),
         more=".dma qW 1 40 x+0[1,256][256,128] -> SB+0x6000[1,262144][256,128]",
-        pe=_WEIGHTS.replace("LDWEIGHTS", "LDWEIGHTS S[31]++@complete") + " #other\n" + _product(3, done=True),
+        pe=_WEIGHTS.replace("LDWEIGHTS", "LDWEIGHTS S[31]++@complete") + " #other\n" + product(3, done=True),
         pool="    PSEUDO_DMA_TRIGGER<<|| S[31]>=1>> qW block_id=1 #fault\n    NOP S[40]>=32 cycle=0")),
-    "a store begins before the copy": Template(_RACES, _one(dve=_COPY + " #other", stored="#fault").replace(
+    "a store begins before the copy": Template(_RACES, one_tile(dve=_COPY + " #other", stored="#fault").replace(
         "PSEUDO_DMA_TRIGGER S[6]>=1 qOut", "PSEUDO_DMA_TRIGGER<<|| S[6]>=1>> qOut")),
-    "a constant is stored over": Template(("memcheck:constant",), _one(
+    "a constant is stored over": Template(("memcheck:constant",), one_tile(
         more=".dma qOut 1 24 SB+0x7000[1,262144][256,128] -> <<x||scratch>>+0[1,256][256,128]",
         act="    PSEUDO_DMA_TRIGGER qOut block_id=1 #fault\n    NOP S[24]>=32 cycle=0")),
-    "a semaphore is reset while it is raised": Template(("synccheck:unordered-set",), _one(
+    "a semaphore is reset while it is raised": Template(("synccheck:unordered-set",), one_tile(
         pool="    <<||NOP S[24]>=16 cycle=0\n    >>EVENT_SEMAPHORE setter=0 S[6]=0@complete #fault",
         dve=_COPY + " #other")),
     "two engines consume one event": Template(
-        ("synccheck:never-signalled", "synccheck:never-met"), _one(
+        ("synccheck:never-signalled", "synccheck:never-met"), one_tile(
             pool="<<    NOP E[6]==1- cycle=0 #fault\n||>>",
             dve=_COPY.replace("S[6]++@complete", "E[6]+@complete")).replace(
             "PSEUDO_DMA_TRIGGER S[6]>=1 qOut block_id=0", "NOP E[6]==1- cycle=0\n"
             "    PSEUDO_DMA_TRIGGER qOut block_id=0")),
-    "two engines add into one tile": Template(_RACES, _one(
+    "two engines add into one tile": Template(_RACES, one_tile(
         results=2, dve=_COPY + " #other",
         pool="    TENSOR_TENSOR S[<<8||6>>]>=<<16||1>> S[6]++@complete op=ADD "
         f"src0=fp32@0x7000{_TILE} src1=fp32@0x6000{_TILE} dst=fp32@0x7000{_TILE} channels=128 #fault")),
@@ -267,8 +267,12 @@ def _planted(name: str, kinds: tuple[str, ...], wrong: str, right: str, inputs: 
     return Planted(name, "see the head of the file", kinds, fault, lambda: _program(right, inputs, "right.s"))
 
 
+def as_planted(name: str, one: Template) -> Planted:
+    """Return the fault that a template holds."""
+    return _planted(name, one.kinds, variant(one.text, True), variant(one.text, False), one.inputs)
+
+
 PLANTED = (
     *(_planted(name, kinds, _turns(**how), _RIGHT, _GIVEN) for name, (kinds, how) in _TURNS.items()),
-    *(_planted(name, one.kinds, variant(one.text, True), variant(one.text, False), one.inputs)
-      for name, one in _WRITTEN.items()),
+    *(as_planted(name, one) for name, one in _WRITTEN.items()),
 )  # fmt: skip

@@ -26,7 +26,8 @@ NO_RANGE = {"memcheck:operand", "memcheck:access", "memcheck:semaphore", "memche
 # Words that name device addresses, and words that an engine does not have.
 NO_OPERAND = {"initcheck:undefined-register", "memcheck:oob", "memcheck:access", "memcheck:semaphore",
               "memcheck:operand"}  # fmt: skip
-ONE_SIDE = {"memcheck", "initcheck:undefined-register", "initcheck:unwritten-read", "racecheck:output-not-awaited",
+ONE_SIDE = {"memcheck", "initcheck:undefined-register", "initcheck:unwritten-read", "initcheck:undefined-fault",
+            "racecheck:output-not-awaited",
             "racecheck:overlap", "racecheck:duplicate-index", "memcheck:table", "synccheck:never-triggered",
             "synccheck:count-mismatch", "synccheck:never-signalled", "synccheck:event-left",
             "synccheck:leftover"}  # fmt: skip
@@ -49,7 +50,7 @@ def test_every_field_that_applies_is_there(one: Planted) -> None:
         assert place["partition"] >= 0 and place["byte"] >= 0
         if place["space"] == "HBM":
             assert data["tensor"]
-    if found.tool in NO_BYTES and found.kind != "count-mismatch":
+    if found.tool in NO_BYTES and found.kind not in ("count-mismatch", "livelock"):
         assert data["details"]
     own_store = found.kind == "undefined-output" and found.site.engine != found.site.owner
     assert data["others"] or {name, found.tool} & ONE_SIDE or own_store

@@ -12,10 +12,11 @@ from tests.faults.assembled import PLANTED as ASSEMBLED
 from tests.faults.engines import PLANTED as ENGINES
 from tests.faults.kernels import PLANTED as KERNELS
 from tests.faults.model import Planted, Program, fits
+from tests.faults.rounds import PLANTED as ROUNDS
 from tests.faults.templates import PLANTED as TEMPLATES
 from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES)
+PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES, *ROUNDS)
 # In tests/checks: test_kernels_refused.py, test_ranks.py, test_rings.py, test_unused.py, test_nancheck.py,
 # test_lint.py, test_serial.py.
 _NEVER_BUILT = {"synccheck:pipe", "synccheck:ranks", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan",
@@ -38,7 +39,7 @@ def test_there_are_enough_and_every_kind_has_one() -> None:
 def test_kinds_of_memcheck_are_those_of_faults() -> None:
     """`emulator.checks.kinds` says why three are none of memcheck's; what engines hold faults nowhere."""
     kinds = {kind.split(":")[1] for kind in KINDS if kind.startswith("memcheck:")}
-    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile-overlap", "constant"} == set(
+    assert kinds - {"rule", "table", "psum-group", "psum-unread", "tile", "tile-overlap", "constant"} == set(
         FAULT_STATUS
     ) - OF_HARDWARE - {
         "numerical",

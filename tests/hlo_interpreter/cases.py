@@ -272,6 +272,27 @@ case(
     lambda a, b: np.concatenate([a[:2] @ b[0], a[2:4] @ b[1], np.zeros((1, 4))]),
     1e-5,
 )
+case(
+    "ragged-dot over the summed dimension, each batch with sizes of its own",
+    "  a = f32[3,2,5] parameter(0)\n  b = f32[2,5,4] parameter(1)\n"
+    "  g = s32[2,2] constant({ { 2, 3 }, { 4, 0 } })\n"
+    "  ROOT r = f32[2,2,3,4] ragged-dot(a, b, g), lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={1}, lhs_ragged_dims={2}",
+    (_f32(3, 2, 5), _f32(2, 5, 4)),
+    lambda a, b: np.stack([
+        np.stack([a[:, 0, :2] @ b[0, :2], a[:, 1, :4] @ b[1, :4]]),
+        np.stack([a[:, 0, 2:] @ b[0, 2:], np.zeros((3, 4))]),
+    ]),
+    1e-5,
+)  # fmt: skip
+case(
+    "batch-norm-grad of no features",
+    "  a = f32[2,0] parameter(0)\n  s = f32[0] parameter(1)\n  m = f32[0] parameter(2)\n  v = f32[0] parameter(3)\n"
+    "  g = f32[2,0] parameter(4)\n  ROOT r = (f32[2,0], f32[0], f32[0]) batch-norm-grad(a, s, m, v, g), epsilon=0.001, "
+    "feature_index=1",
+    (_f32(2, 0), _f32(0), _f32(0), _f32(0), _f32(2, 0)),
+    lambda a, s, m, v, g: (a, s, m),
+)
 
 
 def _convolved(a: Any, w: Any, stride: int, low: int, high: int, base: int, window: int, groups: int) -> Any:
@@ -584,6 +605,13 @@ case(
     lambda x: (x, np.int32(4), np.uint32(0), np.uint32(0)),
     0.0,
     _ADD,
+)
+case(
+    "copy apart",
+    "  x = f32[4] parameter(0)\n  s = (f32[4], f32[4], u32[]) copy-start(x)\n  ROOT r = f32[4] copy-done(s)",
+    (_f32(4),),
+    lambda x: x,
+    0.0,
 )
 case(
     "fft",

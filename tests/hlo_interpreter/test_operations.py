@@ -61,7 +61,7 @@ def test_every_operation_is_an_opcode() -> None:
 
 
 # What a module of a frontend may hold and nothing here computes: a device or a host of its own is behind each.
-_NOT_COMPUTED = {"parameter", "infeed", "outfeed", "send", "send-done", "recv", "recv-done", "copy-start", "copy-done",
+_NOT_COMPUTED = {"parameter", "infeed", "outfeed", "send", "send-done", "recv", "recv-done",
                  "set-dimension-size", "dynamic-reshape"}  # fmt: skip
 
 
@@ -88,6 +88,26 @@ def test_what_is_not_modelled_is_refused(body: str, said: str) -> None:
     arguments = [np.zeros(each.shape.dimensions, np.float32) for each in parsed.entry.parameters]
     with pytest.raises(UnsupportedError, match=said):
         evaluate(parsed, arguments)
+
+
+@pytest.mark.parametrize(
+    ("shape", "config", "result"),
+    [("2,3", "2", "2"), ("2,3", "-3", "2"), ("2,0", "", "2"), ("", "", ""), ("2,3", "1", "5")],
+)
+def test_an_extreme_along_no_dimension_is_an_error(shape: str, config: str, result: str) -> None:
+    text = (f"  a = f32[{shape}] parameter(0)\n  ROOT r = s32[{result}] custom-call(a), "
+            f'custom_call_target="AwsNeuronArgMax", backend_config="{config}"')  # fmt: skip
+    given = np.zeros([int(size) for size in shape.split(",") if size], np.float32)
+    with pytest.raises(FormatError, match="%r"):
+        evaluate(parse_module(module(text)), [given])
+
+
+@pytest.mark.parametrize("config", ["", "1", "-1", "--1", "last"])
+def test_an_extreme_along_the_last_dimension(config: str) -> None:
+    text = ("  a = f32[2,3] parameter(0)\n  ROOT r = s32[2] custom-call(a), "
+            f'custom_call_target="AwsNeuronArgMax", backend_config="{config}"')  # fmt: skip
+    got = evaluate(parse_module(module(text)), [np.array([[1, 3, 2], [9, 7, 8]], np.float32)])
+    assert got.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("arguments", [[], [np.zeros(3, np.float64)], [np.zeros(4, np.float32)]])

@@ -154,8 +154,9 @@ def test_a_look_at_untouched_memory_sees_it_too() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no JSON"),
-        ("{}", "is no list"),
+        ("{", "not JSON"),
+        ("{}", "is not a list"),
+        ("[" * 100_000, "nested too deeply"),
         ("[1]", "entry 0: no object with a dtype"),
         ('[{"dtype": "int32", "variable": "nowhere"}]', "no such variable"),
         ('[{"dtype": "int32", "space": "HBM"}]', "expected SBUF or PSUM"),
@@ -173,7 +174,7 @@ def test_a_malformed_list_is_one_error(text: str, message: str) -> None:
         def member(self, name: str) -> str:
             return f"sg00/{name}"
 
-        def read(self, name: str) -> bytes:
+        def parsed_bytes(self, name: str) -> bytes:
             return text.encode()
 
     with pytest.raises(FormatError, match=message):

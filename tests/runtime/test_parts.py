@@ -6,6 +6,7 @@ import json
 import os
 import select
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -383,9 +384,29 @@ def test_collectives_that_do_not_fit() -> None:
         (CollectiveOp.ALLREDUCE, ReduceOp.ADD, 99, [([one], [one])]),
         (CollectiveOp.REDUCESCATTER, ReduceOp.ADD, 10, [([one], [one]), ([one], [one])]),
         (CollectiveOp.ALLGATHER, ReduceOp.ADD, 10, [([one], [two])]),
+        (CollectiveOp.ALLGATHER, ReduceOp.ADD, 10, [([one], [one]), ([], [one])]),
     ):
         with pytest.raises(StatusError, match="NRT_INVALID"):
             combine(op, reduce, dtype, parts)
+
+
+def test_nobody_waits_for_work_that_failed() -> None:
+    meetings, errors = Session().runtime.meetings, []
+
+    def come(rank: int) -> None:
+        try:
+            meetings.meet("group", rank, 2, None, lambda parts: 1 // 0, 20)
+        except (StatusError, ZeroDivisionError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=come, args=(rank,)) for rank in range(2)]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - started < 10
+    assert {type(error) for error in errors} == {StatusError, ZeroDivisionError}
 
 
 def test_who_does_not_come_is_named() -> None:

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.dma.collectives import Arrival, Arrived, Call
+from emulator.dma.collectives import Arrival, Arrived, Call, Caller
 from emulator.dma.moves import element_dtype
-from emulator.dma.transfer import Transfer
 from emulator.machine.collectives.choose import choose
 from emulator.machine.collectives.engine import Engine, Job
 from emulator.machine.collectives.group import Group
@@ -26,7 +25,7 @@ from formats.errors import FormatError, UnsupportedError
 from formats.isa import AluOp, CollectiveKind
 from formats.isa.enums import CollectiveKind as Kind
 
-__all__ = ["Communicators", "Key", "Meeting", "Signature", "group_of", "in_turn"]
+__all__ = ["Communicators", "Key", "Meeting", "Signature", "group_of", "in_turn", "signature_of"]
 
 _OPERATIONS: dict[int, Operation] = {
     Kind.ALL_GATHER: "allgather", Kind.ALL_REDUCE: "allreduce", Kind.REDUCE_SCATTER: "reducescatter",
@@ -85,7 +84,7 @@ class Meeting:
     calls: dict[int, Call] = field(default_factory=dict)
     told: dict[int, Arrived] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
-    transfers: dict[int, Transfer] = field(default_factory=dict)
+    transfers: dict[int, Caller] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     job: Job | None = None
     strangers: dict[int, Signature] = field(default_factory=dict)
@@ -127,10 +126,10 @@ def _shown(groups: Sequence[Sequence[int]]) -> str:
 
 
 class Communicators:
-    """All meetings of a machine; jobs go to its engine of CC-cores."""
+    """All meetings of a machine; jobs go to its engine of CC-cores, without `data` for their times only."""
 
-    def __init__(self, machine: Machine, engine: Engine, trigger_ps: int) -> None:
-        self.machine, self.engine, self.trigger_ps = machine, engine, trigger_ps
+    def __init__(self, machine: Machine, engine: Engine, trigger_ps: int, *, data: bool = True) -> None:
+        self.machine, self.engine, self.trigger_ps, self.data = machine, engine, trigger_ps, data
         self.meetings: dict[Key, Meeting] = {}
         self.open: list[Meeting] = []
         self._counts: dict[tuple[int, tuple[int, ...], int, int, int], int] = {}
@@ -157,7 +156,7 @@ class Communicators:
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
         key = Key(ranks, call.core, word.stream, word.channel, number)
-        signature = _signature(call, ranks)
+        signature = signature_of(call, ranks)
         meeting = self.meetings.get(key)
         if meeting is None:
             _check(call, signature, ranks)
@@ -181,7 +180,10 @@ class Communicators:
 
     def _start(self, meeting: Meeting, rank: int, time_ps: int) -> None:
         job = meeting.job
-        assert job is not None and isinstance(job.buffers, RankBuffers)
+        assert job is not None
+        if not isinstance(job.buffers, RankBuffers):
+            self.engine.trigger(job, rank, time_ps)
+            return
         values = meeting.calls[rank].source
         if meeting.signature.kind == "ALL_GATHER_V":
             _, _, sent, at = _v_row(meeting.calls[rank], 0)
@@ -201,7 +203,7 @@ class Communicators:
             plan = self._plans[request] = build(request)
         dtype = element_dtype(Dtype[meeting.signature.dtype])
         job = self.engine.add(
-            plan, dtype.itemsize, buffers=RankBuffers(plan, dtype), stream=meeting.key.stream,
+            plan, dtype.itemsize, buffers=RankBuffers(plan, dtype) if self.data else None, stream=meeting.key.stream,
             name=meeting.signature.kind.lower(),
         )  # fmt: skip
         meeting.job, self.of_job[job.number] = job, meeting
@@ -210,11 +212,14 @@ class Communicators:
     def _finisher(self, meeting: Meeting) -> Callable[[int, int], None]:
         def finished(rank: int, now_ps: int) -> None:
             job = meeting.job
-            assert job is not None and job.buffers is not None
+            assert job is not None
             meeting.ended[rank] = now_ps
             if len(meeting.ended) == len(meeting.key.ranks):
                 self.open.remove(meeting)
-            pieces, received = _results(meeting, rank, job.buffers.array(rank, "out"))
+            pieces: list[Arrival] = []
+            received: tuple[int, ...] = ()
+            if job.buffers is not None:
+                pieces, received = _results(meeting, rank, job.buffers.array(rank, "out"))
             meeting.told[rank](now_ps, pieces, received)
             if job.done:
                 job.buffers = None  # their bytes are with the ranks
@@ -224,7 +229,8 @@ class Communicators:
         return finished
 
 
-def _signature(call: Call, ranks: tuple[int, ...]) -> Signature:
+def signature_of(call: Call, ranks: tuple[int, ...]) -> Signature:
+    """Return what a call asks for; UnsupportedError for an operation or a reduction that is not known."""
     word = call.word
     variable = word.kind in (Kind.ALL_GATHER_V, Kind.ALL_TO_ALL_V)
     reduces = word.kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER)

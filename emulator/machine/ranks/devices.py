@@ -22,7 +22,7 @@ __all__ = ["Around", "OthersFirst", "RankDevice"]
 
 
 class OthersFirst(Exception):  # noqa: N818  no error: it ends a look ahead
-    """Says that nothing more happens on a rank before others move, and that they stand."""
+    """Raised where a rank can go no further before others move, and those stand still."""
 
 
 class Around(Protocol):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from emulator.dma.binding import place_of
-from emulator.faults import Fault, source_line
+from emulator.diagnosis.graph import Hang
+from emulator.dma.collectives import Caller
+from emulator.faults import Fault, Place, source_line
 from emulator.machine.collectives.engine import Engine
 from emulator.machine.collectives.explain import explain as explain_job
 from emulator.machine.ranks.communicators import Communicators, Meeting, Signature
-from emulator.machine.ranks.devices import RankDevice
 from formats.nrt.status import NrtStatus
 
-__all__ = ["CAUSES", "RankHang", "RankWait", "explain", "waits_of"]
+__all__ = ["CAUSES", "RankHang", "RankWait", "Ranked", "explain", "waits_of"]
 
 CAUSES = {
     "mismatch": "ranks of one group ask for different collectives at the same place in their order",
@@ -70,11 +71,25 @@ class RankHang(NamedTuple):
         return "\n".join(lines)
 
 
+class RankEnd(Protocol):
+    """A rank that stands still, as far as it is asked here."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def fault(self) -> Fault | None: ...
+    @property
+    def hang(self) -> Hang | None: ...
+
+
 class Ranked(Protocol):
     """The machine, as far as it is asked here."""
 
     @property
-    def devices(self) -> list[RankDevice]: ...
+    def devices(self) -> Sequence[RankEnd]: ...
+    def place_of(self, rank: int, caller: Caller) -> Place: ...
     @property
     def communicators(self) -> Communicators: ...
     @property
@@ -108,7 +123,7 @@ def waits_of(machine: Ranked) -> list[RankWait]:
             stranger = meeting.strangers.get(rank)
             who = tuple(one for one in meeting.key.ranks if one != rank and not _met(meeting, rank, one))
             transfer = meeting.transfers[rank]
-            place = place_of(machine.devices[rank], transfer)
+            place = machine.place_of(rank, transfer)
             found.append(RankWait(
                 rank, (stranger or meeting.signature).text, meeting.key.ranks, meeting.key.stream, meeting.key.number,
                 place.engine, place.pc, source_line(place.source), meeting.begun[rank], who,
@@ -176,7 +191,7 @@ def _cycle(path: list[RankWait]) -> Found:
     return "cycle", f"ranks wait for each other: {'; '.join(parts)}", ranks, ranks
 
 
-def _alone(device: RankDevice, wait: RankWait) -> Found:
+def _alone(device: RankEnd, wait: RankWait) -> Found:
     """Return why a rank that others wait for is in no collective itself."""
     rank, head = device.rank, f"rank {wait.rank} waits in {wait.what}{_at(wait)} for rank {device.rank}, which"
     if isinstance(device.fault, Fault):

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.addresses import DMA_ENGINES
-from emulator.dma.collectives import Arrived, Call
-from emulator.dma.transfer import DESCRIPTOR_LIMIT
+from emulator.dma.binding import place_of
+from emulator.dma.collectives import Arrived, Call, Caller
+from emulator.dma.transfer import DESCRIPTOR_LIMIT, Transfer
 from emulator.errors import InputError, LoadError
+from emulator.faults import Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
 from emulator.machine.collectives.engine import Engine, Faults, Job
 from emulator.machine.collectives.steps import uncollected
@@ -114,6 +116,11 @@ class RankedMachine:
     def outputs(self, rank: int) -> dict[str, Array]:
         """Return copies of the output tensors of a rank."""
         return self.devices[rank].outputs()
+
+    def place_of(self, rank: int, caller: Caller) -> Place:
+        """Return where in the program a rank triggered a transfer."""
+        assert isinstance(caller, Transfer)
+        return place_of(self.devices[rank], caller)
 
     def _carry(self, job: Job, rank: int, nbytes: int) -> int:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program."""

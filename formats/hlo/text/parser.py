@@ -8,7 +8,7 @@ from typing import Any
 from formats.errors import FormatError
 from formats.hlo.attributes import AliasEntry
 from formats.hlo.module import Computation, Instruction, Module, StackFrames
-from formats.hlo.proto_fields import ALIAS_KINDS
+from formats.hlo.proto_fields import ALIAS_KINDS, ENUMERATIONS, PRECISIONS
 from formats.hlo.shapes import PrimitiveType, Shape
 from formats.hlo.text.attributes import ATTRIBUTES, CALLED, IGNORED, assign
 from formats.hlo.text.codecs import codecs, parse_index
@@ -232,7 +232,7 @@ class _Parser:
         elif word in _BY_WORD:
             attribute = _BY_WORD[word]
             value = self._value(attribute.codec)
-            if not assign(instruction, attribute, value):
+            if not _is_known(attribute.field, value) or not assign(instruction, attribute, value):
                 lexer.fail_at(offset, f"unknown {word}", got=repr(value))
         elif word in IGNORED:
             lexer.skip_value()
@@ -280,6 +280,13 @@ class _Parser:
             instruction.called.append(computation)
             if instruction.opcode == "fusion":
                 computation.is_fusion = True
+
+
+def _is_known(field: str, value: Any) -> bool:
+    """Return whether words that are numbers in a proto are among those that have one."""
+    if field == "operand_precision":
+        return all(word in PRECISIONS for word in value)
+    return field not in ENUMERATIONS or value in ENUMERATIONS[field]
 
 
 _ALGORITHMS = (

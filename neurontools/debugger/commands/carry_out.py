@@ -113,6 +113,7 @@ def _displays(session: Session, value: object) -> tuple[TensorValue | Computed |
     new = {each.number for each in value if isinstance(each, Display)} if isinstance(value, tuple) else set()
     found: list[TensorValue | Computed | str] = []
     for each in session.scripting.displays:
+        # `display EXPRESSION` shows the new one, a stop shows all.
         if new and not isinstance(value, Stop | Moved) and each.number not in new:
             continue
         try:

@@ -16,6 +16,7 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["activation", "activation_reduce"]
 
+# ACTIVATE holds element types in four bits (isa.md 7): newer types need the extended word
 _NIBBLE = 16
 _BIAS_DTYPES = (
     "float32",
@@ -136,7 +137,9 @@ def _bias(
     found = scalar_or_column(t, instruction, "bias", bias, partitions, _BIAS_DTYPES)
     if isinstance(found, View):
         operands["bias_pointer"] = found
+        # the bias pointer of ACTIVATE is an address in SBUF (isa.md 7)
         return found.dtype < _NIBBLE and found.allocation.space is Space.SBUF
+    # x
     if found == 0:
         return True
     if not t.limits.activation_constant_bias:

@@ -76,6 +76,7 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
     start = view.partition if allocation.address is None else view.partition + allocation.address[0]
     if start:
         count = view.partitions
+        # Engines reach partitions by quadrants of 32 (hardware.md 2.3).
         if start % 32 or (count > 32 and (start % 64 or count > 64)):
             legal = "0" if count > 64 else "0 or 64" if count > 32 else "0, 32, 64 or 96"
             tracer.limit(reject(tracer, instruction, argument, f"{value.name} from partition {start}",

@@ -113,6 +113,7 @@ def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tu
     return [(dst[row : row + 1], src[row : row + 1]) for row in range(rows)]
 
 
+# the one permutation of each rank that the docstring allows
 _AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
 
@@ -159,6 +160,7 @@ def dma_transpose(
     elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
         # Neither none nor its number is documented here; AWS's kernels use both.
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
+    # x
     owner = "SP"
     handle = None
     if t.generation >= 3 and src.itemsize in (2, 4) and dst.itemsize == src.itemsize:

@@ -17,6 +17,7 @@ from neurontools.nki.tracer import Tracer, kernel_line, tracer
 
 __all__ = ["dma_compute"]
 
+# sources of one descriptor (formats.md 3.6)
 _MOST_SOURCES = 16
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "topk",
 ]
 
+# Limits of the docstrings (hardware.md 5.4); 16 partitions are those of one GpSimd core.
 _RUNS = (1, 2, 4, 8, 16, 32)
 _GROUP = 16
 _INDICES = 4096

@@ -21,6 +21,7 @@ from neurontools.nki.tracer import Tracer
 
 __all__ = ["IndirectOperand", "check_product", "operand"]
 
+# x
 _QUADRANT = 32
 _GROUP, _TENSOR_ENGINE_GROUP = 16, 32
 _VECTOR, _SCALAR = ("DVE",), ("Activation",)
@@ -155,6 +156,7 @@ def _check(t: Tracer, engine: str, inputs: list[IndirectOperand], result: Indire
 def _gather(t: Tracer, inputs: list[IndirectOperand], engine: str, group: int, name: str | None) -> None:
     done: set[View] = set()
     for one in inputs:
+        # an operand that stands for two arguments is gathered once
         if one.columns not in done:
             done.add(one.columns)
             operands = {"src": one.base, "indices": one.indices, "dst": one.columns}
@@ -207,6 +209,7 @@ class Moves:
             _store_selected(t, selected, name)
             return op
         inputs, result = self._take(t)
+        # the operand in charge of where a result lies, by the names that words give theirs
         leading = next(name for name in ("predicate", "stationary", "src0", "src") if name in operands)
         _check(t, engine, inputs, result, operands[leading])
         mover, group = ("DVE", _TENSOR_ENGINE_GROUP) if engine == "PE" else (engine, _GROUP)
@@ -215,6 +218,7 @@ class Moves:
             return _copy_predicated(t, result, operands, fields, name)
         more: dict[str, object] = {"group": group}
         if result is not None and "accumulate" in fields:
+            # the product lands in a tile of its own and must not add there: the scatter adds to what is in PSUM
             more["accumulate"], fields = fields["accumulate"], {**fields, "accumulate": 0}
         op = t.compute(instruction, engine, operands, fields, name)
         if result is not None:

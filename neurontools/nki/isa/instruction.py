@@ -46,6 +46,7 @@ class NkiInstruction(NKIObject):
 def _number(t: Tracer, instruction: NkiInstruction) -> int:
     """Return the number of an instruction's operation; handles are asked for soon after they are made."""
     ops = t.ops
+    # from the end, since handles are asked for soon after they are made
     for number in range(len(ops) - 1, -1, -1):
         if ops[number] is instruction.op:
             return number

@@ -1,1 +1,1 @@
-"""`neurontools profile FILE --ranks 4`: where the time of ranks goes, and who keeps whom waiting in collectives."""
+"""`neurontools profile run --ranks`: where the time of ranks goes, and who keeps whom waiting in collectives."""

@@ -87,7 +87,7 @@ def saved_ranks(path: Path) -> Other:
         return Other(found.text("name"), found.finite("total_time_ns"), ranks, calls,
                      tuple(line_row(one) for one in found.objects("lines")))  # fmt: skip
     except FormatError as error:
-        wrote = "`neurontools profile FILE --ranks 2 --json` wrote"
+        wrote = "`neurontools profile run --ranks` with --json wrote"
         raise FormatError(f"is no profile that {wrote} ({error})", path=str(path)) from None
 
 

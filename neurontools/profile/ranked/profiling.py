@@ -1,4 +1,4 @@
-"""What `neurontools profile FILE --ranks 4` does, once its arguments are known."""
+"""What `neurontools profile run --ranks` does, once its arguments are known."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,7 @@ TOGETHER = st.lists(
         st.integers(1, ENGINES),  # engines that take part
         st.integers(1, 9),  # packets
         st.integers(1, 30),
-        st.integers(0, 9),  # fewer packets of the last engine
+        st.sampled_from((0, 0, 0, 1, 5)),  # fewer packets of the last engine
         st.sampled_from((0, 12)),
     ),
     min_size=2,
@@ -172,18 +172,55 @@ TOGETHER = st.lists(
 )
 
 
+# One on each of two rings, in either order, a while after the two before them; sometimes one too many.
+PAIR = st.tuples(
+    st.integers(1, 400),  # until the first is triggered
+    st.integers(0, 250),  # and the second behind it
+    st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1)),  # more of them
+    st.permutations((0, 1)),
+    st.lists(st.tuples(st.integers(1, 90), st.sampled_from((0, 10, 15)), st.sampled_from((2, ENGINES, ENGINES)),
+                       st.integers(1, 9), st.integers(1, 30), st.sampled_from((0, 12))), min_size=3, max_size=3),
+)  # fmt: skip
+SEEN: Counter[str] = Counter()  # how engines did what they were given in the tests below
+
+
+def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
+    SEEN.clear()
+    check_heaps()
+    check_pairs()
+    # What Hypothesis comes up with must have gone all ways: two that meet, plans made in the middle and left again.
+    assert min(SEEN[way] for way in ("alone", "met", "plans", "made", "left", "asked")) > 50, SEEN
+
+
 @settings(max_examples=150, deadline=None)
-@given(TOGETHER, st.integers(0, 3), st.integers(1, 5))
-def test_engines_that_share_a_plan_do_what_each_would_alone(
-    parts: list[tuple[int, ...]], asked: int, behind: int
-) -> None:
-    """Every span, and how long each engine is busy, as a reference that serves each engine from the beginning."""
+@given(TOGETHER, st.integers(0, 3), st.integers(1, 5), st.sampled_from((1, 10)), st.booleans())
+def check_heaps(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_asked: bool) -> None:
+    """Many at once."""
+    check(parts, asked, behind, apart, is_asked)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PAIR, min_size=1, max_size=8), st.integers(0, 3), st.integers(1, 5))
+def check_pairs(pairs: list[Any], asked: int, behind: int) -> None:
+    """One or two at a time."""
+    parts = []
+    for first, second, more, rings, facts in pairs:
+        for number, (start, step, count, packets, packet, fill) in enumerate(facts[: 2 + more]):
+            wait_ps = second if number else 400 + first
+            parts.append((rings[number % 2], wait_ps, start, step, count, packets, packet, 0, fill))
+    check(parts, asked, behind, 1, False)
+
+
+def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_asked: bool) -> None:
+    """Compare every span, and how long engines are busy, with a reference that serves each from the beginning."""
     engines = DmaEngines(0, ENGINES)
+    told: dict[int, list[tuple[int, int]]] = {}
     alone: list[list[Run]] = [[] for _ in range(ENGINES)]
-    busy, now, held = [0] * ENGINES, 0, engines.snapshot()
+    busy, now = [0] * ENGINES, 0
     pending: list[tuple[int, int]] = []
     for number, (ring, wait_ps, start, step, count, packets, packet, fewer, fill) in enumerate(parts):
-        now += wait_ps
+        now += wait_ps * apart
+        was_quiet = engines.quiet is not None
         last_packets = max(packets - fewer, 1)
         stretches = [Stretch(0, count - 2, packets, packet, packet + 6)] if count > 1 else []
         stretches.append(Stretch(count - 1, count - 1, last_packets, packet, packet + 6))
@@ -195,24 +232,34 @@ def test_engines_that_share_a_plan_do_what_each_would_alone(
             idle = serve(0, 15, alone[engine]).time_ps < run.ready_ps
             busy[engine] += packet * mine + 6 + (fill if idle else 0)
             alone[engine].append(run)
-        engines.give(number, ring, now + start, step, tuple(stretches), fill, now)
+        moved = engines.give(number, ring, now + start, step, tuple(stretches), fill, now)
         assert engines.busy_ps == busy
+        way = "plans" if engines.quiet is None else "met" if moved else "alone"
+        SEEN.update([way, "asked" if is_asked else "free"])
+        SEEN["made"] += was_quiet and engines.quiet is None
+        SEEN["left"] += engines.quiet is not None and not was_quiet
         assert [plan.first for plan in engines.plans] == [0, *(plan.last + 1 for plan in engines.plans[:-1])]
         pending.append((number, count))
         want = [{one: (begun, end) for one, begun, end in serve(0, 15, mine).finished} for mine in alone]
+        if moved:
+            told.clear()
+        for transfer, took_part in pending:
+            spans_ = [want[engine][transfer] for engine in range(took_part)]
+            assert told.get(transfer, spans_) == spans_, "who knows a span is told that it changes"
         for transfer, took_part in pending[-asked:] if asked else ():
             found = engines.pieces(transfer, took_part)
             assert [piece.span(engine) for piece in found for engine in range(piece.first, piece.last + 1)] == [
                 want[engine][transfer] for engine in range(took_part)
             ]
-            assert min(piece.begun_ps for piece in found) == min(
-                want[engine][transfer][0] for engine in range(took_part)
-            )
+            begun, end, _ = engines.times(transfer, took_part)
+            assert begun == min(want[engine][transfer][0] for engine in range(took_part))
+            assert end == max(want[engine][transfer][1] for engine in range(took_part))
+            told[transfer] = [want[engine][transfer] for engine in range(took_part)]
         while len(pending) > behind and all(want[e][pending[0][0]][1] < now for e in range(pending[0][1])):
             done, took_part = pending.pop(0)
             engines.pieces(done, took_part)
             engines.forget(done)
-        if number == len(parts) // 2:
+        if is_asked and number == len(parts) // 2:
             engines.restore(held := engines.snapshot())
             assert engines.snapshot() == held
 

@@ -94,6 +94,17 @@ def test_one_word_in_many_spellings(line: str) -> None:
         ("COMPARE_BRANCH cmp_op=EQ label_id=4294967296", "target: value does not fit"),
         ("TENSOR_LOAD addr=uint32@0x1000[1,0][2,1] data=$R[1]", "data: not one register for each element"),
         ("TENSOR_LOAD addr=0x1000 data=$R[1]", "addr: not an address"),
+        (f"TENSOR_LOAD addr=uint32@0x0[0,0][1,1] data=$R[{'9' * 5000}]", "data: not one register for each element"),
+        (f"TENSOR_LOAD addr=uint32@0x0[0,{'9' * 5000}][1,1] data=$R[1]", "addr: not an address"),
+        (f"COMPARE_BRANCH cmp_op=EQ cmp0=$R[{'9' * 5000}] label_id=0", "cmp0: not a register"),
+        (f"MATMUL {MATMUL.replace('128*128', '9' * 5000 + '*1')}", "rows*cols: operand is missing"),
+        (f"MATMUL {MATMUL.replace('[1,0,0]', '[' + '9' * 5000 + ',0,0]')}", "src: not an access pattern"),
+        (f"MATMUL {MATMUL.replace('0x37b00', '0x100000000')}", "an address of 32 bits"),
+        (
+            "DMA_DIRECT2D semaphore=1 sem_increment=16 src_elem_size=4 dst_elem_size=4 "
+            f"src_pattern=[1,1][1,{'9' * 5000}]",
+            "src_pattern: not a DMA pattern",
+        ),
         ("PSEUDO_DMA_TRIGGER queue_name_that_is_far_too_long_for_the_word block_id=1", "queue: value does not fit"),
     ],
 )

@@ -1,0 +1,88 @@
+"""What transfers that move as much the same way have in common when they are planned: shares of engines, and times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.dma.engines import Stretch
+from emulator.dma.queues import descriptors_in_ring
+from emulator.dma.rings import share_out
+
+if TYPE_CHECKING:
+    from emulator.cost.dma import DmaCosts
+    from emulator.dma.transfer import Facts, Shares, Transfer
+
+__all__ = ["Course", "maker_of"]
+
+
+def maker_of(transfer: Transfer) -> str:
+    """Return what makes the descriptors of a transfer: "prebuilt", "software" or "hardware"."""
+    return "prebuilt" if transfer.prebuilt else "software" if transfer.engine == "Pool" else "hardware"
+
+
+class Course:
+    """The plan of a transfer but for when it begins; `maker` of its descriptors is as in `DmaCosts.start_ps`.
+
+    Nothing else of a transfer or its queue is asked for: whoever keeps courses keeps them by all that is given here.
+    """
+
+    __slots__ = (
+        "cold_ps",
+        "completion_ps",
+        "engines",
+        "fill_ps",
+        "generator_ps",
+        "held",
+        "memory_ps",
+        "shares",
+        "stagger_ps",
+        "start_ps",
+        "stretches",
+        "tallies",
+    )
+
+    def __init__(self, facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> None:
+        writes = facts.writes_hbm
+        self.shares: Shares = share_out(facts.pieces, costs.rows_per_engine, num_queues)
+        self.engines = len(self.shares)
+        self.held = descriptors_in_ring(self.shares)
+        self.generator_ps = costs.trigger_ps(maker)
+        self.start_ps = costs.start_ps(writes, maker)
+        self.fill_ps = 0 if writes else costs.fill_ps
+        self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=maker == "prebuilt")
+        rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
+        self.memory_ps = int(facts.hbm_bytes * rate)
+        self.completion_ps = costs.completion_ps(self.engines)
+        # By queue, how often it was given such a transfer and has completed one: its own lists.
+        self.tallies: dict[Any, list[int]] = {}
+        self.stretches = _stretches(facts, self.shares, maker == "prebuilt", packet_bytes, costs)
+
+
+def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, costs: DmaCosts) -> tuple[Stretch, ...]:
+    """Return which engines take as much of a transfer, and how long each is busy with it."""
+    nbytes, writes, reads = facts.nbytes, facts.writes_hbm, facts.reads_hbm
+    share = _share(facts.op, costs)
+    each = nbytes / shares[-1][1] if shares else 0
+    # A packet is a descriptor; those from load time are cut.
+    cuts = max(-(-nbytes // (shares[-1][1] * packet_bytes)), 1) if prebuilt and shares else 1
+    made: list[Stretch] = []
+    known: dict[int, tuple[int, int, int]] = {}
+    for engine, (low, high) in enumerate(shares):
+        count = high - low
+        parts = known.get(count)
+        if parts is None:
+            duration = costs.data_ps(count, int(count * each), writes, share, reads)
+            packets = count * cuts
+            packet = duration // packets
+            parts = known[count] = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
+        if made and made[-1][2:] == parts:
+            made[-1] = made[-1]._replace(last=engine)
+        else:
+            made.append(Stretch(engine, engine, *parts))
+    return tuple(made)
+
+
+def _share(op: str, costs: DmaCosts) -> float:
+    if op in ("copy", "cast"):
+        return 1.0
+    return costs.transpose_share if op == "transpose" else costs.compute_share

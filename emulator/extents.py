@@ -1,0 +1,127 @@
+"""Which bytes of a memory are written: a plane of truth values, and what was noted of it and is not in the plane yet.
+
+A plane is as large as its memory, so that to write it takes as long as to write the bytes themselves, and hardly
+anything looks at it.  What a word or a transfer writes is noted therefore, as an extent, and goes into the plane when
+somebody asks for that.  Whole rows of bytes are remembered as ranges, which answer for every part of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from formats.regions import RegionParts
+
+__all__ = ["Extent", "Notes", "Plane", "Ranges"]
+
+Plane = npt.NDArray[np.bool_]
+_MOST = 4096  # extents that are noted and not in the plane; beyond that they would take more room than it
+
+
+class Notes:
+    """Extents of one memory that are written and not in its plane yet."""
+
+    __slots__ = ("extents",)
+
+    def __init__(self) -> None:
+        self.extents: list[Extent] = []
+
+    def settle(self) -> None:
+        """Write the plane under every extent that was noted."""
+        noted, self.extents = self.extents, []
+        for extent in noted:
+            extent.view()[...] = True
+
+
+class Extent(ABC):
+    """The written plane under some bytes of a memory; `full` once every byte of it is known to be written."""
+
+    __slots__ = ("__weakref__", "full", "notes", "size")
+
+    def __init__(self, notes: Notes, size: int) -> None:
+        self.notes, self.size = notes, size
+        self.full = not size
+
+    @abstractmethod
+    def view(self) -> Plane:
+        """Return the part of the plane, without what is noted."""
+
+    def is_blank(self) -> bool:
+        """Return whether nothing was ever noted of the whole memory, without a look at the plane."""
+        return False
+
+    def is_covered(self) -> bool:
+        """Return whether what is remembered of the memory says that every byte is written."""
+        return False
+
+    @property
+    def plane(self) -> Plane:
+        """Return the part of the plane."""
+        self.notes.settle()
+        return self.view()
+
+    def mark(self) -> None:
+        """Note that every byte is written."""
+        if not self.full:
+            self.full = True
+            notes = self.notes
+            notes.extents.append(self)
+            if len(notes.extents) > _MOST:
+                notes.settle()
+
+    def missing(self) -> int:
+        """Return how many bytes were never written."""
+        if self.full:
+            return 0
+        if self.is_covered():
+            self.full = True
+            return 0
+        if self.is_blank():
+            return self.size
+        missing = self.size - int(np.count_nonzero(self.plane))
+        self.full = not missing
+        return missing
+
+
+class Ranges:
+    """Byte ranges that are written in each of some partitions, by memory and partitions; neighbours are one range."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, int], tuple[list[int], list[int]]] = {}
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
+
+    def add(self, parts: RegionParts) -> None:
+        """Remember a region without gaps."""
+        space, _, first, partitions, low, nbytes, _ = parts
+        known = self._known.get((space, first, partitions))
+        if known is None:
+            self._known[space, first, partitions] = [low], [low + nbytes]
+            return
+        starts, ends = known
+        high = low + nbytes
+        # All that it meets or touches becomes one with it.
+        begin, end = bisect_left(ends, low), bisect_right(starts, high)
+        if begin < end:
+            low, high = min(low, starts[begin]), max(high, ends[end - 1])
+        starts[begin:end], ends[begin:end] = [low], [high]
+
+    def covers(self, parts: RegionParts) -> bool:
+        """Return whether a region lies in one range."""
+        space, _, first, partitions, low, nbytes, _ = parts
+        high, behind = low + nbytes, first + partitions
+        for (where, begin, count), (starts, ends) in self._known.items():
+            if where == space and begin <= first and behind <= begin + count:
+                at = bisect_right(starts, low) - 1
+                if at >= 0 and high <= ends[at]:
+                    return True
+        return False

@@ -1,0 +1,42 @@
+"""The words of an engine as far as time goes: what they compute is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.bound_words import BoundWords
+from formats import isa
+
+if TYPE_CHECKING:
+    from emulator.action import Action
+    from emulator.context import EngineContext
+    from emulator.loaded import LoadedWord
+
+__all__ = ["STEERING", "TimedWords"]
+
+STEERING = frozenset({
+    isa.Write, isa.TensorStore, isa.TensorLoad, isa.RegisterLoad, isa.CompareBranch, isa.EventSemaphoreRangeClear,
+    isa.Opcode95, isa.OpcodeA1, isa.Unknown,
+})  # fmt: skip
+"""Words whose effects reach semaphores, registers and the program counter, or that refuse: these are carried out."""
+
+
+class TimedWords(BoundWords):
+    """What each word of an engine takes and whom it tells; memories stay as they are."""
+
+    __slots__ = ("_bare",)
+
+    def __init__(self, engine: EngineContext) -> None:
+        super().__init__(engine)
+        self._bare: dict[bytes, Action] = {}  # beside the bound words, which other devices find again whole
+
+    def action_of(self, loaded: LoadedWord) -> Action:
+        """Return the action of a word without its effect on data; errors as in `BoundWords`."""
+        word = loaded.word
+        found = self._bare.get(word.body)
+        if found is None:
+            found = super().action_of(loaded)
+            if found.effect is not None and type(word) not in STEERING:
+                found = found.without_data()
+            self._bare[word.body] = found
+        return found

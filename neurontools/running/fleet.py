@@ -1,0 +1,105 @@
+"""Ranks on the workers of a Dask cluster: a site on each, asked for as long as a run lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from emulator.runtime.site import Site, SiteOrder
+from emulator.runtime.spread import Asker
+from emulator.runtime.spread_ranks import Sites
+from formats.errors import FormatError, NeuronError
+from neurontools.command.workers import dask_client
+
+__all__ = ["FleetError", "RemoteSite", "fleet"]
+
+
+class FleetError(NeuronError):
+    """Says that a worker is lost: its ranks cannot be had again in the middle of a run."""
+
+    kind = "worker"
+
+
+class _Failed(NamedTuple):
+    """An error of a site, which crosses to here as a value."""
+
+    error: NeuronError
+
+
+class RemoteSite:
+    """A site as a worker holds it: an actor of Dask."""
+
+    def __init__(self, order: SiteOrder) -> None:
+        self._site: Site | None = None
+        self._order = order
+
+    def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Return what a method of the site gives, or the error it raised."""
+        try:
+            if self._site is None:
+                self._site = Site(self._order)
+            return getattr(self._site, name)(*arguments)
+        except NeuronError as error:
+            return _Failed(error)
+
+
+class _Answer:
+    """What a worker will have answered."""
+
+    def __init__(self, future: Any, worker: str) -> None:
+        self._future, self._worker = future, worker
+
+    def result(self) -> Any:
+        """Wait for it; FleetError where the worker is gone."""
+        try:
+            found = self._future.result()
+        except (OSError, TimeoutError, ValueError) as error:
+            raise _lost(self._worker, error) from None
+        if isinstance(found, _Failed):
+            raise found.error
+        return found
+
+
+def _lost(worker: str, error: BaseException) -> FleetError:
+    said = " ".join(str(error).split())
+    return FleetError(f"the worker {worker} was lost in the middle of the run{': ' + said if said else ''}")
+
+
+@contextmanager
+def fleet(address: str) -> Iterator[tuple[int, Sites]]:
+    """Give the number of workers of a scheduler at an address ("local": in here), and what makes sites on them.
+
+    Raises UnsupportedError where Dask is not installed, FormatError where no scheduler answers or it has no workers.
+    """
+    client = dask_client(address, "--cluster", n_workers=2, threads_per_worker=1)
+    with client:
+        workers: list[str] = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise FormatError("the Dask scheduler has no workers", path=address)
+
+        @contextmanager
+        def sites(orders: Sequence[SiteOrder]) -> Iterator[Sequence[Asker]]:
+            made = [
+                client.submit(RemoteSite, order, actor=True, workers=[worker], allow_other_workers=False, pure=False)
+                for order, worker in zip(orders, workers, strict=False)
+            ]
+            actors = []
+            for future, worker in zip(made, workers, strict=False):
+                try:
+                    actors.append(future.result())
+                except (OSError, TimeoutError, RuntimeError) as error:
+                    raise _lost(worker, error) from None
+            yield [_asker(actor, worker) for actor, worker in zip(actors, workers, strict=False)]
+
+        yield len(workers), sites
+
+
+def _asker(actor: Any, worker: str) -> Callable[..., _Answer]:
+    def ask(name: str, *arguments: Any) -> _Answer:
+        try:
+            return _Answer(actor.ask(name, arguments), worker)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise _lost(worker, error) from None
+
+    return ask

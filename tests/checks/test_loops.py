@@ -1,0 +1,62 @@
+"""Loops that a budget ends: a check says which come no nearer to their end, and of others nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+from emulator.checks import Finding
+from emulator.runtime import run
+from neurontools.nki.launch import build_neff
+
+X = np.ones((128, 16), np.float32)
+
+
+def counts(x: Any, turns: Any, step: int) -> Any:
+    """Double a tile while a number, changed by `step` each turn, is not 0."""
+    out, tile = nl.ndarray(x.shape, x.dtype, nl.shared_hbm), nl.ndarray(x.shape, x.dtype, nl.sbuf)
+    number = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+    nisa.dma_copy(tile, x)
+    nisa.dma_copy(number, turns)
+    left = nisa.register_alloc()
+    nisa.register_load(left, number)
+    while left:  # the loop
+        nisa.tensor_scalar(tile, tile, nl.multiply, 1.0)
+        nisa.tensor_scalar(number, number, nl.add, step)
+        nisa.register_load(left, number)
+    nisa.dma_copy(out, tile)
+    return out
+
+
+def found(turns: int, step: int, budget: int) -> tuple[list[Finding], bool]:
+    given = np.array([[turns]], np.int32)
+    neff = build_neff(counts, (X, given, step), {}, target="trn2")
+    result = run(neff, {"x": X, "turns": given}, checks="all", max_steps=budget)
+    return [one for one in result.findings if one.serious], result.ok
+
+
+@pytest.mark.parametrize(("turns", "step", "says"), [
+    (3, 0, "was 3 in each of the last"), (-1, -1, "went from -1 to -"),
+    (1 << 30, -1, "was 1073741824 in each")])  # fmt: skip
+def test_a_loop_that_comes_no_nearer_to_its_end_is_named(turns: int, step: int, says: str) -> None:
+    """The last one counts by fp32, as the Vector engine does, which has no number between 2**30 - 64 and 2**30."""
+    findings, ok = found(turns, step, 12000)
+    assert not ok
+    (one,) = findings
+    assert (one.tool, one.kind) == ("synccheck", "livelock") and says in one.message
+    line = counts.__code__.co_firstlineno + 8
+    assert getattr(one.site.source, "line", 0) == line
+
+
+def test_a_loop_that_the_budget_cuts_short_is_not() -> None:
+    """It counts down to 0, and would have got there."""
+    findings, ok = found(1 << 20, -1, 12000)
+    assert findings == [] and not ok
+
+
+def test_a_loop_that_ends_is_clean() -> None:
+    assert found(5, -1, 12000) == ([], True)
