@@ -15,6 +15,8 @@ from tools.generate import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neurontools.debugger import Session
+
 __all__ = ["OWNS", "SCENES", "Scene", "files", "made"]
 
 OWNS = "docs/pictures/*"
@@ -31,6 +33,7 @@ class Scene(NamedTuple):
     theme: str
     keys: tuple[str, ...]
     about: str
+    ranks: int = 0  # so many of a machine
 
 
 SCENES = (
@@ -44,6 +47,10 @@ SCENES = (
           "a core dump of a read past the end of SBUF"),
     Scene("nan-80x24", "examples/tutorial/wrong.py", (80, 24), "textual-dark", ("c",),
           "a kernel whose result is not a number, and the line that made it"),
+    Scene("ranks-80x24", "examples/ranks/deadlock.py", (80, 24), "textual-dark", ("c",),
+          "three ranks that wait for each other in collectives", 3),
+    Scene("ranks-200x50", "examples/ranks/data_parallel.py", (200, 50), "textual-dark",
+          (":break data_parallel.py:32 rank 2", "c", "}"), "four ranks in an all-reduce, behind matmuls", 4),
 )  # fmt: skip
 
 
@@ -79,13 +86,27 @@ def _at_home() -> Iterator[None]:
             os.environ.update(before)
 
 
-async def _played(scene: Scene) -> tuple[str, str]:
+def _opened(scene: Scene) -> Session:
+    from emulator.runtime.ranks import Ranks  # deferred: start-up
     from neurontools.debugger.opening import open_session  # deferred: start-up
+    from neurontools.debugger.opening_ranks import open_ranks  # deferred: start-up
+    from neurontools.program.configuration import RunConfiguration  # deferred: start-up
+
+    if not scene.ranks:
+        return open_session(Path(scene.file))
+    asked = RunConfiguration(target="trn2", lnc=1)
+    ranks = open_ranks(Path(scene.file), asked, Ranks(scene.ranks), journal_bytes=50_000_000)
+    for session in ranks.sessions.values():
+        session.record()
+    return ranks.session
+
+
+async def _played(scene: Scene) -> tuple[str, str]:
     from neurontools.tui.app import DebuggerApp  # deferred: start-up
     from neurontools.tui.export import screen_text  # deferred: start-up
     from neurontools.tui.picture import picture_of  # deferred: start-up
 
-    app = DebuggerApp(open_session(Path(scene.file)), Path(scene.file).name)
+    app = DebuggerApp(_opened(scene), Path(scene.file).name)
     async with app.run_test(size=scene.size) as pilot:
         await _at_rest(app, pilot)
         app.theme = scene.theme

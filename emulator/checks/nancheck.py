@@ -16,6 +16,7 @@ from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes
 from emulator.core import Core
 from emulator.device import Device
+from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
 from emulator.dtypes import numpy_dtype
 from emulator.events import Event
@@ -168,6 +169,7 @@ class Nancheck:
             if marks is not None:
                 total = marks if total is None else np.maximum(total, marks)
         bad: Mask | None = None
+        values: npt.NDArray[Any] | None = None
         if target.dtype.size and target.dtype != Dtype.UNKNOWN and part.op != "copy":
             values = self._planes.values(target).view(numpy_dtype(target.dtype))
             found = _bad(values)
@@ -177,7 +179,8 @@ class Nancheck:
             return
         self._parents = {} if total is None else dict.fromkeys(np.unique(total[total > 0]).tolist())
         self._fresh = False
-        number = self._note(event)
+        # What other ranks put into a collective is known by its values alone.
+        number = self._note(event, values if part.op == COLLECTIVE and bad is not None else None)
         if bad is None:
             assert total is not None
             bad = total > 0
@@ -255,16 +258,24 @@ class Nancheck:
         else:
             site = self._site(origin, "makes")
             operands = "infinite" if infinite else "finite"
+            brought = not origin.parents and isinstance(origin.event.instruction, CollectiveTransfer)
             began = "reads what nothing wrote" if origin.fresh else f"makes {origin.what} of {operands} operands"
+            if brought:
+                began = f"brings {origin.what} that this rank did not put in"
             passed = (*(self._site(one, "makes infinite values") for one in infinite if one.event), *passed)
             message = f"{site.engine} pc {site.pc} {began}, and {tail}"
-            hint = (
-                "write the tile before this word (check --tool initcheck says which bytes)"
-                if origin.fresh
-                else "keep its operands finite, as with -1e30 in the place of -inf in a mask"
-                if infinite
-                else "look at its operands there: a division by zero, an exponent or a sum too large, a logarithm of 0"
-            )
+            if origin.fresh:
+                hint = "write the tile before this word (check --tool initcheck says which bytes)"
+            elif brought:
+                hint = (
+                    "look at the other ranks: that where they begin has a finding of its own; else the sum is too large"
+                )
+            elif infinite:
+                hint = "keep its operands finite, as with -1e30 in the place of -inf in a mask"
+            else:
+                hint = (
+                    "look at its operands there: a division by zero, an exponent or a sum too large, a logarithm of 0"
+                )
         severity = KINDS[f"nancheck:{kind}"].severity
         return Finding("nancheck", kind, severity, message, site, passed, None, output, hint,
                        details={"output": output, "elements": count, "steps": len(way)})  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from emulator.device import Device
     from neurontools.debugger.execution import LiveExecution
+    from neurontools.debugger.history import History
     from neurontools.debugger.navigator import Navigator
     from neurontools.debugger.rank_results import RankRow, RanksWaiting
     from neurontools.debugger.stops import Stops
@@ -32,6 +34,9 @@ class Among(Protocol):
     def navigator(self, execution: LiveExecution, stops: Stops) -> Navigator:
         """Return what goes forward, with all other ranks."""
 
+    def history(self, execution: LiveExecution, navigator: Navigator, stops: Stops) -> History:
+        """Return what goes back, with all other ranks."""
+
     def select(self, rank: int) -> None:
         """Let commands go to a rank; NotFoundError where there is no such one."""
 
@@ -40,6 +45,9 @@ class Among(Protocol):
 
     def waiting(self) -> RanksWaiting:
         """Return which ranks wait for each other."""
+
+    def still(self) -> AbstractContextManager[None]:
+        """Let nobody move while one is looked at, in the middle of a move."""
 
     @property
     def sessions(self) -> Mapping[int, Any]:

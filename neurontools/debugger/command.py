@@ -136,9 +136,9 @@ def debug(
     save-core, the screen itself) stays below the working folder unless --allow-writes is given, and an existing file
     is replaced only with -f, as on the screen of a terminal.
 
-    --ranks N opens a prompt over N ranks of a machine, which meet in collectives: rank 5 chooses the one that commands
-    go to, info ranks shows all, a breakpoint is on every rank (break WHERE rank 2: on one), moving one moves all, and
-    why tells which ranks wait for each other.  Ranks only go forward; the screen, --serve and --check are for one.
+    --ranks N opens the screen, or a prompt, over N ranks of a machine, which meet in collectives: rank 5 chooses the
+    one that commands go to, info ranks shows all, a breakpoint is on every rank (break WHERE rank 2: on one), moving
+    one moves all, forwards and back, and why tells which ranks wait for each other; --check is for one program.
 
     Source files are read below the folders of the program, the working folder, those of --source-path and those that
     NEURONTOOLS_SAFE_PATH lists, and nowhere else: a NEFF may name any file.
@@ -151,9 +151,6 @@ def debug(
 
         options = given(context)
         where = ranks_of(ranks, instance, nodes, options)
-        if where is not None and serve:
-            raise typer.BadParameter("the screen shows one program: with --ranks there is the prompt",
-                                     param_hint="--serve")  # fmt: skip
         if where is not None and checks:
             raise typer.BadParameter("goes without --ranks; `neurontools check --ranks` runs checks on several",
                                      param_hint="--check")  # fmt: skip
@@ -189,12 +186,15 @@ def debug(
             each.folders = [*map(need_folder, source_path or ()), *each.folders]
             each.writing = each.writing._replace(read_only=read_only)
         batch = bool(commands) or execute is not None
-        if not (batch or cli or json or where is not None):
+        if not (batch or cli or json):
             from neurontools.tui import opening  # deferred: start-up
 
             if opening.wanted():
                 folder = Path.cwd() if opening.served() and not allow_writes else None
-                session.writing = session.writing._replace(folder=folder, kept=True)
+                for each in sessions:
+                    each.writing = each.writing._replace(folder=folder, kept=True)
+                    if where is not None:
+                        each.record()  # so that the timeline is whole where a rank is looked at later
                 opening.open_screen(session, file.name, session.notes)
                 return
         out.streamed = True

@@ -14,10 +14,10 @@ from neurontools.debugger.navigator import Navigator
 from neurontools.debugger.results import Mark, Moved, When
 from neurontools.debugger.stops import Stops
 
-__all__ = ["History"]
+__all__ = ["ENDS", "MARK", "History"]
 
-_MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_ENDS = ("start", "end")
+MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+ENDS = ("start", "end")
 
 
 class History:
@@ -158,8 +158,8 @@ class History:
             target = journal.count_before(number + 1) if number < self._execution.events else number + 1
             if number >= self._execution.events:
                 return self._forward(number, None)
-        elif _MARK.fullmatch(text):
-            raise NotFoundError(f"no mark {text!r}; there is {', '.join((*self._marks, *_ENDS))}")
+        elif MARK.fullmatch(text):
+            raise NotFoundError(f"no mark {text!r}; there is {', '.join((*self._marks, *ENDS))}")
         else:
             raise UsageError("go where? TIME (2.5us), #EVENT, a mark, start or end")
         if target > here:
@@ -168,7 +168,7 @@ class History:
 
     def mark(self, name: str) -> Mark:
         """Name the place where the session stands, for `goto`."""
-        if not _MARK.fullmatch(name) or name in _ENDS:
+        if not MARK.fullmatch(name) or name in ENDS:
             raise UsageError(f"{name!r} cannot name a mark: use letters, digits, _ . - and not start or end")
         self._marks[name] = self._position()
         return Mark(name, self._execution.events, self._execution.time_ps)

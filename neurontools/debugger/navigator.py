@@ -29,6 +29,7 @@ class Navigator:
     def __init__(self, execution: LiveExecution, stops: Stops) -> None:
         self._execution, self.stops = execution, stops
         self.reported = -1
+        self.flag = Flag()  # of the move under way
         self._waited = -1, 0  # events and time where `continue TIME` ended
         self._line: tuple[int, str] | None = None  # events and line of the breakpoint that stopped last
 
@@ -200,6 +201,7 @@ class Navigator:
     ) -> Stop:
         """Complete one thing after another until something stops it."""
         execution, stops, flag = self._execution, self.stops, Flag()
+        self.flag = flag
         device, points = execution.device, stops.breakpoints
         steps: list[Step] = []
         last: Event | None = None

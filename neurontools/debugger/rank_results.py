@@ -21,6 +21,7 @@ class RanksWaiting(NamedTuple):
 class RankRow(NamedTuple):
     """One rank: how it stands, how many engines run, wait and are done, and where the one stands that holds it up.
 
+    `collective` is what it waits in for its `partners`, "" outside of any; where all have come, there are none.
     That engine is the one that called the collective it is in, else one that waits, else that of its focus.
     `outcome` is "running", "finished", "fault", "hang", or "absent" where the rank runs no program.
     """
@@ -38,3 +39,5 @@ class RankRow(NamedTuple):
     pc: int
     source: SourceLocation | None
     waits_for: str
+    collective: str = ""
+    partners: tuple[int, ...] = ()

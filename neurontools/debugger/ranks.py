@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.dma.collectives import Arrived, Call
@@ -20,6 +21,8 @@ from formats.errors import NotFoundError
 from formats.neff import Neff
 from neurontools.debugger.execution import LiveExecution, key_of
 from neurontools.debugger.navigator import Navigator
+from neurontools.debugger.rank_history import RankHistory
+from neurontools.debugger.rank_replay import RankReplay
 from neurontools.debugger.rank_results import RankRow, RanksWaiting
 from neurontools.debugger.results import Stop
 from neurontools.debugger.session import Session
@@ -57,6 +60,8 @@ class RankSessions:
             {} if neff is None else check_inputs(neff, given) for neff, given in zip(neffs, inputs, strict=True)
         ]
         self._moving = False
+        self._mover: Navigator | None = None
+        self.replay = RankReplay(self)
         self.machine = self._begin()
         self.sessions: dict[int, Session] = {}
         for rank, (neff, given) in enumerate(zip(neffs, self._inputs, strict=True)):
@@ -95,9 +100,12 @@ class RankSessions:
 
     def restart(self) -> None:
         """Begin again on a fresh machine; breakpoints stay."""
+        recorded = [session for session in self.sessions.values() if session.inspector.recorded]
         self.machine = self._begin()
         for session in self.sessions.values():
             Navigator.restart(session.navigator)
+        for session in recorded:
+            session.record()
 
     # --- what the machine is to its devices --------------------------------------------------------------------------
 
@@ -116,7 +124,8 @@ class RankSessions:
             first, rank = min(others, default=(_NEVER + 1, -1))
             carried = engine.next_ps
             carries = carried is not None and carried <= min(first, last)
-            if not carries and first > last:
+            # Where times are equal ranks go in their order, whichever is stepped: the same order of events always.
+            if not carries and (first, rank) > (last, device.rank):
                 return
             if not self._moving:
                 # So far nothing that happens elsewhere can reach this rank.
@@ -124,6 +133,8 @@ class RankSessions:
                 if last < free:
                     return
                 raise OthersFirst
+            if self._mover is not None and self._mover.flag.raised:
+                raise _StoppedElsewhere(device.rank, "interrupted", (), None)
             if carries:
                 engine.step()
             else:
@@ -163,14 +174,17 @@ class RankSessions:
 
     def travelled(self, rank: int, move: Callable[[], Stop]) -> Stop:
         """Return how a move of a rank ended, wherever it did; that rank is selected."""
+        self._mover = self.sessions[rank].navigator
         try:
             with self.moving(True):
                 stop = move()
         except _StoppedElsewhere as elsewhere:
             rank = elsewhere.rank
             stop = self.sessions[rank].navigator.met(elsewhere.reason, elsewhere.numbers, elsewhere.event)
+        finally:
+            self._mover = None
         self.selected = rank
-        self._agree(stop.breakpoints)
+        self.agree(stop.breakpoints)
         return stop._replace(rank=rank, ranks=self._settled())
 
     def still_running(self) -> Session | None:
@@ -184,7 +198,7 @@ class RankSessions:
             machine.settle()
         return machine.hang
 
-    def _agree(self, numbers: tuple[int, ...]) -> None:
+    def agree(self, numbers: tuple[int, ...]) -> None:
         """Let a breakpoint that went away, or was disabled, where it stopped do so on every rank."""
         here = {each.number: each.enabled for each in self.session.breakpoints}
         for session in self.sessions.values():
@@ -226,7 +240,8 @@ class RankSessions:
             why = f"{call.what}: {whom if call.waits_for else 'all have come'}"
         source = session.program.source(at.core, engine, pc)
         return RankRow(rank, rank == self.selected, session.outcome, session.time_ps, session.events,
-                       states.count("run"), waits, states.count("done"), at.core, engine, pc, source, why)  # fmt: skip
+                       states.count("run"), waits, states.count("done"), at.core, engine, pc, source, why,
+                       "" if call is None else call.what, () if call is None else call.waits_for)  # fmt: skip
 
 
 class _Seat:
@@ -235,6 +250,7 @@ class _Seat:
     def __init__(self, ranks: RankSessions, rank: int) -> None:
         self._ranks, self.rank = ranks, rank
         self.select, self.rows, self.waiting = ranks.select, ranks.rows, ranks.waiting
+        self.still = partial(ranks.moving, False)
 
     @property
     def selected(self) -> int:
@@ -253,6 +269,10 @@ class _Seat:
     def navigator(self, execution: LiveExecution, stops: Stops) -> Navigator:
         """Return what goes forward, with all other ranks."""
         return _RankNavigator(self._ranks, self.rank, execution, stops)
+
+    def history(self, execution: LiveExecution, navigator: Navigator, stops: Stops) -> RankHistory:
+        """Return what goes back, with all other ranks."""
+        return RankHistory(self._ranks, self.rank, execution, navigator, stops)
 
 
 class _RankNavigator(Navigator):

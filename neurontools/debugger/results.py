@@ -148,7 +148,8 @@ class Moved(NamedTuple):
 
     `reason` is "step", "line", "breakpoint", "watchpoint", "goto", "start" (the beginning of the program),
     "interrupted", "fault", "hang" or "finished"; `errors` is as in `Stop`; `completions` counts how far it went,
-    negative backwards; `events` have happened where it ended.
+    negative backwards; `events` have happened where it ended. Of several ranks `rank` is the one it is told of, and
+    `ranks` says why they wait for each other.
     """
 
     reason: str
@@ -160,6 +161,8 @@ class Moved(NamedTuple):
     fault: Fault | None = None
     hang: Hang | None = None
     errors: tuple[str, ...] = ()
+    rank: int | None = None
+    ranks: RankHang | None = None
 
 
 class Mark(NamedTuple):

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_LIVE", "Session"]
 
-NOT_BACK = "the ranks of a machine only go forward: `run` begins all of them again"
 NOT_CHECKED = "checks do not run in a session of several ranks: `neurontools check --ranks` does that"
 NOT_LIVE = "a core dump does not move: it is one moment of a run; look at it, or run the program again"
 Part = TypeVar("Part")
@@ -129,7 +128,8 @@ class Session:
         stops = Stops(live, self.breakpoints, checking)
         navigator = Navigator(live, stops) if among is None else among.navigator(live, stops)
         editor = Editor(live, self.inspector.situation)
-        self._controls: Controls | None = Controls(checking, navigator, History(live, navigator, stops), editor)
+        make = History if among is None else among.history
+        self._controls: Controls | None = Controls(checking, navigator, make(live, navigator, stops), editor)
         self.scripting = Scripting()
         if program.path:
             self.folders.append(Path(program.path).parent)
@@ -157,9 +157,7 @@ class Session:
 
     @property
     def history(self) -> History:
-        """Return what goes back; UsageError in a core dump, and of several ranks."""
-        if self.among is not None:
-            raise UsageError(NOT_BACK)
+        """Return what goes back; UsageError in a core dump."""
         return self._live.history
 
     @property

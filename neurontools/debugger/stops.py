@@ -54,20 +54,21 @@ class Stops:
 
     def before(self, owner: Owner, time_ps: int, events: int) -> tuple[int, ...]:
         """Return the breakpoints that stop before a completion, and count them."""
-        found = [each for each in self.breakpoints.before if each.matches(*owner)]
-        return self._stopping(found, owner, time_ps, events)
+        return tuple(each.number for each in self.met_before(owner, time_ps, events) if self.breakpoints.pass_by(each))
+
+    def met_before(self, owner: Owner, time_ps: int, events: int) -> tuple[Breakpoint, ...]:
+        """Return the breakpoints whose place and condition a completion meets, without counting them."""
+        found = (each for each in self.breakpoints.before if each.matches(*owner))
+        return tuple(each for each in found if self._holds(each, owner, time_ps, events))
 
     def after(self, event: Happened) -> tuple[int, ...]:
         """Return the watchpoints and catchpoints that stop after an event, and count them."""
-        found = [each for each in self.breakpoints.after if self.concerns(each, event)]
-        return self._stopping(found, event.owner, event.time_ps, event.number + 1)
+        return tuple(each.number for each in self.met_after(event) if self.breakpoints.pass_by(each))
 
-    def _stopping(self, found: list[Breakpoint], owner: Owner, time_ps: int, events: int) -> tuple[int, ...]:
-        return tuple(
-            each.number
-            for each in found
-            if self._holds(each, owner, time_ps, events) and self.breakpoints.pass_by(each)
-        )
+    def met_after(self, event: Happened) -> tuple[Breakpoint, ...]:
+        """Return the watchpoints and catchpoints whose event and condition an event meets, without counting them."""
+        found = (each for each in self.breakpoints.after if self.concerns(each, event))
+        return tuple(each for each in found if self._holds(each, event.owner, event.time_ps, event.number + 1))
 
     def _holds(self, each: Breakpoint, owner: Owner, time_ps: int, events: int) -> bool:
         if each.condition is None:

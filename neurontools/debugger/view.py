@@ -66,8 +66,11 @@ def stop_lines(stop: Stop) -> Iterator[str]:
 
 def moved_lines(moved: Moved) -> Iterator[str]:
     """Return where a command that goes back, or to a place in time, ended."""
+    if moved.rank is not None:
+        yield bold(f"rank {moved.rank}")
     far = count(abs(moved.completions), "completion")
-    way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else "nowhere else to go"
+    still = "nowhere else to go" if moved.rank is None else "this rank stays"
+    way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else still
     yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
     if moved.reason in ("breakpoint", "watchpoint"):
         yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
@@ -77,7 +80,7 @@ def moved_lines(moved: Moved) -> Iterator[str]:
     elif moved.reason == "fault" and moved.fault is not None:
         yield from fault_lines(moved.fault)
     elif moved.reason == "hang" and moved.hang is not None:
-        yield from moved.hang.text().splitlines()
+        yield from (moved.hang if moved.ranks is None else moved.ranks).text().splitlines()
     elif moved.reason == "interrupted":
         yield bold("interrupted")
     elif moved.reason == "finished":

@@ -16,10 +16,11 @@ from neurontools.tui import settings
 from neurontools.tui.actions import ACTIONS
 from neurontools.tui.command_line import CommandLine
 from neurontools.tui.help import HelpScreen, key_text
-from neurontools.tui.layout import LEFT, RIGHT, TABS
+from neurontools.tui.layout import RIGHT, TABS, WITH_RANKS, panes_of
 from neurontools.tui.output import OutputPane
 from neurontools.tui.pane import Pane, Selection, Snapshot
 from neurontools.tui.panes import DisassemblyPane, LogPane, SourcePane
+from neurontools.tui.panes.ranks import Ranks
 from neurontools.tui.questions import Search
 from neurontools.tui.status import StatusLine
 
@@ -50,6 +51,7 @@ class Acting(App[int]):
     selection: Selection
     _arrange: Callable[[], None]
     _cores: int
+    _ranks: int
     _keys_given: dict[str, str]
     _last_pane: Pane | None
     _layout: settings.Layout
@@ -61,7 +63,7 @@ class Acting(App[int]):
     @property
     def panes(self) -> dict[str, Pane]:
         """Return the panes by id, in the order of the screen."""
-        return {name: self._panes[name] for name, _, _ in (*LEFT, *RIGHT) if name in self._panes}
+        return {name: self._panes[name] for name, _, _ in (*WITH_RANKS, *RIGHT) if name in self._panes}
 
     @property
     def visible_panes(self) -> list[Pane]:
@@ -74,7 +76,7 @@ class Acting(App[int]):
         super().notify(visible_line(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer nothing that moves in a core dump, no switcher for one core, and leave what is typed alone."""
+        """Offer nothing that moves in a core dump, no switcher for one core or rank, and leave what is typed alone."""
         taken = isinstance(self.focused, Input | StatusLine)  # the next key is a letter, or of a pane
         if action in ("prompt", "jump") and (taken or len(self.screen_stack) > 1):
             return False
@@ -82,6 +84,8 @@ class Acting(App[int]):
             return self.worker.running
         if action == "core":
             return self._cores > 1
+        if action == "rank":
+            return self._ranks > 1
         if not self.post_mortem:
             return True
         call = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
@@ -205,7 +209,7 @@ class Acting(App[int]):
         """Go to a pane, on whatever tab it is."""
         if not self._panes[name].display:
             self._zoomed = ""
-            self._tab = next(tab for tab, names in TABS.items() if name in names)
+            self._tab = next(tab for tab in TABS if name in panes_of(tab))
             self._arrange()
         self._panes[name].focus()
 
@@ -225,6 +229,14 @@ class Acting(App[int]):
         """Look at another core."""
         if self.snapshot is not None:
             self.worker.carry_out(f"focus nc{(self.snapshot.state.focus[0] + by) % self._cores}")
+
+    def action_rank(self, by: int) -> None:
+        """Look at another rank that runs a program."""
+        rows = () if self.snapshot is None else self.snapshot.get(Ranks(), ())
+        here = [row.rank for row in rows if row.outcome != "absent"]
+        now = next((row.rank for row in rows if row.selected), None)
+        if now in here:
+            self.worker.carry_out(f"rank {here[(here.index(now) + by) % len(here)]}", quiet=True)
 
     def action_zoom(self) -> None:
         """Give one pane the whole screen, or take it back."""

@@ -51,6 +51,8 @@ ACTIONS = (
     Action("pane-before", "shift+tab", "focus_pane(-1)", "previous pane", "look"),
     Action("core-behind", "right_square_bracket", "core(1)", "look at the next core", "look"),
     Action("core-before", "left_square_bracket", "core(-1)", "look at the previous core", "look"),
+    Action("rank-behind", "right_curly_bracket", "rank(1)", "look at the next rank", "look"),
+    Action("rank-before", "left_curly_bracket", "rank(-1)", "look at the previous rank", "look"),
     Action("zoom", "z", "zoom", "give a pane the whole screen, or take it back", "screen"),
     Action("wider-left", "greater_than_sign", "split(2)", "move the division to the right", "screen"),
     Action("wider-right", "less_than_sign", "split(-2)", "move the division to the left", "screen"),

@@ -29,7 +29,7 @@ from neurontools.tui.column import Column
 from neurontools.tui.command_line import CommandLine, Completing, Typed
 from neurontools.tui.details import DetailsScreen
 from neurontools.tui.labels import label
-from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS, Wish, heights
+from neurontools.tui.layout import LEFT, NARROW, RIGHT, TABS, WITH_RANKS, Wish, heights, panes_of
 from neurontools.tui.output import OutputPane
 from neurontools.tui.pane import Command, Explain, Pane, Question, Selected, Selection, Snapshot
 from neurontools.tui.panes import LogPane
@@ -90,10 +90,13 @@ class DebuggerApp(Acting):
         self._notes = tuple(notes)
         self._newcomer = newcomer
         self._cores = len(session.device.cores)
+        self._ranks = 0 if session.among is None else len(session.among.sessions)
+        self._left = WITH_RANKS if self._ranks else LEFT
         self._layout = settings.load_layout()
         self._tab = self._layout.tab if self._layout.tab in TABS else next(iter(TABS))
         self._zoomed = ""
-        self.status_line, self.tab_line = StatusLine(file), TabLine(tuple(TABS))
+        self.status_line = StatusLine(file, 0 if session.among is None else len(session.among.rows()))
+        self.tab_line = TabLine(tuple(TABS))
         self.command_line = CommandLine(_STANDING if self.post_mortem else _MOVING)
         self._panes: dict[str, Pane] = {}
         self._collecting = False
@@ -112,7 +115,7 @@ class DebuggerApp(Acting):
         yield self.status_line
         yield self.tab_line
         with Container(id="body"):
-            for side, panes in (("left", LEFT), ("right", RIGHT)):
+            for side, panes in (("left", self._left), ("right", RIGHT)):
                 with Column(id=side):
                     for name, module, kind in panes:
                         self._panes[name] = getattr(import_module(module), kind)(id=name)
@@ -177,10 +180,10 @@ class DebuggerApp(Acting):
     def _arrange(self) -> None:
         """Show the panes that the size, the tab and the zoom leave."""
         narrow = self.narrow
-        shown = {self._zoomed} if self._zoomed else set(TABS[self._tab]) if narrow else set(self._panes)
+        shown = {self._zoomed} if self._zoomed else set(panes_of(self._tab)) if narrow else set(self._panes)
         for name, pane in self._panes.items():
             pane.display = name in shown
-        for side, panes in (("#left", LEFT), ("#right", RIGHT)):
+        for side, panes in (("#left", self._left), ("#right", RIGHT)):
             self.query_one(side).display = any(name in shown for name, _, _ in panes)
         single = narrow or bool(self._zoomed)
         self.query_one("#body").set_class(single, "-tabs")
@@ -197,7 +200,7 @@ class DebuggerApp(Acting):
         """Give every pane the height that it asks for; those that take what is left share it."""
         single = self.narrow or bool(self._zoomed)
         room = self.size.height - 2 - int(self.narrow)
-        columns = [(*LEFT, *RIGHT)] if single else [LEFT, RIGHT]
+        columns = [(*self._left, *RIGHT)] if single else [self._left, RIGHT]
         for column in columns:
             shown = [self._panes[name] for name, _, _ in column if self._panes[name].display]
             wishes = [Wish(pane.wanted, pane.WEIGHT, pane.MOST, pane.given) for pane in shown]
@@ -276,8 +279,10 @@ class DebuggerApp(Acting):
         if self._block:
             self.command_line.set_prompt("end closes › ")
         elif self.snapshot is not None:
-            core, engine = self.snapshot.state.focus
-            self.command_line.set_prompt(f"(nc{core} {label(engine).lower()}) › ")
+            state = self.snapshot.state
+            core, engine = state.focus
+            rank = f"rank {state.rank} " if self._ranks else ""
+            self.command_line.set_prompt(f"({rank}nc{core} {label(engine).lower()}) › ")
 
     def _collect(self) -> None:
         """Hand the questions of the visible panes to the worker."""
@@ -304,7 +309,7 @@ class DebuggerApp(Acting):
     def on_pane_dragged(self, message: Pane.Dragged) -> None:
         """Give the pane above another height."""
         message.stop()
-        for column in (LEFT, RIGHT):
+        for column in (self._left, RIGHT):
             shown = [self._panes[name] for name, _, _ in column if self._panes[name].display]
             if message.pane in shown[1:]:
                 above = shown[shown.index(message.pane) - 1]
@@ -361,7 +366,7 @@ class DebuggerApp(Acting):
     def on_command(self, message: Command) -> None:
         """Run what a pane asks for."""
         message.stop()
-        self.worker.carry_out(message.text)
+        self.worker.carry_out(message.text, message.quiet)
 
     def on_typed(self, message: Typed) -> None:
         """Run a typed line; an empty one repeats the last, one that begins with / searches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["LEFT", "NARROW", "RIGHT", "TABS", "Wish", "heights"]
+__all__ = ["LEFT", "NARROW", "RIGHT", "TABS", "WITH_RANKS", "Wish", "heights", "panes_of"]
 
 # Panes of the left and the right column from the top: id, module, class.
 LEFT = (
@@ -32,7 +32,14 @@ TABS: dict[str, tuple[str, ...]] = {
     "Time": ("timeline",),
     "Log": ("log",),
 }
+# The left column where several ranks are on the screen.
+WITH_RANKS = (LEFT[0], ("ranks", "neurontools.tui.panes", "RanksPane"), *LEFT[1:])
 NARROW = 140, 42  # columns and lines that all panes together need
+
+
+def panes_of(tab: str) -> tuple[str, ...]:
+    """Return the panes of a tab, that of the ranks among those of the first."""
+    return (*TABS[tab], "ranks") if tab == next(iter(TABS)) else TABS[tab]
 
 
 class Wish(NamedTuple):

@@ -93,10 +93,10 @@ class Selected(Message):
 
 
 class Command(Message):
-    """A line of the debugger's language to run, as if it had been typed."""
+    """A line of the debugger's language to run, as if it had been typed; a `quiet` one shows in the panes alone."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, quiet: bool = False) -> None:
+        self.text, self.quiet = text, quiet
         super().__init__()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from emulator.diagnosis.graph import Producer
     from formats.regions import Region
     from neurontools.debugger import Session
+    from neurontools.debugger.among import Among
     from neurontools.debugger.blockers import Blocker
     from neurontools.debugger.results import Disassembly, DisassemblyRow, EngineRow, Listing, QueueRow, SemaphoreRow
     from neurontools.debugger.word_facts import WordFacts
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 _WHOLE = 1_000_000  # lines: more than any source file has
+_PATH = re.compile(r"[^\s()]*/(?=[^\s()/]+:\d)")  # folders in front of FILE:LINE
 _SHOWN = 16  # posters and transfers that are listed
 
 
@@ -193,6 +197,8 @@ class Findings:
 
         found: list[tuple[str, tuple[str, ...]]] = []
         device = session.device
+        if session.among is not None:
+            found += _of_ranks(session.among)
         if session.outcome == "fault" and device.fault is not None:
             found.append(("fault", tuple(fault_lines(device.fault))))
         if session.outcome == "hang" and device.hang is not None:
@@ -212,6 +218,8 @@ class Verdict:
     def answer(self, session: Session) -> str:
         """Return kind, place and reason, the worst first."""
         device, dead = session.device, "core dump, " if session.post_mortem else ""
+        if session.among is not None and (text := _over_ranks(session.among)):
+            return text
         if session.outcome == "fault" and device.fault is not None:
             fault = device.fault
             source = session.program.source(fault.core, fault.engine, fault.pc)
@@ -224,6 +232,35 @@ class Verdict:
             return f"{dead}hang{why or ' · ' + device.hang.text().splitlines()[0]}"
         found = (*session.findings(), *session.nan_findings())
         return _of_finding(found[0]) if found else ""
+
+
+def _of_ranks(among: Among) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield why ranks wait for each other, and the faults of ranks other than the selected one."""
+    from neurontools.running.view import fault_lines  # deferred: start-up
+
+    hang = among.waiting().hang
+    if hang is not None:
+        yield "hang", tuple(hang.text().splitlines())
+    for rank, other in among.sessions.items():
+        fault = other.device.fault
+        if rank != among.selected and other.outcome == "fault" and fault is not None:
+            first, *more = fault_lines(fault)
+            yield "fault", (f"rank {rank}: {first}", *more)
+
+
+def _over_ranks(among: Among) -> str:
+    """Return what went wrong over all ranks, on one line: a fault of any, else why they wait for each other."""
+    for rank, other in among.sessions.items():
+        fault = other.device.fault
+        if other.outcome == "fault" and fault is not None:
+            where = source_line(other.program.source(fault.core, fault.engine, fault.pc))
+            at = f" · {PurePath(where).name}" if where else ""
+            return f"fault · rank {rank} {short_engine(fault.engine).upper()} pc {fault.pc}{at} · {fault.message}"
+    hang = among.waiting().hang
+    if hang is None:
+        return ""
+    who = f"ranks {' → '.join(map(str, (*hang.cycle, hang.cycle[0])))} · " if hang.cycle else ""
+    return f"hang · {hang.cause} · {who}{_PATH.sub('', hang.sentence)}"
 
 
 def _of_finding(found: Finding) -> str:

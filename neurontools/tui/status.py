@@ -27,15 +27,15 @@ _LETTERS = "asdfghjklqwertyuiop"
 
 
 class StatusLine(Static, can_focus=True):
-    """Program, chip, core, time, event number, what stopped it. In jump mode it takes the letter of a pane."""
+    """Program, rank, chip, core, time, event number, what stopped it. In jump mode it takes the letter of a pane."""
 
     DEFAULT_CSS = """
     StatusLine { height: 1; background: $panel; color: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, ranks: int = 0) -> None:
         super().__init__("", markup=False)
-        self.file = file
+        self.file, self.ranks = file, ranks
         self.reason = ""
         self.rate = 0.0
         self.findings = 0
@@ -80,7 +80,8 @@ class StatusLine(Static, can_focus=True):
         state = snapshot.state
         core, engine = state.focus
         where = f"nc{core}" if state.cores == 1 else f"nc{core} of {state.cores}"
-        parts = [self.file, f"{state.target} {where} {label(engine)}", f"t={duration(state.time_ps)}"]
+        rank = [f"rank {state.rank} of {self.ranks}"] if self.ranks else []
+        parts = [self.file, *rank, f"{state.target} {where} {label(engine)}", f"t={duration(state.time_ps)}"]
         verdict = "" if snapshot.running else snapshot.get(Verdict()) or ""
         parts.append(f"#{state.events - 1}" if state.events else "start")  # as `goto` takes them
         parts.append(self._doing(snapshot))

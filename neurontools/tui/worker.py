@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -101,7 +102,7 @@ class Worker:
         self.rate = 0.0
         self.frames = 0
         self.running = False
-        self._session, self._tell = session, tell
+        self._first, self._tell = session, tell
         self._inbox: SimpleQueue[_Asked] = SimpleQueue()
         self._backlog: list[_Line] = []
         self._followed = 0  # lines of scripts and breakpoints since the last one that a person gave
@@ -119,6 +120,13 @@ class Worker:
         self._asked = False
         self._given = self._served = 0
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
+
+    @property
+    def _session(self) -> Session:
+        """Return the session that commands go to: of several ranks that of the selected one."""
+        among = self._first.among
+        found: Session = self._first if among is None else among.sessions[among.selected]
+        return found
 
     # --- called by the user interface --------------------------------------------------------------------------------
 
@@ -259,6 +267,11 @@ class Worker:
         return False
 
     def _between(self) -> None:
+        among = self._first.among
+        with nullcontext() if among is None else among.still():
+            self._between_completions()
+
+    def _between_completions(self) -> None:
         now = perf_counter()
         if now < self._next_frame:
             return

@@ -62,11 +62,12 @@ def built(kernel: Callable[[Any], Any]) -> Neff:
     return neurontools.build(kernel, X, target="trn2", lnc=1)
 
 
-def findings(*neffs: Neff, edit: Callable[[RankedMachine], None] | None = None) -> list[list[Finding]]:
+def findings(*neffs: Neff, edit: Callable[[RankedMachine], None] | None = None,
+             tools: tuple[str, ...] = ("all",)) -> list[list[Finding]]:  # fmt: skip
     """Run programs on a rank each under all checks; return what was found at each."""
     machine = RankedMachine(Machine("trn2.48xlarge", lnc=1), len(neffs))
     machine.load(neffs)
-    checks = [make_checks(("all",)) for _ in neffs]
+    checks = [make_checks(tools) for _ in neffs]
     if edit is not None:
         edit(machine)
     for device, mine, neff in zip(machine.devices, checks, neffs, strict=True):
@@ -131,3 +132,53 @@ def test_races_between_a_rank_and_its_cc_cores_are_found() -> None:
 
 def test_the_race_s_clean_twin_is_silent() -> None:
     assert findings(built(collective), built(collective)) == [[], []]
+
+
+def undefined(x: Any) -> Any:
+    """Give half of a tensor that nothing wrote to the others."""
+    tile, mine, total = nl.ndarray(X.shape, nl.float32), hbm(), hbm()
+    nisa.dma_copy(tile, x)
+    nisa.dma_copy(mine[0:16], tile[0:16])
+    ncc.all_reduce([mine], [total], BOTH, nl.add)
+    return total
+
+
+def defined(x: Any) -> Any:
+    tile, mine, total = nl.ndarray(X.shape, nl.float32), hbm(), hbm()
+    nisa.dma_copy(tile, x)
+    nisa.dma_copy(mine, tile)
+    ncc.all_reduce([mine], [total], BOTH, nl.add)
+    return total
+
+
+def logarithm(x: Any) -> Any:
+    """Put a NaN into what the others get."""
+    tile, mine, total = nl.ndarray(X.shape, nl.float32), hbm(), hbm()
+    nisa.dma_copy(tile, x)
+    nisa.tensor_scalar(tile, tile, nl.multiply, -1.0)
+    nisa.activation(tile, nl.log, tile)
+    nisa.dma_copy(mine, tile)
+    ncc.all_reduce([mine], [total], BOTH, nl.add)
+    return total
+
+
+def test_undefined_bytes_that_a_rank_gives_are_found_there() -> None:
+    clean, faulty = findings(built(defined), built(undefined))
+    assert clean == []
+    (found,) = [finding for finding in faulty if finding.severity == "error"]
+    assert (found.tool, found.kind) == ("initcheck", "undefined-output") and "mine" in found.message
+    assert getattr(found.site.source, "line", 0) == line_of("ncc.all_reduce", undefined)
+
+
+def test_a_nan_begins_at_the_rank_that_makes_it_and_is_brought_to_the_others() -> None:
+    other, maker = findings(built(defined), built(logarithm), tools=("nancheck",))
+    (made,), (brought,) = maker, other
+    assert made.site.engine == "Activation" and "makes NaN of finite operands" in made.message
+    assert getattr(made.site.source, "line", 0) == line_of("nisa.activation", logarithm)
+    assert brought.site.engine == "qCollective0" and "brings NaN that this rank did not put in" in brought.message
+    assert "look at the other ranks" in brought.hint
+
+
+def test_their_clean_twin_is_silent() -> None:
+    assert findings(built(defined), built(defined)) == [[], []]
+    assert findings(built(defined), built(defined), tools=("nancheck",)) == [[], []]

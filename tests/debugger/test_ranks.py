@@ -15,7 +15,7 @@ from formats.neff import Neff
 from neurontools.debugger.commands.carry_out import Answer, carry_out
 from neurontools.debugger.ranks import RankSessions
 from neurontools.debugger.results import State, Stop
-from neurontools.debugger.session import NOT_BACK, NOT_CHECKED
+from neurontools.debugger.session import NOT_CHECKED
 from tests.emulator.machine.test_ranks import arrays, reduced
 from tests.emulator.machine.test_ranks_hang import HUNG, X, add, program
 
@@ -161,7 +161,8 @@ def test_a_fault_of_another_rank_stops_and_is_named() -> None:
     ("rank x", "'x' is not the number of a rank"),
     ("break dve:2 rank 5", "no rank 5 that runs a program; there are 0, 1"),
     ("break dve:99999", "99999"),
-    ("reverse-step", NOT_BACK), ("reverse-continue", NOT_BACK), ("goto start", NOT_BACK), ("mark here", NOT_BACK),
+    ("goto nowhere", "no mark 'nowhere'; there is start, end"), ("goto x-", "no mark"),
+    ("mark 3", "cannot name a mark"),
     ("checks on", NOT_CHECKED), ("delete 3", "no breakpoint 3"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(ranks: RankSessions, line: str, message: str) -> None:

@@ -36,6 +36,8 @@ def test_a_picture_shows_the_text_and_asks_for_nothing_from_elsewhere(name: str,
                         "hint: break the circle", "pc 1 waits S[6]>=1, is 0  ← DVE pc 2")),
     ("out-of-bounds-80x24", ("✗ core dump, fault · DVE pc 1 · oob.s:17", "SBUF bytes 0x37ff0 to 0x3800f out of bounds",
                              "source   fixtures/core/oob.s:17")),
+    ("ranks-80x24", ("✗ hang · cycle · ranks 0 → 1 → 2 → 0", "RANKS 3 · 3 hang", "0 ✗ hang", "← rank 1",
+                     "deadlock.py")),
     ("nan-80x24", ("✗ nancheck · ACT pc 3 · wrong.py:37", "makes infinite values of finite operands",
                    "8 elements of output out are NaN")),
 ])  # fmt: skip

@@ -229,7 +229,7 @@ def test_frames_take_a_small_share_of_a_run(
     clock = Clock(busy)
     monkeypatch.setattr(worker_module, "perf_counter", lambda: clock.wall)
     monkeypatch.setattr(worker_module, "thread_time", lambda: clock.cpu)
-    session: Any = SimpleNamespace(events=0, post_mortem=False, state=lambda: clock.work(frame / 2))
+    session: Any = SimpleNamespace(events=0, post_mortem=False, among=None, state=lambda: clock.work(frame / 2))
     taken: list[float] = []
 
     def tell(item: Any) -> None:

@@ -80,8 +80,12 @@ class RankDevice(Device):
             while True:
                 self.around.catch_up(self)
                 found = super().ahead()
-                if found is not None or self._ended or self.unreported:
+                if self._ended or self.unreported:
                     return found
+                if found is not None:
+                    self.around.catch_up(self)  # words have issued since: what comes next may be later than it was
+                    if self.completes_next() == found:
+                        return found
         except OthersFirst:
             return self.completes_next()
 
@@ -93,17 +97,20 @@ class RankDevice(Device):
         owner = completing(callback)
         return None if owner is None else (time_ps, owner)
 
-    def go_on(self) -> list[Event]:
-        """Carry out the one thing that is due next, whatever the other ranks do; return the events that came of it."""
-        if not self._ended:
+    def go_on(self, most: int | None = None) -> list[Event]:
+        """Carry out the one thing that is due next, whatever the other ranks do; return the events that came of it.
+
+        Where there is an event that was not returned before, that alone; `most` are returned, others are kept.
+        """
+        if not self._ended and not self._pending:
             self._arm(stepping=True)
             try:
                 with np.errstate(all="ignore"):
                     super()._advance()
             finally:
                 self._rest()
-        found = []
-        while (event := self.take_pending()) is not None:
+        found: list[Event] = []
+        while (most is None or len(found) < most) and (event := self.take_pending()) is not None:
             found.append(event)
         return found
 

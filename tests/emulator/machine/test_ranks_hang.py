@@ -136,15 +136,25 @@ def test_sixty_four_ranks_are_explained_in_a_fifth_of_a_second() -> None:
     assert "and 55 more ranks wait" in hang.text()
 
 
-def test_clean_twins_end() -> None:
-    for programs in (
-        [program(add([0, 1]), swap)] * 2,
-        [program(add([0, 1]), add([0, 2])), program(add([0, 1]), add([1, 2])), program(add([0, 2]), add([1, 2]))],
-    ):
-        result = ran(*programs)
-        assert result.ok and result.hang is None
-        assert len(result.collectives) == (2 if len(programs) == 2 else 3)
-        assert all(set(one.ended_ps) == set(one.group) for one in result.collectives)
+# The same programs without the fault: what each cause has too much, too little or elsewhere is mended.
+CLEAN: dict[str, Callable[[], list[Any]]] = {
+    "mismatch": lambda: [program(add([0, 1]), swap)] * 2,
+    "cycle": lambda: [program(add([0, 1]), add([0, 2])), program(add([0, 1]), add([1, 2])),
+                      program(add([0, 2]), add([1, 2]))],
+    "group": lambda: [program(add([0, 1])), program(add([0, 1])), program(add([2, 3])), program(add([2, 3]))],
+    "missing": lambda: [program(add([0, 1]), add([0, 1])), program(add([0, 1]), add([0, 1]))],
+    "absent": lambda: [program(add([0, 1])), program(add([0, 1]))],
+    "fault": lambda: [program(add([0, 1])), program(add([0, 1]))],
+    "local": lambda: [program(add([0, 1])), program(add([0, 1]))],
+    "transfer": lambda: [program(add([0, 1])), program(add([0, 1]))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_clean_twins_end(cause: str) -> None:
+    result = ran(*CLEAN[cause](), checks="all")
+    assert result.ok and result.hang is None and not any(each.findings for each in result.results)
+    assert result.collectives and all(set(one.ended_ps) == set(one.group) for one in result.collectives)
 
 
 def test_a_rank_that_waits_for_something_of_its_own() -> None:
