@@ -134,6 +134,7 @@ def read_state(path: Path) -> MachineState:
     _need(
         found["generation"] in ("gen2", "gen3", "gen4") and found["lnc"] in (1, 2) and found["page"] > 0, "lnc", where
     )
+    _need(abs(found["time"]) < 1 << 62, "time", where)  # JSON has integers that no float holds
     ledger = Ledger(found["generation"], lnc=found["lnc"], scratchpad=Scratchpad(found["contiguous"], found["page"]))
     for row in found["entries"]:
         number, use, device, hbm, address, size, core, model, part, name = _row(row, "isiiiiiiis", "entries", where)
@@ -152,6 +153,7 @@ def read_state(path: Path) -> MachineState:
         owner = Owner(core, model)
         ledger.models[owner] = LoadedModel(owner, name, uuid, pairs, (PartPlan(()),) * parts)
     for row in found["memory"]:
+        # The last change may be any negative number, which `i` does not take.
         present = row.pop(6) if isinstance(row, list) and len(row) == 8 else None
         device, hbm, core, part, name, total, peak = _row(row, "iiiisii", "memory", where)
         if not isinstance(present, int):

@@ -55,6 +55,7 @@ def oom_table(ledger: Ledger, stack: Stack, *, overall: bool = False) -> OomTabl
     for core in sorted({one.allocation.owner.core for one in entries}):
         mine = [one for one in entries if one.allocation.owner.core == core]
         rows.append(OomRow("core", core, by_category(mine)))
+        # -1: what belongs to the core and to no model.
         for model in sorted({one.allocation.owner.model for one in mine} - {-1}):
             values = by_category(one for one in mine if one.allocation.owner.model == model)
             shown = {key: value if BY_KEY[key].by_model else None for key, value in values.items()}

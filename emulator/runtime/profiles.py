@@ -29,6 +29,7 @@ _DOCUMENTED = 2048 * _MIB  # of a physical core of a chip that no capture tells 
 _KINDS = {"trace": "EVENT", "notify": "EVENT", "trace_dma": "DMA"}  # which buffer has the records of a section
 _UNKNOWN_PLACE, _STREAM = 0x1000000, 0x100000  # where streams lie that no ledger has
 _USES = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
+# As `nrt_get_version` says.
 _VERSION = (2, 0, 0)
 
 
@@ -95,6 +96,7 @@ class Profile:
         for mine, new in zip(self._contents, found, strict=True):
             records = dict(mine.records)
             for key, data in new.records.items():
+                # Whole records of 16 bytes.
                 room = (self._most[key[0]] - len(records.get(key, b""))) // 16 * 16
                 self.full = self.full or len(data) > room
                 records[key] = records.get(key, b"") + data[: max(0, room)]

@@ -6,6 +6,7 @@ Source: runtime.md 5; nrt_async.h for kinds and the layout of a sequence number.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -129,6 +130,9 @@ class Unit:
                     status = error.status
                 except (NeuronError, MemoryError):
                     status = NrtStatus.NRT_FAILURE
+                except Exception:  # noqa: BLE001  shown as a thread shows it; without this thread the queue would hang
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+                    status = NrtStatus.NRT_FAILURE
             with self._changed:
                 if status and request.tracker is not None:
                     request.tracker.errors.append((self.base | request.number, status))
@@ -155,6 +159,7 @@ class Unit:
         """Return a file descriptor that is readable when a request is done; the caller closes it."""
         with self._changed:
             done = self.is_completed(sequence)
+            # The queue writes to a copy of its own, since the caller may close the first one at any time.
             mine = os.eventfd(1 if done else 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             if not done:
                 self._handles.append((sequence & ((1 << SEQUENCE_BITS) - 1), os.dup(mine)))

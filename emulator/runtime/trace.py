@@ -13,6 +13,7 @@ from emulator.errors import InputError
 
 __all__ = ["EVENT_TYPES", "HARDWARE", "MOST_EVENTS", "SysTrace", "TraceConfig", "read_filter"]
 
+# What the ring of one core has unless asked otherwise (runtime.md 11.3).
 MOST_EVENTS = 1_000_000
 HARDWARE = (
     "nc_exec_running", "cc_running", "cc_exec_barrier", "numerical_err", "nrt_model_switch", "timestamp_sync_point",

@@ -90,6 +90,7 @@ class NoteHeader(NamedTuple):
     type: int
 
 
+# ELF's names, in the order of the fields of `ProgramHeader`.
 _PROGRAM_HEADER = ("p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
 
 
@@ -128,9 +129,7 @@ def read_header(data: memoryview, path: str | None) -> Header:
 
 def read_program_headers(data: memoryview) -> Iterator[ProgramHeader]:
     """Yield the program headers that a table holds."""
-    row, order = _row(
-        "Elf_Phdr", ("p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
-    )
+    row, order = _row("Elf_Phdr", _PROGRAM_HEADER)
     whole = len(data) - len(data) % row.size
     for found in row.iter_unpack(data[:whole]):
         yield ProgramHeader(*(found[at] for at in order))

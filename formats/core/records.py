@@ -112,7 +112,10 @@ class FaultNote(NamedTuple):
     """What stopped the execution; absent where nothing did."""
 
     kind: Annotated[
-        str, "oob, partitions, bank, alignment, access, operand, semaphore, branch, numerical, timeout, unsupported."
+        str,
+        "oob, partitions, bank, alignment, access, operand, semaphore, branch, numerical, timeout or unsupported; of "
+        "the hardware: collectives, hbm-ue, hbm-ue-repairable, sram-ue, dma-abort, nq-overflow, network or "
+        "lost-device.",
     ] = ""
     message: Annotated[str, "What happened, on one line."] = ""
     core: Annotated[int, "Physical core, -1 unknown."] = -1
@@ -280,7 +283,7 @@ class QueueState(NamedTuple):
     core: Annotated[int, "Physical core."] = 0
     name: Annotated[str, "Its name in the NEFF."] = ""
     engine: Annotated[str, "Engine that triggers it."] = ""
-    kind: Annotated[str, "As the NEFF says: dynamic, static, …"] = ""
+    kind: Annotated[str, "As in the NEFF: in, out, data, embedding_update or dynamic."] = ""
     ring: Annotated[int, "Number of its rings."] = 0
     rings: Annotated[int, "On how many DMA engines."] = 0
     semaphores: Annotated[tuple[int, ...], "Semaphores that its transfers may raise."] = ()
@@ -434,7 +437,11 @@ class EnvironmentNote(NamedTuple):
     system: Annotated[str, "Operating system, release and architecture."] = ""
     python: Annotated[str, "Version of Python."] = ""
     packages: Annotated[dict[str, str], "Installed packages and their versions."] = {}
-    variables: Annotated[dict[str, str], "Environment variables NEURON_*, NKI_* and NCCL_*."] = {}
+    variables: Annotated[
+        dict[str, str],
+        "Environment variables of Neuron, its libraries and launchers: NEURON_*, NKI_*, NCCL_*, FI_*, XLA_*, TPU_*, "
+        "OMPI_COMM_WORLD_*, SLURM_*, RANK, WORLD_SIZE and LOCAL_RANK.",
+    ] = {}
     arguments: Annotated[tuple[str, ...], "Command line."] = ()
 
 

@@ -23,6 +23,7 @@ __all__ = ["ONE_CLOCK", "Clock", "Clocks", "parse_clocks"]
 
 # Numbers of the fields, in the order of ENGINES: Pool and DVE change places.
 _ENGINE_FIELDS = dict(zip(ENGINES, (1, 2, 4, 3, 5), strict=True))
+# Fields of the same message; 7 has not been seen.
 _SIGNALS, _DMA = 6, 8
 _SHARE = 1024  # of a picosecond: what step and period count in, where they are not both 1
 _TRN2_CYCLES_PER_US = 1200

@@ -11,9 +11,11 @@ from formats.ntff.clocks import Clocks, parse_clocks
 from formats.ntff.message import Message
 from formats.ntff.pcmap import DELETED, INSERTED, Edit, PcMap
 
-__all__ = ["BufferPlace", "CoreCapture", "DmaRing", "MemoryUse", "Metadata", "Section", "parse_metadata"]
+__all__ = ["HEADER", "BufferPlace", "CoreCapture", "DmaRing", "MemoryUse", "Metadata", "Section", "parse_metadata"]
 
+HEADER = 128  # bytes before the metadata: version, the metadata's length, zeros
 _WORD = 64
+# By type of the device's notification queue, from 0.
 _SECTIONS = ("trace", "notify", "event", "error", "trace_dma", "throttle")
 # Version 4 numbers the categories of memory and does not name them. These are known by their sizes: the loaded streams,
 # the tensors, rings and standard output of the same kernel under later runtimes, microcode between its neighbours.
@@ -141,6 +143,7 @@ def _version(message: Message, field: int) -> str:
 
 def _engine(message: Message) -> str:
     number = message.number(1)
+    # From 0 here, from 1 in the records.
     if number >= len(ENGINES):
         raise message.fail(1, f"an engine, 0 to {len(ENGINES) - 1}", number)
     return ENGINES[number]
@@ -150,6 +153,7 @@ def _core(message: Message) -> CoreCapture:
     places: dict[str, BufferPlace] = {}
     for item in message.messages(4):
         engine = _engine(item)
+        # Which field of version 4 has the words is not settled: whole words in any field behind the address are they.
         embedded = [
             value
             for number, values in item.fields.items()

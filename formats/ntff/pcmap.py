@@ -52,6 +52,7 @@ class PcMap:
                 shift += edit.words
             else:
                 shift -= edit.words
+                # Behind a deletion the next insertion may begin before this one ends.
                 end = max(end, edit.pc + edit.words)
             steps.append(_Step(shift, end))
         return steps

@@ -13,17 +13,16 @@ from formats.isa import Stream, decode_stream
 from formats.limits import Span, need_apart, need_few
 from formats.neff import ENGINES
 from formats.ntff import records
-from formats.ntff.metadata import BufferPlace, CoreCapture, Metadata, Section, parse_metadata
+from formats.ntff.metadata import HEADER, BufferPlace, CoreCapture, Metadata, Section, parse_metadata
 from formats.ntff.pcmap import PcMap
 from formats.ntff.records import ClockChange, DmaPacket, Executed, RawRecord, SignalChange
 from formats.targets import TARGETS, Target
 
 __all__ = ["Buffer", "Ntff", "open_ntff"]
 
-_HEADER = 128
 _VERSIONS = (4, 5, 6)
 _EMBEDDED = 4  # of trn1, with DMA engines numbered from 0
-_DMA_ENGINES = 64  # of one instance, on trn2
+
 _MOST_CORES = 1024  # of one capture; an instance has 128
 _INSTRUCTION_RING = 14  # rings on which engines fetch their words and tables; none is a program's own
 
@@ -54,8 +53,8 @@ class Ntff:
     def __init__(self, data: bytes, path: str | None = None) -> None:
         self.path, self._data = path, data
         where = self.where = path or "capture"
-        if len(data) < _HEADER:
-            raise FormatError("too short for a profile capture", path=where, expected=f"{_HEADER} bytes", got=len(data))
+        if len(data) < HEADER:
+            raise FormatError("too short for a profile capture", path=where, expected=f"{HEADER} bytes", got=len(data))
         self.version = data[0]
         if self.version not in _VERSIONS:
             raise FormatError(
@@ -67,17 +66,17 @@ class Ntff:
                 got=self.version,
             )
         length = int.from_bytes(data[1:8], "little")
-        if length > len(data) - _HEADER:
+        if length > len(data) - HEADER:
             raise FormatError(
                 "metadata is cut off",
                 path=where,
                 offset=1,
                 field="metadata length",
-                expected=f"at most {len(data) - _HEADER}",
+                expected=f"at most {len(data) - HEADER}",
                 got=length,
             )
-        self._area = _HEADER + length
-        self.metadata: Metadata = parse_metadata(data[_HEADER : self._area], where)
+        self._area = HEADER + length
+        self.metadata: Metadata = parse_metadata(data[HEADER : self._area], where)
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -226,7 +225,7 @@ class Ntff:
     def packets(self, core: int) -> tuple[DmaPacket, ...]:
         """Return every packet that the core's DMA engines moved."""
         clocks = self.core(core).clocks
-        apart = 0 if self.version == _EMBEDDED else _DMA_ENGINES
+        apart = 0 if self.version == _EMBEDDED else records.DMA_ENGINES
         found = [
             each
             for section, rows in self._of("trace_dma", core)

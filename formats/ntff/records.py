@@ -17,14 +17,33 @@ from formats.errors import UnsupportedError
 from formats.neff import ENGINES
 from formats.ntff.clocks import Clocks
 
-__all__ = ["LAYOUT", "RECORD", "ClockChange", "DmaPacket", "Executed", "Layout", "RawRecord", "SignalChange",
-           "clock_changes", "dma_packets", "executed", "outside", "raw_records", "signal_changes"]  # fmt: skip
+__all__ = [
+    "ADDRESS",
+    "DMA_ENGINES",
+    "DMA_SOURCE",
+    "LAYOUT",
+    "OPERATIONS",
+    "RECORD",
+    "ClockChange",
+    "DmaPacket",
+    "Executed",
+    "Layout",
+    "RawRecord",
+    "SignalChange",
+    "clock_changes",
+    "dma_packets",
+    "executed",
+    "outside",
+    "raw_records",
+    "signal_changes",
+]
 
 RECORD = 16
 _PAIR = struct.Struct("<8sQ")
-_OUTSIDE = 6
-_ADDRESS = 0x1FFFFF
-_OPERATIONS = {0x1: "set", 0x3: "increment", 0x4: "decrement", 0x5: "add", 0x7: "clear", 0x9: "write"}
+ADDRESS = 0x1FFFFF  # the bits of a word's address, in words, that a record has room for
+DMA_ENGINES = 64  # of one instance, whose number their records do not have
+DMA_SOURCE = 6  # who changed a semaphore, behind the five engines: DMA or another core
+OPERATIONS = {0x1: "set", 0x3: "increment", 0x4: "decrement", 0x5: "add", 0x7: "clear", 0x9: "write"}
 _STEPS = {1: "start", 5: "end", 6: "signal"}
 
 
@@ -161,6 +180,7 @@ def executed(
             waited = clock.cycles(int.from_bytes(raw[6:8], "little"))
             begun.setdefault(place, deque()).append(len(found))
             found.append(Executed(core, *place, time_ps, None, waited))
+        # A word of a loop may begin again before it has ended: the first end is that of the first beginning.
         elif open_ := begun.get(place):
             at = open_.popleft()
             found[at] = found[at]._replace(end_ps=time_ps)
@@ -181,7 +201,9 @@ def _place(raw: bytes, addresses: Mapping[str, tuple[int, int]]) -> tuple[str, i
     if engine not in addresses:
         return None
     address, nbytes = addresses[engine]
-    pc = int.from_bytes(raw[:3], "little") - (address >> 6) & _ADDRESS
+    # Modulo 2^21: buffers are far smaller, so that the bits of the address above do not matter. Of the three bytes bit
+    # 21 is another fact, the branch taken.
+    pc = int.from_bytes(raw[:3], "little") - (address >> 6) & ADDRESS
     return (engine, pc) if pc * 64 < nbytes else None
 
 
@@ -189,14 +211,18 @@ def signal_changes(records: Iterable[RawRecord], core: int, clocks: Clocks) -> I
     """Yield the changes of semaphores and events."""
     for raw, count in records:
         source = raw[3] >> 2 & 0xF
-        operation = _OPERATIONS.get(raw[2] & 0xF, f"{raw[2]:#x}")
+        operation = OPERATIONS.get(raw[2] & 0xF, f"{raw[2]:#x}")
         yield SignalChange(
             core,
             "semaphore" if raw[1] & 1 else "event",
             raw[0],
             operation,
             int.from_bytes(raw[4:8], "little", signed=True),
-            ENGINES[source - 1] if 1 <= source <= len(ENGINES) else "dma" if source == _OUTSIDE else f"source {source}",
+            ENGINES[source - 1]
+            if 1 <= source <= len(ENGINES)
+            else "dma"
+            if source == DMA_SOURCE
+            else f"source {source}",
             clocks.signals.ps(count),
         )
 
@@ -219,6 +245,7 @@ def dma_packets(records: Iterable[RawRecord], core: int, first: int, clocks: Clo
         elif step == "end" and (open_ := waiting.get((engine, ring))):
             at = open_.popleft()
             found[at] = found[at]._replace(
+                # Sixteen bits for 1 to 65,536: 0 is the full 64 KiB.
                 nbytes=int.from_bytes(raw[:2], "little") or 1 << 16,
                 end_ps=time_ps,
                 checksum=int.from_bytes(raw[6:8], "little"),

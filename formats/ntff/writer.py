@@ -11,17 +11,16 @@ from typing import NamedTuple
 
 from formats.neff import ENGINES
 from formats.neff.wire import write_bytes, write_varint
-from formats.ntff.metadata import DmaRing
+from formats.ntff.metadata import HEADER, DmaRing
 from formats.ntff.pcmap import DELETED, Edit
+from formats.ntff.records import ADDRESS, DMA_ENGINES, DMA_SOURCE, OPERATIONS
 
 __all__ = ["CoreContents", "Origin", "begin_record", "end_record", "packet_records", "signal_record", "write_ntff"]
 
-_VERSION, _HEADER = 6, 128
+_VERSION = 6
 _SECTIONS = {"trace": 0, "notify": 1, "trace_dma": 4}
-_ENGINES_OF_INSTANCE = 64  # DMA engines of one section
 _CYCLES_PER_US = 1200  # what waits are counted in
-_OPERATIONS = {"set": 0x1, "increment": 0x3, "decrement": 0x4, "add": 0x5, "clear": 0x7, "write": 0x9}
-_DMA = 6  # who changed a semaphore, behind the engines
+_CODES = {name: code for code, name in OPERATIONS.items()}
 _MOST_TIME = (1 << 64) - 1
 
 
@@ -56,7 +55,7 @@ def _record(facts: bytes, time_ps: int) -> bytes:
 
 
 def _word(engine: str, address: int, ended: bool) -> bytes:
-    place = address >> 6 & 0x1FFFFF
+    place = address >> 6 & ADDRESS
     return place.to_bytes(3, "little") + bytes((0x80 | (ENGINES.index(engine) + 1) << 2 | ended,))
 
 
@@ -73,14 +72,14 @@ def end_record(engine: str, address: int, time_ps: int) -> bytes:
 
 def signal_record(kind: str, number: int, operation: str, value: int, cause: str | None, time_ps: int) -> bytes:
     """Return the record of a semaphore or event that changed; `cause` is an engine, None for DMA and other cores."""
-    source = _DMA if cause is None else ENGINES.index(cause) + 1
-    head = bytes((number & 0xFF, kind == "semaphore", 0xF0 | _OPERATIONS[operation], 0x83 | source << 2))
+    source = DMA_SOURCE if cause is None else ENGINES.index(cause) + 1
+    head = bytes((number & 0xFF, kind == "semaphore", 0xF0 | _CODES[operation], 0x83 | source << 2))
     return _record(head + (value & 0xFFFFFFFF).to_bytes(4, "little"), time_ps)
 
 
 def packet_records(engine: int, ring: int, nbytes: int, start_ps: int, end_ps: int) -> bytes:
     """Return the two records of a packet of at most 64 KiB."""
-    head = bytes((0x80 | engine % _ENGINES_OF_INSTANCE,))
+    head = bytes((0x80 | engine % DMA_ENGINES,))
     begun = _record(b"\0\0\0" + head + bytes((ring << 4 | 1, 0, 0, 0)), start_ps)
     size = (nbytes & 0xFFFF).to_bytes(2, "little")
     return begun + _record(size + b"\0" + head + bytes((ring << 4 | 5, 0, 0, 0)), end_ps)
@@ -126,9 +125,10 @@ def write_ntff(origin: Origin, cores: Iterable[CoreContents]) -> bytes:
             area += data
     version = (_number(field, value) for field, value in enumerate(origin.version, 1))
     meta = b"".join([
+        # Field 2 is a text in AWS's files: it ends where the uuid has its first zero. Field 15 has all of it.
         write_bytes(1, origin.name), write_bytes(2, origin.uuid.split(b"\0")[0]),
         _message(4, _message(4, *graphs)), _message(8, *version, write_bytes(5, origin.writer)),
         write_bytes(9, origin.instance_type), _message(15, write_bytes(1, origin.uuid)), *sections,
         write_bytes(17, origin.instance_id),
     ])  # fmt: skip
-    return bytes((_VERSION,)) + len(meta).to_bytes(7, "little") + bytes(_HEADER - 8) + meta + bytes(area)
+    return bytes((_VERSION,)) + len(meta).to_bytes(7, "little") + bytes(HEADER - 8) + meta + bytes(area)

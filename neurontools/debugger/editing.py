@@ -28,6 +28,7 @@ __all__ = ["Editor"]
 
 _COUNTER = re.compile(r"(?:(\w+)\.)?([SER])\[([^\]]+)\]")
 _ASSIGNMENT = re.compile(r"(.*?[^=!<>])=(?!=)(.*)", re.DOTALL)
+# 32 bits, signed or not: a register may be given either way.
 _LOW, _HIGH = -(1 << 31), (1 << 32) - 1
 _EVENTS = (0, 1)
 Change = Callable[["Device"], None]

@@ -258,7 +258,7 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
         return _computed(node, lambda values: np.asarray(values)[_index(index, at)], _value(base, at))
     core, engine = at.core, at.engine
     if not isinstance(base, ast.Constant):
-        if len(names) > 1 and re.fullmatch(r"nc\d+", names[0], re.IGNORECASE):
+        if len(names) > 1 and re.fullmatch(r"nc\d{1,9}", names[0], re.IGNORECASE):
             core = int(names[0][2:])
             names = names[1:]
             if core >= len(at.device.cores):

@@ -86,6 +86,7 @@ def in_tensor(held: Held, data: Array, written: Array | None) -> tuple[Array, Ar
     values: Array = np.ndarray(held.shape, kind, np.ascontiguousarray(data), held.offset * size, strides)
     if written is None:
         return values, None
+    # An element is there once all of its bytes are written.
     whole = np.ascontiguousarray(written[: written.size // size * size].reshape(-1, size).all(axis=1))
     return values, np.ndarray(held.shape, np.bool_, whole, held.offset, held.strides)
 
@@ -160,6 +161,7 @@ def _tile(tensors: Places, piece: Piece, maker: str, core: int) -> tuple[Tile, s
     """Return the tile that a piece lies in, and whether it is "live", "ended" or "gone"; None before it is computed."""
     tiles = tensors.tiles(core)
     found = None
+    # The last one that has been made: a tile of a loop stands in the list once for each turn, under one name.
     for number, tile in enumerate(tiles):
         if tile.name == piece.tile and _made(tensors, tile, maker, core):
             found = number, tile
@@ -168,6 +170,7 @@ def _tile(tensors: Places, piece: Piece, maker: str, core: int) -> tuple[Tile, s
     number, tile = found
     if any(stands(tensors.device, core, engine) <= last for engine, (_, last) in tile.pcs.items()):
         return tile, "live"
+    # Tiles are in the order in which the builder placed them: only later ones can have taken the place of this one.
     for other in tiles[number + 1 :]:
         if _meet(tile, other) and any(
             stands(tensors.device, core, engine) > first for engine, (first, _) in other.pcs.items()

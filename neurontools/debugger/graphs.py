@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Graphs", "held_text"]
 
-_NAME = re.compile(r"%?([^\s{}\[\]]+?)(?:\{(\d+)\})?")
+_NAME = re.compile(r"%?([^\s{}\[\]]+?)(?:\{(\d{1,9})\})?")
 Words = dict[str, list[int]]
 
 

@@ -63,6 +63,7 @@ class History:
             if before is None or not line.same_line(before, depth):
                 break
             own.pop()
+        # Behind the last completion of another line, which is where this one began.
         target = own[-2] + 1 if len(own) > 1 else 0
         return self._seek(target, "line")
 

@@ -257,6 +257,8 @@ class Inspector:
 
     def reader(self, region: Region) -> Reader | None:
         """Return the word that reads some bytes of SBUF or PSUM next, else the one that read them last."""
+        # Another device is there after going back past what the journal keeps: what was made of the old one is thrown
+        # away, here and below.
         if self._readers is None or self._readers.device is not self._execution.device:
             from neurontools.debugger.readers import Readers  # deferred: start-up
 

@@ -65,6 +65,7 @@ class LastWrites:
         """Return a part of the memory that holds all `numbers` that have changed since a turn, -1 for the first one."""
         self._follow(len(self.journal.log))
         boxes = self._boxes.get((space, core)) or deque()
+        # Whoever looked last before the session went back, or before what the boxes remember, looks at everything.
         if since < self._back or (len(boxes) == _BOXES and since < boxes[0].turn):
             return Box(self._turn, 0, _FAR, 0, _FAR)
         fresh = [box for box in boxes if box.turn > since]
@@ -110,6 +111,7 @@ class LastWrites:
                 if region.space != "HBM":
                     latest[region] = entry.number
         extents: dict[_Key, list[tuple[int, int, int, int]]] = {}
+        # Ascending: where regions overlap, the later number has to stay.
         for region, number in sorted(latest.items(), key=itemgetter(1)):
             key, behind = (region.space, region.core), region.behind
             self._array(key)[region.first : behind, blocks_of(*region[4:])] = number
@@ -139,6 +141,7 @@ def blocks_of(byte: int, nbytes: int, pattern: Pattern | None, unit: int = BLOCK
         if starts.size * count > _ELEMENTS:
             return whole
         starts = (starts[:, None] + np.arange(count, dtype=np.int64) * step).reshape(-1)
+    # How many runs begin and end in each block: the running sum is above zero in blocks that a run touches.
     touched = np.zeros(whole.stop - whole.start + 1, np.int64)
     np.add.at(touched, starts // unit - whole.start, 1)
     np.add.at(touched, (starts + run - 1) // unit - whole.start + 1, -1)

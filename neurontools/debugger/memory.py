@@ -120,7 +120,7 @@ def parse_format(text: str) -> tuple[int | None, str, Dtype]:
     Raises UsageError.
     """
     text = text.strip().lstrip("/")
-    found = re.fullmatch(r"(\d*):?(.*)", text)
+    found = re.fullmatch(r"(\d{0,9}):?(.*)", text)
     digits, letters = (found[1], found[2]) if found else ("", text)
     count = int(digits) if digits else None
     if count is not None and not 1 <= count <= _LIMIT:

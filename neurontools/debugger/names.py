@@ -20,8 +20,9 @@ __all__ = [
     "short_engine",
 ]
 
-_CORE = re.compile(r"nc(\d+)(?:[.:/\s]\s*|$)", re.IGNORECASE)
+_CORE = re.compile(r"nc(\d{1,9})(?:[.:/\s]\s*|$)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ps|ns|us|ms|s)", re.IGNORECASE)
+_LATEST = 1 << 62  # no run comes near it; enough digits in a text are an infinity
 _PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 
 
@@ -56,9 +57,9 @@ def positive(count: int) -> int:
 
 
 def parse_time(text: str) -> int | None:
-    """Return picoseconds for "1.5us", "300ns", "20ps"; None where the text is no time."""
+    """Return picoseconds for "1.5us", "300ns", "20ps", at most 53 days of them; None where the text is not a time."""
     found = _TIME.fullmatch(text.strip())
-    return None if found is None else round(float(found[1]) * _PICOSECONDS[found[2].lower()])
+    return None if found is None else round(min(float(found[1]) * _PICOSECONDS[found[2].lower()], _LATEST))
 
 
 def parse_dtype(text: str) -> Dtype | None:

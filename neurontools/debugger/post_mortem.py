@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from emulator.diagnosis.graph import Hang
 from emulator.diagnosis.states import recorded_state
@@ -39,9 +38,6 @@ from neurontools.debugger.session import Session
 from neurontools.debugger.source_view import SourceView
 from neurontools.debugger.tensors import NAMED, Tensors
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["PostMortem", "open_core_session"]
 
 
@@ -58,6 +54,7 @@ class _DumpedNeff(Neff):
 
     def __init__(self, core: Core, machine: DumpedMachine) -> None:
         self._core = core
+        # In the place of the cached property, which would read the header of a file that is not there.
         self.__dict__["target"] = machine.target
 
     path = property(lambda self: self._core.neff.path or None)
@@ -68,6 +65,7 @@ class _DumpedNeff(Neff):
 class JournalTail:
     """The end of a journal as a dump keeps it; `total` counts the events since the beginning."""
 
+    # What `when` asks of a journal: nothing is at hand to go back on.
     records = nbytes = checkpoint_bytes = budget = 0
     checkpoints: tuple[None, ...] = (None,)
 

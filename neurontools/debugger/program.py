@@ -25,7 +25,7 @@ __all__ = ["Location", "Program", "Target"]
 
 Location = tuple[int, str, int]  # core, engine, pc
 
-_LINE = re.compile(r"(.+):(\d+)")
+_LINE = re.compile(r"(.+):(\d{1,9})")
 _OPCODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSessions"]
 
+# Later than any time.
 _NEVER = 1 << 62
 
 

@@ -86,6 +86,8 @@ class _Rows:
     def between(self, start_ps: int, end_ps: int) -> Longs:
         """Return the columns, (5, rows), of what overlaps a span or waited in it."""
         starts, ends = self.columns[:2]
+        # Rows stand in the order of their ends. Words of an engine begin in that order too; transfers of a queue run
+        # side by side.
         low = bisect_right(ends, start_ps)
         high = min(bisect_left(starts, end_ps) + 1, len(ends)) if self.engine else len(ends)
         found = self.part(low, high)

@@ -37,6 +37,7 @@ def _statement(lines: Sequence[str], line: int) -> tuple[int, int] | None:
                     body = getattr(child, "body", None)
                     if body is None:
                         found = child.lineno, last
+                    # The head of a compound statement, such as the lines of an `if`, without its body.
                     elif line < body[0].lineno:
                         found = child.lineno, body[0].lineno - 1
                     waiting.append(child)

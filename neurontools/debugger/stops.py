@@ -77,6 +77,8 @@ class Stops:
         try:
             return each.condition.holds(situation_at(self._execution, owner, time_ps, events))
         except (ArithmeticError, NeuronError) as error:
+            # As in gdb: a condition that cannot be computed stops the program, where people see why; not stopping would
+            # hide it.
             each.error = str(error)
             return True
 
@@ -162,6 +164,7 @@ def _changes(each: Breakpoint, change: SemaphoreChange) -> bool:
     if each.compare is None:
         return True
     holds, value = COMPARISONS[each.compare[0]], each.compare[1]
+    # It comes to hold: while it holds already, further changes stop nothing.
     return bool(holds(change.new, value)) and not holds(change.old, value)
 
 

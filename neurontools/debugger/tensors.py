@@ -50,6 +50,7 @@ def _index(node: ast.expr, text: str) -> Index:
     if isinstance(node, ast.Slice):
         return slice(*(None if part is None else _index(part, text) for part in (node.lower, node.upper, node.step)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        # Not `isinstance`: True is an integer too.
         if type(node.operand.value) is int:
             return -node.operand.value
     elif isinstance(node, ast.Constant) and (node.value is None or node.value is ... or type(node.value) is int):

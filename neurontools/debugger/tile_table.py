@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TileTable"]
 
 Numbers = npt.NDArray[np.int64]
+# Above any pc: the life of a tile never begins on an engine that does not touch it.
 _NEVER = 1 << 60
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TABS", "TERMINATED", "DebuggerApp"]
 
+# 128 and the number of the signal, as a shell has it.
 TERMINATED = 143  # what `run` returns after SIGTERM
 _MOVES = "c runs to the first fault, s steps, S goes back; "
 _NEWCOMER = "? lists keys and signs, : takes a command, q leaves"

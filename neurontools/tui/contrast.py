@@ -9,6 +9,7 @@ from rich.style import Style
 
 __all__ = ["LEAST", "code", "contrast", "mixed", "quiet", "readable", "triple"]
 
+# WCAG 2.1, criterion 1.4.3, level AA; the formulas below are its definitions of luminance and contrast.
 LEAST = 4.5
 _QUIET = 0.55  # of the contrast of plain text, where that leaves enough
 _STEPS = 24

@@ -12,6 +12,7 @@ from formats.errors import NeuronError, NotFoundError
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.expressions import FUNCTIONS, Expression
+from neurontools.debugger.names import parse_time
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 100
 
@@ -209,3 +210,27 @@ def test_files_of_commands(session: Session, tmp_path: Path) -> None:
     assert "not text" in str(carry_out(session, f"source {file}").error)
     session.writing = session.writing._replace(folder=tmp_path / "below")
     assert "outside" in str(carry_out(session, f"source {file}").error)
+
+
+def test_a_time_of_any_length_is_a_time() -> None:
+    for text in ("9" * 5000 + "ps", "9" * 400 + ".5s", "9999999999s"):
+        assert parse_time(text) == 1 << 62
+        assert Expression(f"time < {text}").text
+    assert parse_time("1.5us") == 1_500_000
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"focus nc{NINES} pe", f"break kernel.py:{NINES}", f"print %dot{{{NINES}}}", f"x/{NINES}x 0", f"x {NINES}",
+        f"print nc{NINES}.E[2]", f"print S[{NINES}]", f"info ops kernel.py:{NINES}", f"break S[{NINES}] > 1",
+        f"delete {NINES}", f"goto #{NINES}", f"list {NINES}", f"last-write {NINES}:0", f"disassemble pe {NINES}",
+        f"x/{NINES}i", f"find sbuf, {NINES}", f"set S[1] = {NINES}", f"step {NINES}x", f"info map sbuf {NINES}:1",
+    ],
+)  # fmt: skip
+def test_numbers_of_any_length_are_mistakes(program_file: Path, line: str) -> None:
+    session = Session(program_file)
+    assert isinstance(carry_out(session, line).error, NeuronError)

@@ -81,6 +81,10 @@ def test_damaged_states(pair: bytes, tmp_path: Path, key: str) -> None:
         path.write_text(json.dumps({**good, key: bad}))
         with pytest.raises(FormatError, match="state of a machine"):
             read_state(path)
+    for time in (10**400, float("inf"), float("nan")):
+        path.write_text(json.dumps({**good, "time": time}))
+        with pytest.raises(FormatError, match="time"):
+            read_state(path)
     path.write_text(json.dumps({**good, "entries": [*good["entries"], [999, *good["entries"][0][1:]]]}))
     with pytest.raises(FormatError, match="overlap"):
         read_state(path)

@@ -186,6 +186,16 @@ def test_a_full_queue_takes_more_when_one_is_done() -> None:
     unit.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_queue_serves_on_after_an_error_of_any_kind() -> None:
+    unit, tracker = Unit(0, UnitKind.TENSOR_OP, 0), ErrorTracker(0)
+    first = unit.schedule(lambda: 1 // 0, tracker)
+    second = unit.schedule(lambda: None, tracker)
+    assert unit.wait(20) and unit.is_completed(second)
+    assert tracker.errors == [(first, S.NRT_FAILURE)]
+    unit.close()
+
+
 def test_errors_are_tracked_and_a_fatal_one_ends_the_queue() -> None:
     unit, tracker = Unit(0, UnitKind.COMPUTE, 0), ErrorTracker(0)
 

@@ -20,6 +20,7 @@ from neurontools.tui.maps.paint import NAN_BADGE
 __all__ = ["FREE", "Heat", "Label", "by_value", "heat_of", "heat_row", "labels_of", "scale_bar"]
 
 Keys = npt.NDArray[np.int16]
+# Above any number of a colour, which are 32 of a scale or two for each of twelve tiles.
 FREE, HOLE, ZERO, ENDLESS, NAMELESS = -1, 900, 901, 902, 903  # keys beside those of colours
 _STRANGE = {HOLE: "#ff2fd0", ENDLESS: "#ff8f1f"}
 _GREY = ("#4a4a52", "#c9c9cf")  # in dark and light themes
@@ -60,6 +61,7 @@ def heat_of(found: MapCells, palette: int, ground: str) -> Heat:
     cells, mode = found.cells, found.mode
     if mode == "tensor":
         pairs = tile_colours(palette, ground)
+        # Two keys a tile: even where its bytes are written, odd (in a sum, True is 1) where they are not.
         keys = np.where(cells >= 0, cells % len(pairs) * 2 + ~found.marked, np.where(found.marked, NAMELESS, FREE))
         shown = np.unique(cells[cells >= 0]).tolist()
         named = tuple((number, found.names[number]) for number in shown)
@@ -89,6 +91,7 @@ def by_value(values: Any, holes: Any, colours: tuple[str, ...]) -> Heat:
         size = np.abs(values.astype(np.float64))
         finite = np.isfinite(size) & (size > 0)
         least, largest = (float(size[finite].min()), float(size[finite].max())) if finite.any() else (1.0, 1.0)
+        # At least a little: where all magnitudes are the same, the scale has no length.
         level = np.log(size / least) / max(np.log(largest / least), 1e-9) * (len(colours) - 1)
     keys = np.full(values.shape, FREE, np.int16)
     keys[finite] = np.clip(np.rint(level[finite]), 0, len(colours) - 1)
