@@ -310,8 +310,9 @@ class _CoreLoader:
     def _doorbell(self, word: PseudoDmaTrigger, queue: DmaQueue, transfer: Transfer) -> Write:
         """Write a block's descriptors into the queue's rings and return the WRITE that rings the first of them.
 
-        The data are that ring's descriptors, the semaphore write included, destination side first. How the runtime
-        rings the other fifteen engines is not public, so the word starts them all.
+        The data are that ring's descriptors, the semaphore write included, destination side first. Where both ends
+        are the program's own (kind "data"), the runtime rings that side at load and the word rings the other one only.
+        How it rings the other fifteen engines is not public, so the word starts them all.
         """
         shares = share_out(transfer.pieces, self.device.dma.costs.rows_per_engine, queue.num_queues)
         queue.made.append((transfer, shares))
@@ -320,7 +321,10 @@ class _CoreLoader:
         if write is None:
             count = last - first + 1
             tails = [self.addresses.doorbell(self.core, 0, queue.ring, side) for side in ("s2m", "m2s")]
-            write = Write(size0=4, size1=4, address0=tails[0], address1=tails[1], data0=count, data1=count)
+            if queue.kind == "data":
+                write = Write(size0=4, address0=tails[1], data0=count)
+            else:
+                write = Write(size0=4, size1=4, address0=tails[0], address1=tails[1], data0=count, data1=count)
             self._bells[queue.ring, last - first] = write
         # The header keeps flags, waits and updates of the compiler's word.
         return write.headed_like(word)

@@ -78,6 +78,7 @@ class Flow(NamedTuple):
     barrier_raised: bool
     waiters: tuple[Callable[[int], None], ...] | None
     turn: Turn | None
+    path_ps: int
 
 
 class Values(NamedTuple):
@@ -104,7 +105,7 @@ class Sequencer:
         "core": "wiring", "device": "wiring", "name": "wiring",
         "words": "the program", "count": "the program", "slots": "derived from the words",
         "bound": "a cache", "reaches": "a cache",
-        "_completing": "set only while a word completes",
+        "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
     }  # fmt: skip
 
     def __init__(self, core: CoreContext, name: str) -> None:
@@ -119,6 +120,8 @@ class Sequencer:
         self.state = IDLE
         self.waiting_on: WaitingOn | None = None
         self.free_ps = self.last_done = 0
+        self.path_ps = 0  # when the data path is free; words without data may issue before
+        self._dispatch_ps = 0 if name == "Pool" else core.device.costs.dispatch_ps
         self.busy_ps = 0
         self.bound = BoundWords(self)
         self._draining = self._barrier_raised = False
@@ -234,7 +237,15 @@ class Sequencer:
         self.in_flight.append(Flight(loaded, action, now, consumed))
         self.state, self.waiting_on = RUNNING, None
         self.position = position = position + 1
-        self.free_ps = now + interval
+        free = now + interval
+        beside = position < self.count and self.words[position].word.BESIDE
+        if not word.BESIDE:
+            self.path_ps = free
+            if beside and 0 < self._dispatch_ps < interval:
+                free = now + self._dispatch_ps
+        elif not beside and self.path_ps > free:
+            free = self.path_ps
+        self.free_ps = free
         self.busy_ps += interval
         heappush(device.heap, (done, device.order(), self.complete))
         for hook in device.hooks.issue:
@@ -471,6 +482,7 @@ class Sequencer:
             self._barrier_raised,
             waiters,
             self.turn,
+            self.path_ps,
         )
 
     def restore_flow(self, flow: Flow) -> None:
@@ -478,7 +490,7 @@ class Sequencer:
         if self._waiters is not None and self._wake in self._waiters:
             self._waiters.remove(self._wake)
         (self.position, self.completed, flying, self.state, self.waiting_on, self.free_ps, self.last_done,
-         self.busy_ps, self._draining, self._barrier_raised, waiters, self.turn) = flow  # fmt: skip
+         self.busy_ps, self._draining, self._barrier_raised, waiters, self.turn, self.path_ps) = flow  # fmt: skip
         self.in_flight.clear()
         self.in_flight.extend(flying)
         self._waiters = None

@@ -92,6 +92,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("completion", _V24, 310.0, "ns", "inferred", "hardware.md 4.3 for trn2"),
     Figure("semaphore_spacing", _V3, 13.4, "ns", "observed", "hardware.md 4.3"),
     Figure("semaphore_spacing", _V24, 13.4, "ns", "inferred", "hardware.md 4.3 for trn2"),
+    # A core's semaphores take writes one by one: with many on their way 32 take 330 to 420 ns, on average 380, whatever
+    # transfers they are of, and come up to 2 us late.
+    Figure("signal_interval", _V3, 11.8, "ns", "observed", "captures of formats.md 1.2: 16 writes every 175 to 215"),
+    Figure("signal_interval", _V24, 11.8, "ns", "inferred", "trn2's"),
     Figure("rows_per_engine", _ALL, 8.0, "rows", "documented", "hardware.md 4.1: 128 partitions over 16 engines"),
     Figure("transpose_share", _V34, 0.9, "ratio", "documented", "hardware.md 4.5: at most 90 % of peak"),
     Figure("transpose_share", _V2, 0.5, "ratio", "inferred", "hardware.md 4.5: not on v2; the slow case"),
@@ -127,6 +131,7 @@ class DmaCosts(NamedTuple):
     hbm_write_ps_per_byte: float
     done_ps: int
     spacing_ps: int
+    signal_interval_ps: int
     rows_per_engine: int
     transpose_share: float
     compute_share: float
@@ -178,7 +183,7 @@ class DmaCosts(NamedTuple):
 
 
 # Every step takes one picosecond: order without time.
-UNIT = DmaCosts(1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 8, 1.0, 1.0)
+UNIT = DmaCosts(1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, 8, 1.0, 1.0)
 
 
 @cache
@@ -219,6 +224,7 @@ def dma_costs(target: str) -> DmaCosts:
         1000 / found["hbm_write_rate"],
         ps("completion"),
         ps("semaphore_spacing"),
+        ps("signal_interval"),
         int(found["rows_per_engine"]),
         found["transpose_share"],
         found["compute_share"],

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from emulator.cost.figures import figure
-from emulator.cost.model import Chip, Cost, costs, costs_of
+from emulator.cost.model import Chip, Cost, cost_of, costs, costs_of
 from emulator.cost.tiles import Tile, tile
 from formats import isa
 from formats.dtypes import Dtype
@@ -21,6 +21,14 @@ _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
 _FP32 = frozenset((Dtype.FLOAT32,))
 _WHOLE_WRITE = 4  # bytes that a strided write takes no longer than others: fp32 was measured, fp16 takes more
+# How long a word that rings bells takes: two registers, one, and until the next word.
+_TRIGGERS = {
+    "Pool":       ("trigger_pool",   "trigger_pool_single",   "trigger_pool_interval"),
+    "SP":         ("trigger_sync",   "trigger_sync_single",   "trigger_sync_interval"),
+    "Activation": ("trigger_scalar", "trigger_scalar_single", "trigger_scalar_interval"),
+    "DVE":        ("trigger_vector", "trigger_vector_single", "trigger_vector_interval"),
+    "PE":         ("trigger_tensor", "trigger_tensor_single", "trigger_tensor_interval"),
+}  # fmt: skip
 _FP32_PASSES = {int(Fp32Pass.LOW_HIGH): "fp32_pass", int(Fp32Pass.NONE): "fp32_whole"}
 
 
@@ -311,12 +319,21 @@ def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     return Cost(cost.interval_ps + pause, cost.latency_ps + pause)
 
 
-@costs(isa.PseudoDmaTrigger, isa.Write, isa.TensorStore, isa.Collective)
+@costs(isa.PseudoDmaTrigger, isa.TensorStore, isa.Collective)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
-    if engine == "Pool":
-        return _timed("trigger_pool", "trigger_pool_interval", chip)
-    return _timed("trigger_other", "trigger_other_interval", chip)
+    both, _, interval = _TRIGGERS[engine]
+    return _timed(both, interval, chip)
+
+
+@costs(isa.Write)
+def write(word: isa.Write, engine: str, chip: Chip) -> Cost:
+    """Return the cost of a write: a doorbell of a queue has one register or two."""
+    if word.size1:
+        return trigger(word, engine, chip)
+    _, one, interval = _TRIGGERS[engine]
+    shorter = figure(interval, chip.target) - figure("trigger_second", chip.target)
+    return Cost(_ps(shorter), _ps(figure(one, chip.target)))
 
 
 @costs(isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive)
@@ -329,6 +346,12 @@ def direct(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
 
 
 def shown_ps(word: isa.Instruction, engine: str, chip: Chip) -> int | None:
-    """Return how long profiles show a word that holds its engine longer: the end of a trigger on GpSimd; else None."""
-    made_now = engine == "Pool" and costs_of(type(word)) is direct
-    return _ps(figure("software_word", chip.target)) if made_now else None
+    """Return how long profiles show a word that ends otherwise than it completes here; None where they agree.
+
+    They show the last part only of a trigger on GpSimd. A word without data ends when it is through itself, also where
+    words before it are not, behind which it completes here.
+    """
+    function = costs_of(type(word))
+    if function is direct and engine == "Pool":
+        return _ps(figure("software_word", chip.target))
+    return cost_of(word, engine, chip).latency_ps if function in (direct, write) else None

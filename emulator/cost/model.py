@@ -85,7 +85,8 @@ def cost_of(word: Instruction, engine: str, chip: Chip) -> Cost:
 class CostModel:
     """Costs of one chip; with `timing` off every step takes one picosecond: order without time.
 
-    `propagation_ps` is the time from a completion until a waiting engine sees its semaphore; `dma` has the figures of
+    `propagation_ps` is the time from a completion until a waiting engine sees its semaphore, `dispatch_ps` that from a
+    word to one without data behind it; `dma` has the figures of
     DMA transfers; `without` names parts of the model to leave out (`emulator.cost.contention.PARTS`).
     """
 
@@ -93,6 +94,7 @@ class CostModel:
         self.chip, self.timing, self.without = chip, timing, frozenset(without)
         # figures are in nanoseconds, the emulator counts in picoseconds
         self.propagation_ps = round(figure("propagation", chip.target) * 1000) if timing else 0
+        self.dispatch_ps = round(figure("dispatch", chip.target) * 1000) if timing else 0
         self.dma: DmaCosts = dma_costs(chip.target) if timing else UNIT
 
     def cost_of(self, word: Instruction, engine: str) -> Cost:

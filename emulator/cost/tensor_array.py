@@ -40,7 +40,7 @@ class TensorArray:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(
             ("_factor", "_head", "_late", "_lead", "_lead_slow", "_needed", "_window", "_strided", "_behind", "_ahead",
-             "_least", "_exposed", "_tail"), "a figure of the chip"),
+             "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
         "throttle": "which parts of the model are on",
         "loaded_ps": "told to the observers of the load",
     }  # fmt: skip
@@ -53,6 +53,7 @@ class TensorArray:
         self._lead, self._strided = ps("load_weights_latency"), ps("load_strided_latency")
         self._lead_slow, self._late, self._factor = self._lead, 0, 1.0
         self._exposed, self._behind, self._ahead = ps("load_weights_exposed"), ps("load_behind"), ps("load_read_ahead")
+        self._switch = ps("weights_switch")
         self._least = round(figure("minimum_interval", chip.target) / chip.clock_ghz("PE") * 1000)
         # When the weights loaded last are there, the last matmul's data began to enter, the next one's can, and the
         # weights read last had left the memory.
@@ -78,6 +79,8 @@ class TensorArray:
             self._read = max(now, self._read) + read
             ready = max(ready, self._read + self._strided)
         self._weights = self.loaded_ps = ready
+        if not self._slow and self._free > now:
+            self._free += self._switch
         # What comes next is a matmul as a rule: it is taken when its turn is near, not before.
         behind = self._behind if read and now < self._entry else 0
         return max(self._exposed, self._turn(now), behind), ready - now

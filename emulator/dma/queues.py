@@ -26,6 +26,7 @@ class QueueState(NamedTuple):
     generator_ps: int
     planned_ps: int
     due_ps: int
+    signalled_ps: int
 
 
 class DmaQueue:
@@ -51,6 +52,7 @@ class DmaQueue:
         "planned_ps",
         "ring",
         "semaphores",
+        "signalled_ps",
         "tallies",
     )
 
@@ -76,6 +78,7 @@ class DmaQueue:
         self.generator_ps = 0  # when the descriptor generator has finished what it was given
         self.planned_ps = 0  # when the last one that is complete was to complete
         self.due_ps = 0  # when the oldest one that is pending is
+        self.signalled_ps = 0  # when the semaphore writes of that one are through, 0 before they are made
 
     def __repr__(self) -> str:
         return f"<DmaQueue nc{self.core} {self.name}: {len(self.pending)} pending, {self.completed} completed>"
@@ -119,12 +122,13 @@ class DmaQueue:
     def snapshot(self) -> QueueState:
         """Return the state as a value, for `restore`."""
         return QueueState(tuple(self.pending), self.completed, self.nbytes, tuple(self.handed.items()),
-                          tuple(self.retired.items()), self.generator_ps, self.planned_ps, self.due_ps)  # fmt: skip
+                          tuple(self.retired.items()), self.generator_ps, self.planned_ps, self.due_ps,
+                          self.signalled_ps)  # fmt: skip
 
     def restore(self, state: QueueState) -> None:
         """Return to a state that `snapshot` gave; transfers may have to be bound again."""
         pending, self.completed, self.nbytes, handed, retired, *times = state
-        self.generator_ps, self.planned_ps, self.due_ps = times
+        self.generator_ps, self.planned_ps, self.due_ps, self.signalled_ps = times
         self.pending.clear()
         self.pending.extend(pending)
         for tally in self.tallies.values():

@@ -42,6 +42,7 @@ class DmaFlow(NamedTuple):
 
     triggered: int
     hbm_free: tuple[int, ...]
+    signals_free: tuple[tuple[int, int], ...]
 
 
 class DmaState(NamedTuple):
@@ -77,6 +78,7 @@ class DmaSystem:
         self._courses: dict[tuple[Facts, int, str, int], Course] = {}
         self._priced = self.costs  # what the courses cost
         self._hbm_free = [0] * len(self.addresses.hbm)
+        self._signals_free: dict[int, int] = {}  # when the semaphores of a core have taken what engines wrote so far
         self._settled = False
         self.triggered = 0
         self.packet_bytes = PACKET_BYTES
@@ -280,7 +282,10 @@ class DmaSystem:
                 end = ended
         end += course.completion_ps
         before = queue.planned_ps if before_ps is None else before_ps
-        return TransferPlan(transfer.memory_ps, max(before, end), pieces)
+        due = max(before, end)
+        if queue.signalled_ps and transfer is queue.pending[0]:
+            due = queue.signalled_ps
+        return TransferPlan(transfer.memory_ps, due, pieces)
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""
@@ -319,6 +324,14 @@ class DmaSystem:
     def _complete(self, queue: DmaQueue, now_ps: int) -> None:
         """Move the bytes of the queue's oldest transfer, then raise its semaphores."""
         device, transfer = self._device, queue.pending[0]
+        if not queue.signalled_ps:
+            through = self._signalled(transfer, now_ps)
+            if through > now_ps:
+                queue.signalled_ps = queue.due_ps = through
+                transfer.plan = self._planned(queue, transfer)
+                self._settled = False
+                device.schedule(through, partial(self._complete, queue))
+                return
         device.steps += 1
         event = None
         if transfer.plan is UNPLANNED:  # the device went back to before
@@ -348,6 +361,18 @@ class DmaSystem:
             device.changes.clear()
             device.emit(event)
 
+    def _signalled(self, transfer: Transfer, now_ps: int) -> int:
+        """Return when the semaphores of a core have taken the writes of a transfer, one of each engine.
+
+        They are taken one after the other; a transfer that is alone has its last one taken when it completes.
+        """
+        if not transfer.shares or (transfer.semaphore is None and transfer.remote is None):
+            return now_ps
+        took = len(transfer.shares) * self.costs.signal_interval_ps
+        free = max(self._signals_free.get(transfer.core, 0) + took, now_ps)
+        self._signals_free[transfer.core] = free
+        return free
+
     def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
         queue.pending.popleft()
         course = transfer.course
@@ -359,7 +384,7 @@ class DmaSystem:
             course.tallies[queue][1] += 1
         queue.completed += 1
         queue.nbytes += transfer.nbytes
-        queue.planned_ps = transfer.plan.planned_ps
+        queue.planned_ps, queue.signalled_ps = transfer.plan.planned_ps, 0
         transfer.state, transfer.completed_ps = "done", now_ps
         transfer.move = None  # which holds the transfer
         for hook in self._device.hooks.replan:
@@ -400,11 +425,12 @@ class DmaSystem:
 
     def flow(self) -> DmaFlow:
         """Return the state without engines and queues."""
-        return DmaFlow(self.triggered, tuple(self._hbm_free))
+        return DmaFlow(self.triggered, tuple(self._hbm_free), tuple(self._signals_free.items()))
 
     def restore_flow(self, flow: DmaFlow) -> None:
         """Return to a state, engines and queues left as they are."""
-        self.triggered, self._hbm_free[:] = flow
+        self.triggered, self._hbm_free[:], signals = flow
+        self._signals_free = dict(signals)
         self._settled = False
 
     def bind_again(self, transfers: Iterable[Transfer] | None = None) -> None:

@@ -71,7 +71,7 @@ class EventSemaphore(Instruction):
     """Wait and signal without touching data; the only word with two waits and two updates."""
 
     __slots__ = ()
-    CALM = True
+    CALM = BESIDE = True
     # A wait in front of `setter=` is the header's, one behind it the second slot's, as profiles print them (isa.md 12).
     HEADER_ENDS = "setter="
     NAME = "EVENT_SEMAPHORE"

@@ -59,6 +59,8 @@ class Declared:
     CALM: ClassVar[bool] = False
     # Whether data that it reads decide what the program does from there on.
     DECIDES: ClassVar[bool] = False
+    # Whether it begins while the engine's data path is busy with the word before it.
+    BESIDE: ClassVar[bool] = False
     # Whether it loads or compares registers of its engine: `loaded` and `compared` say which.
     REGISTERS: ClassVar[bool] = False
     # Whether an operation with more dimensions than a word has may become several words.

@@ -35,6 +35,7 @@ class PseudoDmaTrigger(Instruction):
     """Start the DMA block that the engine's JSON lists under this queue and id."""
 
     __slots__ = ()
+    BESIDE = True
     NAME = "PSEUDO_DMA_TRIGGER"
     OPCODE = 0xC1
     ENGINES = ("Pool", "SP", "Activation", "PE", "DVE")
@@ -165,6 +166,7 @@ class PseudoDmaDirect2d(_Direct2d):
     """Copy two dimensions of contiguous runs between memories, addresses by variable or table."""
 
     __slots__ = ()
+    BESIDE = True
     NAME = "PSEUDO_DMA_DIRECT2D"
     OPCODE = 0xD4
     CARRIED_OUT = "a DMA word: the loader resolves it, emulator.dma moves the data"
@@ -175,6 +177,7 @@ class DmaDirect2d(_Direct2d):
     """Copy two dimensions of contiguous runs between memories: the loaded form, variables resolved."""
 
     __slots__ = ()
+    BESIDE = True
     NAME = "DMA_DIRECT2D"
     OPCODE = 0xB8
     CARRIED_OUT = "a DMA word: emulator.dma moves the data"

@@ -128,6 +128,7 @@ class Write(Instruction):
     """Write one or two values to device addresses: registers, doorbells, semaphores."""
 
     __slots__ = ()
+    BESIDE = True
     NAME = "WRITE"
     OPCODE = 0xA5
     ENGINES = ENGINES

@@ -25,6 +25,7 @@ __all__ = ["given_inputs", "program_inputs"]
 
 Array = npt.NDArray[Any]
 _RANDOM = re.compile(r"random(?::(\d+))?")
+_DRAWN = 1 << 22  # numbers at a time
 _MOST = 100  # random integers are below this: as indices they stay inside of most tensors
 
 
@@ -80,6 +81,11 @@ def _random(tensor: TensorInfo, source: np.random.Generator) -> Array:
     try:
         if dtype.kind in "iu":
             return source.integers(0, min(_MOST, np.iinfo(dtype).max), tensor.shape).astype(dtype)
-        return source.standard_normal(tensor.shape, np.float32).astype(dtype)
+        array = np.empty(tensor.shape, dtype)
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, _DRAWN):  # the same numbers as all at once, without as many of fp32
+            part = flat[start : start + _DRAWN]
+            part[...] = source.standard_normal(part.size, np.float32)
+        return array
     except (ValueError, MemoryError) as error:
         raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None

@@ -15,7 +15,7 @@ def dma(target: Target, part: str, *words: str) -> float:
     """Return a phase of one transfer as the table of costs has it: the programs behind these rows are not public."""
     costs = dma_costs(target.chip)
     propagation = figure("propagation", target.chip) * 1000
-    trigger = figure("trigger_other" if words[:1] == ("sync",) else "trigger_pool", target.chip) * 1000
+    trigger = figure("trigger_sync" if words[:1] == ("sync",) else "trigger_pool", target.chip) * 1000
     if part == "completion":
         return costs.completion_ps(1) + propagation
     if part == "start":

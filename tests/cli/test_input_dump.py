@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neurontools.program.configuration import RunConfiguration
+from neurontools.program.inputs import program_inputs
 from tests.cli.conftest import Cli
+from tests.emulator.dma_programs import gen3
 
 
 @pytest.fixture
@@ -49,3 +52,20 @@ def test_what_is_missing_or_wrong(cli: Cli, program_file: Path, folder: Path, tm
     assert cli("run", program_file, "--inputs-from", tmp_path / "none").status == 4
     assert cli("run", program_file, "--inputs-from", folder, "--inputs", folder).status == 2
     assert cli("run", tmp_path / "x.py", "--inputs-from", folder).status == 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16", "int8"])
+def test_random_inputs_are_those_of_one_draw_however_they_are_drawn(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large tensors are drawn in parts, without as many numbers of fp32 beside them."""
+    neff = gen3({"SP": []}, inputs={"a": (dtype, (37, 11)), "b": (dtype, (5,))})
+    asked = RunConfiguration(inputs="random:7")
+    whole = program_inputs(neff, asked)[0]
+    monkeypatch.setattr("neurontools.program.inputs._DRAWN", 10)
+    parts = program_inputs(neff, asked)[0]
+    assert {name: array.tobytes() for name, array in whole.items()} == {
+        name: array.tobytes() for name, array in parts.items()
+    }
+    first = np.random.default_rng(7).standard_normal((37, 11), np.float32)
+    assert dtype == "int8" or np.array_equal(whole["a"], first.astype(whole["a"].dtype))

@@ -132,9 +132,11 @@ def gen2(
     outputs: Mapping[str, tuple[str, tuple[int, ...]]],
     extra: object = None,
     remote: Sequence[int] = (),
+    queue_kind: str = "in",
+    target: str = "trn1",
 ) -> Neff:
-    """Return a gen2 file whose SP triggers blocks {id: (semaphore, descriptors)} of queue qSPIO0."""
-    writer = NeffWriter("trn1", "test.neff", 1)
+    """Return a file whose SP triggers blocks {id: (semaphore, descriptors)} of queue qSPIO0, made at load time."""
+    writer = NeffWriter(target, "test.neff", 1)
     subgraph = writer.subgraph(0)
     subgraph.variable(SB, "state-buffer")
     for kind, tensors in (("input", inputs), ("output", outputs)):
@@ -144,10 +146,10 @@ def gen2(
             subgraph.tensor(name, dtype, shape, kind)
     if callable(extra):
         extra(subgraph)
-    subgraph.queue("qSPIO0", "in", "sp", semaphores=SP_SEMAPHORES)
+    subgraph.queue("qSPIO0", queue_kind, "sp", semaphores=SP_SEMAPHORES)
     for block_id, (semaphore, items) in descriptors.items():
         subgraph.dma_block("qSPIO0", block_id, "SP", items, semaphore=semaphore, remote_semaphores=remote)
-    subgraph.stream("SP", stream(words, gen2=True))
+    subgraph.stream("SP", stream(words, gen2=target == "trn1"))
     return writer.build()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from emulator.arch import arch_of
+from emulator.cost import cost_of
 from emulator.device import Device
 from emulator.errors import LoadError
 from emulator.loaded import LoadedModel
@@ -105,6 +107,19 @@ def test_trigger_becomes_a_doorbell_write_with_prebuilt_descriptors() -> None:
     assert found[0].source == model.tensors["x"].address + 24 * RUN and found[0].destination == 24 * PARTITION + 0x4000
     transfer = word.transfer()
     assert (transfer.semaphore, transfer.increment, transfer.prebuilt) == (9, 16, True)
+
+
+def test_a_queue_between_the_programs_own_memories_has_one_bell_to_ring() -> None:
+    """Captures: triggers of kind "data" are a WRITE of one value, 350 of 350; of kind "in" of two, 1,691 of 1,691."""
+    neff = gen2({5: (9, [_block()])}, [trigger(5)], inputs=TENSOR, outputs=OUT, queue_kind="data")
+    write = _load(neff)[1].cores[0].words["SP"][1].word
+    assert isinstance(write, isa.Write) and (write.size1, write.data0) == (0, 9)
+    assert write.address0 == 0xFFFF0001038  # the side that reads
+    chip = arch_of("trn2")
+    both = write.replace(size1=4, address1=0xFFFF0021038, data1=9)
+    for engine, one, two in (("SP", 43, 58), ("Pool", 26, 46), ("Activation", 25, 50), ("DVE", 32, 57), ("PE", 25, 75)):
+        took = [cost_of(word, engine, chip).latency_ps for word in (write, both)]
+        assert took == [one * 1000, two * 1000]
 
 
 @pytest.mark.parametrize(
