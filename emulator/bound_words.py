@@ -22,10 +22,13 @@ _KEPT = 2048  # bound words that an engine keeps, and templates; loops and repea
 class _KeptWords:
     """Words that are bound under one set of conditions, by what they are."""
 
-    __slots__ = ("actions", "costs", "templates")
+    __slots__ = ("actions", "costs", "templates", "triggers", "words")
 
     def __init__(self) -> None:
         self.actions: dict[bytes, Action] = {}
+        # The same by all bytes of the word: of those that start a transfer, and of the others.
+        self.triggers: dict[bytes, Action] = {}
+        self.words: dict[bytes, Action] = {}
         self.templates: dict[bytes, Template] = {}
         self.costs: dict[bytes, Cost] = {}
 
@@ -33,24 +36,25 @@ class _KeptWords:
 class BoundWords:
     """What each word of an engine does; what earlier devices bound in the same workspace is found again."""
 
-    __slots__ = ("_actions", "_engine", "_kept", "_passing")
+    __slots__ = ("_engine", "_found", "_passing", "_triggers", "_words")
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
-        self._actions: dict[bytes, Action] = {}
-        self._kept: _KeptWords | None = None
-        self._passing: list[bytes] = []  # which of the actions belong to this device alone
+        self._found: _KeptWords | None = None
+        self._words: dict[bytes, Action] = {}
+        self._triggers: dict[bytes, Action] = {}
+        self._passing: list[tuple[dict[bytes, Action], bytes]] = []  # which of them belong to this device alone
 
     @property
-    def kept(self) -> _KeptWords:
+    def _kept(self) -> _KeptWords:
         """Return the words that are bound; the first one decides under which conditions."""
-        kept = self._kept
+        kept = self._found
         if kept is None:
-            kept = self._kept = self._found()
-            self._actions = kept.actions
+            kept = self._found = self._find()
+            self._words, self._triggers = kept.words, kept.triggers
         return kept
 
-    def _found(self) -> _KeptWords:
+    def _find(self) -> _KeptWords:
         engine = self._engine
         core, device = engine.core, engine.device
         costs = device.costs
@@ -68,42 +72,47 @@ class BoundWords:
     @property
     def costs(self) -> dict[bytes, Cost]:
         """Return what is known of the costs of words."""
-        return self.kept.costs
+        return self._kept.costs
 
     def action_of(self, loaded: LoadedWord) -> Action:
         """Return the action of a word, which may be that of another that does the same; errors as in `make_action`."""
-        word = loaded.word
-        key = word.body
-        action = self._actions.get(key)
+        raw = loaded.word.raw
+        action = self._words.get(raw) if loaded.transfer is None else self._triggers.get(raw)
         if action is not None:
             return action
-        actions = self.kept.actions
+        kept = self._kept
+        action = self._by_what_it_does(loaded, kept.actions)
+        self._keep(kept.words if loaded.transfer is None else kept.triggers, raw, action)
+        return action
+
+    def _keep(self, among: dict[bytes, Action], key: bytes, action: Action) -> None:
+        if len(among) >= _KEPT:
+            among.clear()
+            self._passing = [each for each in self._passing if each[0] is not among]
+        among[key] = action
+        if not action.lasting:
+            self._passing.append((among, key))
+
+    def _by_what_it_does(self, loaded: LoadedWord, actions: dict[bytes, Action]) -> Action:
+        """Return the action of a word, whatever it waits for and signals."""
+        word = loaded.word
+        transfers = loaded.transfer is not None
+        # Of those that start a transfer the engine itself reads the indices at most; the others differ in nothing here.
+        key = word.without_addresses() if transfers and not type(word).DECIDES else word.body
         action = actions.get(key)
         if action is not None:
             return action
-        transfers = loaded.transfer is not None
-        if transfers:
-            # The engine itself reads the indices at most; the others differ in nothing here.
-            if not type(word).DECIDES:
-                key = word.without_addresses()
-                action = actions.get(key)
-                if action is not None:
-                    return action
-        elif is_worth_asking(type(word)):
+        if not transfers and is_worth_asking(type(word)):
             action = self._from_template(word)
         if action is None:
             action = make_action(self._engine, word, transfers)
-        if len(actions) >= _KEPT:
-            actions.clear()
-        actions[key] = action
-        if not action.lasting:
-            self._passing.append(key)
+        self._keep(actions, key, action)
         return action
 
     def _from_template(self, word: isa.Instruction) -> Action | None:
         """Return the action of a word, bound as another of its kind was; None where it has to be bound in full."""
         kind = word.without_addresses()
-        templates = self.kept.templates
+        templates = self._kept.templates
         template = templates.get(kind)
         if template is None:
             template = template_of(self._engine, word, kind)
@@ -116,7 +125,7 @@ class BoundWords:
 
     def release(self) -> None:
         """Leave to the workspace what does for other devices; no word can be asked for after that."""
-        for key in self._passing:
-            self._actions.pop(key, None)
+        for among, key in self._passing:
+            among.pop(key, None)
         self._passing = []
-        self._actions, self._kept = {}, _KeptWords()
+        self._words, self._triggers, self._found = {}, {}, _KeptWords()

@@ -248,6 +248,11 @@ class ChipMemory:
         """Return how many of these bytes were never written."""
         return self.extent(Region(space, self.core, p0, p1 - p0, byte0, byte1 - byte0)).missing()
 
+    @property
+    def known_regions(self) -> int:
+        """Return how many regions were asked for, as far as somebody may still hold their extents."""
+        return len(self.extents) + len(self._dropped)
+
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
         self.notes.settle()

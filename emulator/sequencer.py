@@ -248,8 +248,9 @@ class Sequencer:
         self.free_ps = free
         self.busy_ps += interval
         heappush(device.heap, (done, device.order(), self.complete))
-        for hook in device.hooks.issue:
-            hook(self, loaded, now)
+        if device.watched:
+            for hook in device.hooks.issue:
+                hook(self, loaded, now)
         return position < self.count and not action.serial
 
     def _multiplies_next(self, position: int) -> bool:
@@ -270,7 +271,7 @@ class Sequencer:
                 got=str(mode),
             )
         have = where.values[index]
-        if not holds(mode, have, need):
+        if not (have >= need if mode == _GE else holds(mode, have, need)):
             self._block("event" if mode == _EVENT else "semaphore", where, index, mode, need, now)
             return False
         # A change needs time to reach the engine. Which change made the condition true is known only where the value
@@ -344,8 +345,9 @@ class Sequencer:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:
                     hook(event)
-            if action.effect is not None:
-                action.effect()
+            effect = action.effect
+            if effect is not None:
+                effect()
             for extent in action.writes:
                 if not extent.full:
                     extent.mark()
@@ -363,20 +365,16 @@ class Sequencer:
             device.fail(error, self.place(loaded))
             return
         self.completed += 1
-        if not self.in_flight:
-            self._after(action, now)
+        if not self.in_flight:  # the next word may have had to wait for the last one in flight
+            if self.position >= self.count:
+                self.state = DONE
+            elif action.serial or self._draining:
+                self._draining = False
+                heappush(device.heap, (now, device.order(), self.issue))
         if event is not None:
             event.semaphores = (*consumed, *device.changes)
             device.changes.clear()
             device.emit(event)
-
-    def _after(self, action: Action, now: int) -> None:
-        """Go on where the next word had to wait for the last one in flight; note the end of the stream."""
-        if self.position >= self.count:
-            self.state = DONE
-        elif action.serial or self._draining:
-            self._draining = False
-            heappush(self.device.heap, (now, self.device.order(), self.issue))
 
     def _update(self, mode: int, index: int, value: int | None, now: int) -> None:
         """Signal what a word signals at completion. The header has no room for a value."""

@@ -91,8 +91,9 @@ class Template:
         )
         partitions, shape = spec.counts[0], spec.shape
         bank = engine.core.resolver.bank if spec.writes and engine.name == "PE" else 0
-        return _Slot(spec.at, base, stride, memory.array(space).shape[1], memory.partitions - partitions, shape.shift,
-                     shape.reach, spec.dtype.itemsize, bank, space, partitions, shape.pattern)  # fmt: skip
+        width, most = memory.array(space).shape[1], memory.partitions - partitions
+        return _Slot(spec.at, base, stride, width, most, shape.shift, shape.reach, spec.dtype.itemsize, bank, space,
+                     partitions, shape.pattern)  # fmt: skip
 
     def bind(self, engine: EngineContext, word: isa.Instruction) -> Action | None:
         """Return the action of a word of the kind, for an engine on the same memories.

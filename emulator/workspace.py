@@ -23,7 +23,8 @@ from formats.isa import ENGINES
 __all__ = ["Workspace", "give_back", "take_workspace"]
 
 _WAITING = 2  # workspaces that wait for a core: those of one device; what is more than that goes back in pieces
-_CONDITIONS = 8  # under which words are kept bound, in one workspace
+_REGIONS = 1 << 13  # that a workspace knows when it is kept: to make each unwritten again takes time, too
+_CONDITIONS = 4  # under which words are kept bound, in one workspace
 Kept = TypeVar("Kept")
 
 
@@ -80,8 +81,10 @@ def take_workspace(arch: Arch, index: int) -> Workspace:
 
 def give_back(workspace: Workspace) -> None:
     """Take over a workspace; nobody may look at its arrays, or at views of them, after that."""
-    with _lock:
-        _waiting.append(workspace)
-        surplus = _waiting.pop(0) if len(_waiting) > _WAITING else None
+    surplus: Workspace | None = workspace
+    if workspace.memory.known_regions <= _REGIONS:
+        with _lock:
+            _waiting.append(workspace)
+            surplus = _waiting.pop(0) if len(_waiting) > _WAITING else None
     if surplus is not None:
         surplus.memory.release()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from emulator.checks.clocks import Clock, Clocks, Key, Raise, WaitPlace
@@ -25,7 +26,7 @@ _PATIENCE = 4096  # words of an engine that taught it something, kept to name th
 class _Taught(NamedTuple):
     """A word whose waits told an engine something, and what it knew then."""
 
-    site: Site
+    site: Callable[[], Site]  # made where it is told: nearly all are not
     clock: Clock
 
 
@@ -45,7 +46,7 @@ class NeedlessWaits:
         self._open: set[Key] = set()  # whose value tells nothing certain
         self._awaited: set[Key] = set()
         self._needed: set[WaitPlace] = set()
-        self._needless: dict[WaitPlace, tuple[Awaited, Site, Raise, Site | None]] = {}
+        self._needless: dict[WaitPlace, tuple[Awaited, Callable[[], Site], Raise, Callable[[], Site] | None]] = {}
         self._taught: dict[int, deque[_Taught]] = {}
         self._last: dict[int, tuple[LoadedWord, int, Clock]] = {}
 
@@ -110,14 +111,15 @@ class NeedlessWaits:
             return False  # a wait for itself: it may be there to empty the pipeline
         return known[by] == number if by >= self._clocks.engines else known[by] >= number
 
-    def _site(self, core: int, name: str, loaded: LoadedWord, now: int) -> Site:
-        return site_of(self._device, core, name, loaded.pc, loaded.word, access="waits", time_ps=now)
+    def _site(self, core: int, name: str, loaded: LoadedWord, now: int) -> Callable[[], Site]:
+        return partial(site_of, self._device, core, name, loaded.pc, loaded.word, access="waits", time_ps=now)
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each wait that told nothing in any execution of its word."""
         if self._awaited & self._open:
             return
-        for awaited, site, change, told in self._needless.values():
+        for awaited, waiting, change, telling in self._needless.values():
+            site, told = waiting(), None if telling is None else telling()
             core, by = self._clocks.names[change.unit.actor]
             since = f" since pc {told.pc}" if told is not None else ""
             raised = f"that nc{core} {by} has raised it is known{since}"

@@ -6,7 +6,8 @@ accesses alone, so that a finding says what to try; `neurontools check` runs the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from emulator.checks.clocks import Clocks, Key, Raise, WaitPlace
@@ -27,7 +28,7 @@ class _Waited(NamedTuple):
 
     place: WaitPlace
     awaited: Awaited
-    site: Site
+    site: Callable[[], Site]  # made where it is told
     raised: Raise
 
 
@@ -39,7 +40,7 @@ class SerialQueues:
         clocks.raised.append(self._raise)
         self._raises: dict[Key, Raise] = {}  # the last one of each semaphore
         self._waited: dict[int, list[_Waited]] = {}
-        self._found: dict[WaitPlace, tuple[_Waited, Site, int]] = {}
+        self._found: dict[WaitPlace, tuple[_Waited, Callable[[], Site], int]] = {}
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program."""
@@ -60,11 +61,11 @@ class SerialQueues:
             change = self._raises.get((core, "semaphore", awaited.index))
             if change is not None and change.unit.actor >= self._clocks.engines and change.new == awaited.value:
                 place = WaitPlace(core, name, loaded.pc, int(awaited.by == SECOND_SLOT))
-                site = site_of(self._device, core, name, loaded.pc, loaded.word, access="waits", time_ps=now)
+                site = partial(site_of, self._device, core, name, loaded.pc, loaded.word, access="waits", time_ps=now)
                 waited.append(_Waited(place, awaited, site, change))
         if loaded.transfer is not None:
-            queue = loaded.transfer().queue
-            trigger = site_of(self._device, core, name, loaded.pc, loaded.word, access="triggers", time_ps=now)
+            queue = loaded.queue
+            trigger = partial(site_of, self._device, core, name, loaded.pc, loaded.word, access="triggers", time_ps=now)
             for one in waited:
                 if self._clocks.names[one.raised.unit.actor] == (core, queue):
                     times = self._found[one.place][2] + 1 if one.place in self._found else 1
@@ -76,7 +77,8 @@ class SerialQueues:
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each wait."""
         kind = "serial-queue"
-        for (place, awaited, site, raised), trigger, times in self._found.values():
+        for (place, awaited, waiting, raised), triggering, times in self._found.values():
+            site, trigger = waiting(), triggering()
             _, queue = self._clocks.names[raised.unit.actor]
             others: tuple[Site, ...] = () if trigger.pc == site.pc else (trigger,)
             details: dict[str, Any] = {"condition": awaited.text, "queue": queue, "slot": place.slot}

@@ -19,6 +19,7 @@ ENGINE_IDS: dict[str, int] = {"PE": 1, "Activation": 2, "Pool": 3, "DMA": 4, "DV
 # Levels by the middle of their files' names (`debug_info_LEVEL….dbg`), and what people call them.
 LEVELS: dict[str, str] = {"asm": "asm", "backend": "BIR", "penguin": "Penguin", "hlo": "HLO", "pttf": "framework"}
 # asm, backend, penguin, hlo, framework: a chain that is longer runs in a circle.
+_KNOWN = 1 << 12  # entries kept as they were read
 _MAX_LEVELS = 8
 # Of a fused instruction's many parents the first ones tell where it comes from.
 _MAX_PARENTS = 32
@@ -125,7 +126,17 @@ class DebugFile:
         return len(self._parts.get(3, ()))
 
     def __getitem__(self, index: int) -> DebugInstruction:
-        return _instruction(self._parts.get(3, [])[index], f"{self.where}: entry {index}")
+        known = self._known
+        found = known.get(index)
+        if found is None:
+            if len(known) >= _KNOWN:
+                known.clear()
+            found = known[index] = _instruction(self._parts.get(3, [])[index], f"{self.where}: entry {index}")
+        return found
+
+    @cached_property
+    def _known(self) -> dict[int, DebugInstruction]:
+        return {}  # entries that were read; many words come from one line
 
     @cached_property
     def _by_id(self) -> dict[int, int]:

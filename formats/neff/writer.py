@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Sequence
 
 from formats.errors import FormatError
+from formats.indented import indented_json
 from formats.neff.compilers import OWN_COMPILER
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
@@ -42,6 +42,7 @@ class NeffWriter:
     def __init__(
         self, target: str | Target, name: str = "file.neff", lnc: int = 1, *, compression: str = "gzip"
     ) -> None:
+        self.checked: Neff | None = None  # a file without compression, opened to be checked
         if lnc not in (1, 2):
             raise FormatError("lnc is impossible", expected="1 or 2", got=lnc)
         if compression not in ("gzip", "none"):
@@ -104,8 +105,9 @@ class NeffWriter:
         whole = b"".join((self._header(parts, identity.digest()).encode(), *parts))
         parts.clear()
         # checked as a bare tar, so that nothing has to be inflated for it
-        self._check(whole)
+        neff = self._check(whole)
         if self.compression == "none":
+            self.checked = neff
             return whole
         data = gzip_member(_GZIP_HEADER, whole[HEADER_SIZE:], DeflateParameters(1))
         data += bytes(-len(data) % BLOCKING)
@@ -113,7 +115,8 @@ class NeffWriter:
 
     def build(self) -> Neff:
         """Return the file opened from memory."""
-        return open_neff(self.to_bytes())
+        data = self.to_bytes()
+        return self.checked or open_neff(data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file; it appears whole or not at all."""
@@ -212,8 +215,11 @@ class NeffWriter:
             "metadata": {"signatures": {"default": {"inputs": signature, "outputs": {}}}},
         }
 
-    def _check(self, whole: bytes) -> None:
-        """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check."""
+    def _check(self, whole: bytes) -> Neff:
+        """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check.
+
+        Returns the file as it was opened for that.
+        """
         neff = open_neff(whole)
         problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
         for subgraph in neff.subgraphs:
@@ -222,6 +228,7 @@ class NeffWriter:
         for problem in problems:
             if problem.severity == "error":
                 raise FormatError(problem.message, path=problem.where)
+        return neff
 
 
 def _tar(files: dict[str, bytes]) -> list[bytes]:
@@ -235,4 +242,4 @@ def _tar(files: dict[str, bytes]) -> list[bytes]:
 
 
 def _json(value: dict[str, object]) -> bytes:
-    return json.dumps(value, indent=4).encode() + b"\n"
+    return indented_json(value, 4).encode() + b"\n"

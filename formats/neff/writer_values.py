@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from formats.errors import FormatError
+from formats.indented import indented_json
 from formats.neff.definition import Queue, Variable
 from formats.neff.npy import NPY_MAGIC, npy_bytes, parse_npy
 
@@ -108,4 +108,4 @@ def queue_json(queue: Queue) -> dict[str, object]:
 
 def json_bytes(value: Mapping[str, object]) -> bytes:
     """Return a JSON member, keys sorted."""
-    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+    return indented_json(value, 1, sort_keys=True).encode() + b"\n"

@@ -12,6 +12,7 @@ from formats.errors import UnsupportedError
 from formats.isa import EXTENSION_OPCODE
 from formats.isa.registry import BY_OPCODE
 from formats.neff.definition import EXTENDED_FEATURE
+from formats.neff.reader import Neff, open_neff
 from formats.neff.visits import write_visits
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
@@ -33,8 +34,14 @@ __all__ = ["BuiltNeff", "build"]
 class BuiltNeff:
     """A finished file: its bytes, and a report on how it was made."""
 
-    def __init__(self, data: bytes, report: Report) -> None:
-        self._data, self.report = data, report
+    def __init__(self, data: bytes, report: Report, checked: Neff | None = None) -> None:
+        self._data, self.report, self._checked = data, report, checked
+
+    def open(self) -> Neff:
+        """Return the file opened from memory."""
+        if self._checked is None:
+            self._checked = open_neff(self._data)
+        return self._checked
 
     def to_bytes(self) -> bytes:
         """Return the file; the same traces give the same bytes."""
@@ -108,7 +115,7 @@ def _build(traces: Sequence[Trace], name: str, compression: str, members: Mappin
     for one in first.outputs:
         writer.output(names[0][one.id], one.dtype, one.shape)
     report = Report(name, target.name, extended, tuple(cores))
-    return BuiltNeff(writer.to_bytes(), report)
+    return BuiltNeff(writer.to_bytes(), report, writer.checked)
 
 
 def _check_exchanges(traces: Sequence[Trace], landings: Sequence[list[View]]) -> None:

@@ -190,10 +190,10 @@ def build_neff(
     target: str | Target | None = None,
 ) -> Neff:
     """Trace and build a kernel; return the opened NEFF."""
-    from formats.neff import open_neff  # deferred: start-up
+    from neurontools import builder  # deferred: start-up
 
     programs = trace_kernel(kernel, args, kwargs, lnc=lnc, target=target)
-    return open_neff(_build(programs, _name(kernel)))
+    return builder.build([one.trace for one in programs], _name(kernel)).open()
 
 
 def _name(kernel: Any) -> str:

@@ -123,3 +123,48 @@ def test_what_nobody_writes_takes_no_memory_again() -> None:
     before = own()
     kept = [buffers.filled(24 << 20, 0xFF) for _ in range(30)]
     assert kept[-1][-1] == 0xFF and own() - before < 30 << 10
+
+
+def test_a_renewed_memory_is_as_a_new_one() -> None:
+    """What was written through regions, through whole arrays, or set apart: nothing of it stays."""
+    chip, new, other = (ChipMemory(0, 128, 1024, 512, 64) for _ in range(3))
+
+    def by_region() -> None:
+        region = Region("SBUF", 0, 3, 7, 100, 64, None)
+        chip.array("SBUF")[3:10, 100:164] = 7
+        chip.extent(region).mark()
+
+    def by_steps() -> None:
+        region = Region("PSUM", 0, 0, 128, 200, 36, (((8, 5),), 4))
+        chip.array("PSUM")[:, 200:236] = 1
+        chip.extent(region).mark()
+
+    def by_hand() -> None:
+        chip.sbuf[127, 1023] = 1
+        chip.written("PSUM")[0, 0] = True
+
+    def set_apart() -> None:
+        chip.set_fresh("PSUM", 5, 2, 16, 8, bytes(4))
+
+    def restored() -> None:
+        chip.restore(other.snapshot())
+
+    other.sbuf[60, 900:1000] = 3
+    other.mark_written("SBUF", 60, 61, 900, 1000)
+    for acts in (
+        (by_region,),
+        (by_steps, by_region),
+        (by_hand,),
+        (set_apart,),
+        (restored,),
+        (by_region, set_apart),
+        (),
+    ):
+        for act in acts:
+            act()
+        chip.renew()
+        assert chip.set_apart == []
+        for space in ("SBUF", "PSUM"):
+            assert np.array_equal(chip.array(space), new.array(space)), acts
+            assert not chip.written(space).any(), acts
+        assert all(extent.missing() == extent.size for extent in chip.extents.values())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator import kind
+from emulator import kind, workspace
 from emulator.access import plan_of
 from emulator.action import Action, WordPort, make_action
 from emulator.arch import arch_of
@@ -216,14 +216,14 @@ def test_a_released_device_leaves_its_words_to_the_next(name: str) -> None:
         device = _ran(name)
         (core,) = device.cores
         states.append((device.state_hash(), device.now_ps, str(device.fault), device.warnings))
-        workspace = core.workspace
+        left = core.workspace
         device.release()
         device.release()  # once is all it does
     assert states == [states[0]] * 3
     again = Device("trn2")
-    assert again.cores[0].workspace is workspace
+    assert again.cores[0].workspace is left
     other = Device("trn2")
-    assert other.cores[0].workspace is not workspace
+    assert other.cores[0].workspace is not left
     assert again.state_hash() == other.state_hash()
 
 
@@ -236,3 +236,17 @@ def test_conditions_have_words_of_their_own() -> None:
         ends.append(device.now_ps)
         device.release()
     assert ends[0] == ends[2] == ends[4] != ends[1]
+
+
+def test_a_workspace_that_knows_too_much_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = _ran("matmul_fp32_low_high.s")
+    one = device.cores[0].workspace
+    device.release()
+    device = _ran("matmul_fp32_low_high.s")
+    assert device.cores[0].workspace is one
+    monkeypatch.setattr(workspace, "_REGIONS", 2)
+    device.release()
+    device = _ran("matmul_fp32_low_high.s")
+    assert device.cores[0].workspace is not one
+    monkeypatch.undo()
+    device.release()
