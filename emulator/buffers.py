@@ -10,20 +10,24 @@ each of 128 partitions, and would be given, and wait for, all of the memory.
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["blank", "give", "take"]
+__all__ = ["blank", "filled", "give", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
 _WORTH_KEEPING = 1 << 20  # bytes; smaller ones come from memory that the process has at hand
 _MOST_KEPT = 1 << 28  # bytes, all together
+_LARGEST = 1 << 25  # bytes of an array whose pages are shared: the SBUF of every chip
 _free: dict[int, list[Bytes]] = {}
 _lock = threading.Lock()
 _kept = 0
+_full: dict[int, tuple[int, int]] = {}  # files in memory by the byte they are full of, and of how many
+_sharing: set[int] = set()  # addresses of arrays that are mapped from one of them
 
 
 def take(nbytes: int) -> Bytes:
@@ -39,6 +43,35 @@ def blank(nbytes: int) -> Bytes:
         return _mapped(nbytes)
     found.fill(0)
     return found
+
+
+def filled(nbytes: int, byte: int) -> Bytes:
+    """Return a flat array of one byte; where the host can, arrays share the pages that nobody writes.
+
+    A device has tens of megabytes, of which a program touches few; a machine of many ranks has many devices.
+    """
+    if _WORTH_KEEPING <= nbytes <= _LARGEST and hasattr(os, "memfd_create"):
+        with _lock:
+            made = np.frombuffer(mmap.mmap(_full_of(byte, nbytes), nbytes, flags=mmap.MAP_PRIVATE), np.uint8)
+            _sharing.add(_address(made))
+            return made
+    data = take(nbytes)
+    data.fill(byte)
+    return data
+
+
+def _address(array: Bytes) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _full_of(byte: int, nbytes: int) -> int:
+    """Return a file in memory with so many of one byte; mappings of it copy a page when they write to it."""
+    file, length = _full.get(byte) or (os.memfd_create(f"full of {byte:#x}", os.MFD_CLOEXEC), 0)
+    part = bytes([byte]) * _WORTH_KEEPING
+    while length < nbytes:
+        length += os.pwrite(file, part, length)
+    _full[byte] = file, length
+    return file
 
 
 def _mapped(nbytes: int) -> Bytes:
@@ -67,6 +100,9 @@ def give(array: npt.NDArray[np.generic] | None) -> None:
         return
     flat: Bytes = array.reshape(-1).view(np.uint8)
     with _lock:
+        if _address(flat) in _sharing:
+            _sharing.discard(_address(flat))  # to map it anew costs less than to fill it
+            return
         if _kept + flat.size <= _MOST_KEPT:
             _kept += flat.size
             _free.setdefault(flat.size, []).append(flat)

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from emulator.buffers import blank, give, take
+from emulator.buffers import blank, filled, give, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, Ranges
 from emulator.faults import fault_error
@@ -39,9 +39,7 @@ _BLOCK = 512  # bytes of a partition that a snapshot keeps or leaves out togethe
 
 
 def _fresh(nbytes: int) -> Bytes:
-    data = take(nbytes)
-    data.fill(FRESH)
-    return data
+    return filled(nbytes, FRESH)
 
 
 def _repeat(into: Bytes, pattern: bytes) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator import buffers
 from emulator.errors import LoadError
 from emulator.faults import FaultError
 from emulator.memory import FRESH, ChipMemory, DeviceMemory
@@ -93,3 +97,29 @@ def test_hbm_tracks_written_bytes() -> None:
     assert hbm.view(part, 8).tobytes() == b"\xff\xffab\xff\xff\xff\xff" and hbm.check_written(part, 8) == 6
     hbm.mark_written(part, 2)
     assert hbm.check_written(part, 8) == 4
+
+
+def test_arrays_of_one_byte_are_their_own() -> None:
+    """They share pages until somebody writes; one that was given back is not handed out with what it held."""
+    size = 3 << 20
+    one, two = buffers.filled(size, 0xFF), buffers.filled(size, 0xFF)
+    one[::4096] = 7
+    assert (two == 0xFF).all() and (buffers.filled(size + (1 << 20), 0xFF) == 0xFF).all()
+    assert (one[::4096] == 7).all() and one[1] == 0xFF
+    buffers.give(one.reshape(3, -1))
+    assert (buffers.filled(size, 0xFF) == 0xFF).all() and (buffers.filled(size, 1) == 1).all()
+    assert (buffers.filled(100, 0xFF) == 0xFF).all() and (buffers.filled(1 << 26, 2)[-1]) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this host has no files in memory to map from")
+def test_what_nobody_writes_takes_no_memory_again() -> None:
+    """Thirty devices' worth of fresh memory; the host counts pages that are this process's own."""
+
+    def own() -> int:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Clean")))
+
+    buffers.filled(24 << 20, 0xFF)
+    before = own()
+    kept = [buffers.filled(24 << 20, 0xFF) for _ in range(30)]
+    assert kept[-1][-1] == 0xFF and own() - before < 30 << 10
