@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import threading
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["blank", "filled", "give", "take"]
+__all__ = ["blank", "filled", "give", "renew", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -27,7 +28,7 @@ _free: dict[int, list[Bytes]] = {}
 _lock = threading.Lock()
 _kept = 0
 _full: dict[int, tuple[int, int]] = {}  # files in memory by the byte they are full of, and of how many
-_sharing: set[int] = set()  # addresses of arrays that are mapped from one of them
+_sharing: dict[int, int] = {}  # arrays that are mapped from one of them: which byte, by address
 
 
 def take(nbytes: int) -> Bytes:
@@ -53,14 +54,40 @@ def filled(nbytes: int, byte: int) -> Bytes:
     if _WORTH_KEEPING <= nbytes <= _LARGEST and hasattr(os, "memfd_create"):
         with _lock:
             made = np.frombuffer(mmap.mmap(_full_of(byte, nbytes), nbytes, flags=mmap.MAP_PRIVATE), np.uint8)
-            _sharing.add(_address(made))
+            _sharing[_address(made)] = byte
             return made
     data = take(nbytes)
     data.fill(byte)
     return data
 
 
-def _address(array: Bytes) -> int:
+def renew(array: npt.NDArray[np.generic], byte: int) -> None:
+    """Fill an array of this module's with the byte that it was made of; views of it stay.
+
+    Linux takes the pages that were written back and gives those of the file, or zeros: that costs as much as was
+    written, and a fill as much as there is.
+    """
+    mapping = _mapping_of(array)
+    # Larger ones never share pages: what is known of their address is of an array that was there before.
+    held = _sharing.get(_address(array), 0) if array.nbytes <= _LARGEST else 0
+    if mapping is not None and held == byte:
+        mapping.madvise(mmap.MADV_DONTNEED)
+    else:
+        array.view(np.uint8).fill(byte)
+
+
+def _mapping_of(array: npt.NDArray[np.generic]) -> mmap.mmap | None:
+    """Return the mapping that an array is the whole of, where the host forgets what was written to one."""
+    if sys.platform != "linux":
+        return None
+    held: object = array
+    while isinstance(held, np.ndarray):
+        held = held.base
+    found = held.obj if isinstance(held, memoryview) else held
+    return found if isinstance(found, mmap.mmap) and len(found) == array.nbytes else None
+
+
+def _address(array: npt.NDArray[np.generic]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
@@ -101,7 +128,7 @@ def give(array: npt.NDArray[np.generic] | None) -> None:
     flat: Bytes = array.reshape(-1).view(np.uint8)
     with _lock:
         if _address(flat) in _sharing:
-            _sharing.discard(_address(flat))  # to map it anew costs less than to fill it
+            del _sharing[_address(flat)]  # to map it anew costs less than to fill it
             return
         if _kept + flat.size <= _MOST_KEPT:
             _kept += flat.size

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from emulator.buffers import blank, filled, give, take
+from emulator.buffers import blank, filled, give, renew, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, Ranges
 from emulator.faults import fault_error
@@ -203,9 +203,11 @@ class ChipMemory:
     def renew(self) -> None:
         """Be as a new memory; what is known of regions stays, that they are written does not."""
         self.set_apart.clear()
-        self.make_fresh()
-        self.sbuf_written.fill(False)
-        self.psum_written.fill(False)
+        self.notes.extents.clear()
+        for data in (self.sbuf, self.psum):
+            renew(data, FRESH)
+        for plane in (self._sbuf_written, self._psum_written):
+            renew(plane, 0)
         self.forget()
 
     def written(self, space: str) -> Plane:

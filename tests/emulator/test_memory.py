@@ -168,3 +168,19 @@ def test_a_renewed_memory_is_as_a_new_one() -> None:
             assert np.array_equal(chip.array(space), new.array(space)), acts
             assert not chip.written(space).any(), acts
         assert all(extent.missing() == extent.size for extent in chip.extents.values())
+
+
+@pytest.mark.parametrize("byte", [0, 0xFF])
+@pytest.mark.parametrize("size", [1 << 12, 3 << 20, 1 << 26])
+def test_an_array_is_renewed_in_its_place(byte: int, size: int) -> None:
+    """Small ones, mapped ones, and those that are too large to share pages; views see what the array is then."""
+    array = (buffers.filled(size, byte) if byte else buffers.blank(size)).reshape(4, -1)
+    view = array[1:3, 5:100]
+    for _ in range(2):
+        array[:, ::512] = 7
+        view[...] = 9
+        buffers.renew(array, byte)
+        assert (array == byte).all() and (view == byte).all()
+    again = buffers.filled(size, 0xFF)
+    buffers.renew(again, 3)  # another byte than it was made of
+    assert (again == 3).all()
