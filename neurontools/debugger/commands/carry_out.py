@@ -13,6 +13,7 @@ from neurontools.debugger.errors import UsageError
 from neurontools.debugger.results import Computed, Display, Lines, Moved, Stop, TensorValue
 from neurontools.debugger.session import NOT_LIVE
 from neurontools.debugger.view_memory import value_lines
+from neurontools.text.visible import printable
 
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
@@ -93,10 +94,10 @@ class Answer(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """Return the value as lines."""
+        """Return the value as lines that a terminal shows as they are: names of files and tensors may hold anything."""
         own = [] if self.command is None or self.error is not None else self.command.lines(self.value)
-        return [*own, *(line for each in self.displays for line in ([each] if isinstance(each, str) else
-                                                                    value_lines(each)))]  # fmt: skip
+        shown = (line for each in self.displays for line in ([each] if isinstance(each, str) else value_lines(each)))
+        return list(map(printable, (*own, *shown)))
 
     @property
     def reason(self) -> str:
@@ -130,6 +131,8 @@ def carry_out(session: Session, line: str) -> Answer:
     try:
         if not first:
             return Answer(first)
+        if "\0" in line:  # no name has one, and the host's calls refuse it with an error that is not ours
+            raise UsageError("a command holds no character NUL")
         first = session.scripting.expanded(first)
         own = session.scripting.lines_of(first)
         if own is not None:
