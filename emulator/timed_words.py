@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["STEERING", "TimedWords"]
 
 STEERING = frozenset({
-    isa.Write, isa.TensorStore, isa.TensorLoad, isa.RegisterLoad, isa.CompareBranch, isa.EventSemaphoreRangeClear,
-    isa.Opcode95, isa.OpcodeA1, isa.Unknown,
+    isa.Write, isa.TensorStore, isa.EventSemaphoreRangeClear, isa.Opcode95, isa.OpcodeA1, isa.Unknown,
+    *(cls for cls in isa.CLASSES if cls.REGISTERS),
 })  # fmt: skip
 """Words whose effects reach semaphores, registers and the program counter, or that refuse: these are carried out."""
 
