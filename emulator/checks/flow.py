@@ -63,7 +63,7 @@ class Flow:
     def seed(self, engine: str, word: Any, marks: Marks | None) -> None:
         """Give the generators of an engine the marks of what they are set from; one number sets those of all lanes."""
         lanes = self.generators[engine] = np.zeros(128, np.int16)
-        if marks is not None and isinstance(word, isa.SetRngSeed):
+        if marks is not None and word.DATAFLOW is Dataflow.ALL:
             lanes[:] = marks.max()
         elif marks is not None:
             lanes[: marks.shape[0]] = marks.max(1)

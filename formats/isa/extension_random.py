@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from formats.dtypes import Dtype
-from formats.isa.behaviour import EngineState, Passes
+from formats.isa.behaviour import Dataflow, EngineState, Passes
 from formats.isa.extension import ExtensionWord, TileWord
 from formats.isa.field import BitFlag, Enumeration, Immediate, Integer
 from formats.isa.operand import Pointer, Tile
@@ -79,6 +79,7 @@ class SetRngSeed(_Input):
     NAME = "SET_RNG_SEED"
     CODE, SIZE = 83, 128
     ENGINES = ("DVE",)
+    DATAFLOW = Dataflow.ALL
 
 
 class Rand2(_Output):
