@@ -230,8 +230,8 @@ class Plan:
             found = self.spans[transfer]
         return found
 
-    def work_out(self, transfer: int = -1) -> None:
-        """Plan until a transfer has ended, or everything."""
+    def work_out(self, transfer: int | None = None) -> None:
+        """Plan until a transfer has ended, or everything; what collectives carry has numbers below 0."""
         heads, spans, all_runs, starts = self._heads, self.spans, self._runs, self._starts
         first, last, points = self.first, self.last, self._points
         while heads and transfer not in spans:

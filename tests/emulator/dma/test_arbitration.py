@@ -306,6 +306,16 @@ def test_a_long_backlog_is_planned_once() -> None:
     assert counts[1] < counts[0] * 1.2
 
 
+def test_what_a_collective_carries_does_not_end_the_planning_of_everything() -> None:
+    """Its numbers are below 0, as one that stood for everything was."""
+    plan = Plan(0, 15)
+    plan.give(work.Run(-1, 0, 1000, 4, 100, 120), 500)
+    plan.work_out(-1)
+    plan.give(work.Run(7, 1, 5000, 4, 100, 120), 4000)
+    plan.work_out()
+    assert plan.spans.keys() == {-1, 7}
+
+
 def test_queues_alternate_at_packets() -> None:
     # As Sync's loads and Scalar's stores do in the profile of baseline_fp32_s1024 from 44,527 ns on: while both rings
     # have work, each packet of one is followed by one of the other.
