@@ -12,7 +12,7 @@ from heapq import heapify
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
+from emulator.addresses import address_map
 from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
 from emulator.dma.course import Course, maker_of
@@ -27,6 +27,7 @@ from emulator.events import Event
 from emulator.faults import FaultError
 from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
+from formats.neuron_core import DMA_ENGINES, DMA_RINGS
 
 if TYPE_CHECKING:
     from emulator.context import DeviceContext

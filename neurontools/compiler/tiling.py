@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from formats.neuron_core import PARTITIONS
+
 __all__ = ["Tile", "tiles"]
 
-PARTITIONS = 128
 _PIECE = 512  # elements a partition: 2 KiB of fp32, a transfer's good length (hardware.md 4.2)
 _ENOUGH = 16  # partitions in use that are not worth shorter rows
 _LEAST = 64  # elements a partition below which spreading over partitions only makes transfers shorter

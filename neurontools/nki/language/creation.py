@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of, uint8
 from neurontools.nki.isa.dma import dma_copy
@@ -106,7 +107,7 @@ def fill(target: NkiTensor, value: Any) -> None:
         return
     t = tracer()
     size = target.size
-    partitions = next(count for count in range(min(128, size), 0, -1) if size % count == 0)
+    partitions = next(count for count in range(min(PARTITIONS, size), 0, -1) if size % count == 0)
     free = size // partitions
     if free * target.itemsize > _FILL_BYTES:
         axis = max(range(target.ndim), key=target.shape.__getitem__)
