@@ -39,6 +39,13 @@ class Flow:
         held = (*self.weights.values(), *self.accumulators.values(), *self.generators.values())
         return any(marks is not None and marks.any() for marks in held)
 
+    def held(self, word: Any, engine: str) -> tuple[Marks | None, ...]:
+        """Return what of an engine a word's results depend on, besides its operands."""
+        if word.DATAFLOW is Dataflow.PRODUCT:
+            return (self.weights.get(self.current),)
+        generators = self.generators.get(engine) if word.STATE is EngineState.GENERATOR else None
+        return (self.accumulators.get(engine) if word.DATAFLOW is Dataflow.ACCUMULATORS else None, generators)
+
     def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
         self.current = int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode

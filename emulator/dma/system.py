@@ -29,7 +29,7 @@ from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
-    from emulator.context import DeviceContext
+    from emulator.context import CoreContext, DeviceContext
     from emulator.cost.dma import DmaCosts
 
 __all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
@@ -342,6 +342,9 @@ class DmaSystem:
                 for hook in device.hooks.effect:
                     hook(event)
             if transfer.move is not None and self.moves_data:
+                for each in device.cores:
+                    if each.pe.pending:
+                        self._settle_products(each, transfer)
                 transfer.move()
             self._retire(queue, transfer, now_ps)
             if transfer.semaphore is not None and transfer.increment:
@@ -372,6 +375,11 @@ class DmaSystem:
         free = max(self._signals_free.get(transfer.core, 0) + took, now_ps)
         self._signals_free[transfer.core] = free
         return free
+
+    def _settle_products(self, core: CoreContext, transfer: Transfer) -> None:
+        """Have the Tensor engine add what a transfer into its core's SBUF would take from it."""
+        width = self._device.arch.sbuf_bytes.whole
+        core.pe.settle((), [each for each in regions_of(transfer.writes, width) if each.core == core.index])
 
     def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
         queue.pending.popleft()

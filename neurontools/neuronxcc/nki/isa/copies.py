@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown
 from neurontools.neuronxcc.nki.isa.operands import token
 from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -18,7 +18,8 @@ __all__ = ["dma_copy", "dma_transpose", "memset", "nc_stream_shuffle", "tensor_c
 
 def tensor_copy(src: Tile, *, dtype: Any = None, mask: Any = None, engine: Any = unknown_engine, **unused: Any) -> Tile:
     """Return a copy."""
-    return materialize(src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), src)
+    return materialize(src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), src,
+                       apart=True)  # fmt: skip
 
 
 def tensor_copy_predicated(
@@ -35,7 +36,7 @@ def memset(
     shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = unknown_engine, **unused: Any
 ) -> Tile:
     """Return a tile of one value."""
-    return materialize(shape, dtype, mask, lambda dst: isa.memset(dst, value, engine))
+    return materialize(shape, dtype, mask, lambda dst: isa.memset(dst, value, engine), apart=True)
 
 
 def nc_stream_shuffle(src: Tile, dst: Tile, shuffle_mask: Any, *, mask: Any = None, **unused: Any) -> None:

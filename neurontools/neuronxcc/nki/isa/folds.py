@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown
 from neurontools.neuronxcc.nki.isa.operands import token
 from neurontools.neuronxcc.nki.masks import masked_box
 from neurontools.neuronxcc.nki.reductions import reduced
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
