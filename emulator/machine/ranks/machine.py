@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrived, Call, Caller
-from emulator.dma.transfer import DESCRIPTOR_LIMIT, Transfer
+from emulator.dma.transfer import Transfer
 from emulator.errors import InputError, LoadError
 from emulator.faults import Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
@@ -28,7 +28,7 @@ from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
-from formats.neuron_core import DMA_ENGINES
+from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES
 
 __all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
 
