@@ -95,7 +95,9 @@ def _all_reduce(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     reduce = _reduction(node) if len(groups[0]) > 1 else AluOp.ADD
     if len(groups[0]) == 1:
         return operands
-    return [_meet(b, CollectiveKind.ALL_REDUCE, one, one.shape, groups, reduce=reduce) for one in operands]
+    same = bool(node.attrs.get("one_program"))
+    return [_meet(b, CollectiveKind.ALL_REDUCE, one, one.shape, groups, reduce=reduce, one_program=same)
+            for one in operands]  # fmt: skip
 
 
 def _all_gather(b: Builder, node: Node, operands: list[Value]) -> list[Value]:

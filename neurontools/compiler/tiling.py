@@ -11,6 +11,7 @@ from formats.neuron_core import PARTITIONS
 __all__ = ["Tile", "tiles"]
 
 _PIECE = 512  # elements a partition: 2 KiB of fp32, a transfer's good length (hardware.md 4.2)
+_TURNS = 8  # tiles of a large array at least, for loads to run ahead; with more its rows get longer instead
 _ENOUGH = 16  # partitions in use that are not worth shorter rows
 _LEAST = 64  # elements a partition below which spreading over partitions only makes transfers shorter
 
@@ -59,7 +60,7 @@ def _cover(shape: list[int], starts: list[int], most: int, inside: int) -> Itera
     folded = prod(shape[len(shape) - inside :]) if inside else 1
     # Enough elements a partition to fill all partitions, but several tiles where there is much: one is loaded while
     # another is computed.
-    wanted = min(most, max(min(-(-total // PARTITIONS), _PIECE), folded, _LEAST))
+    wanted = min(most, max(min(-(-total // PARTITIONS), _PIECE), total // (PARTITIONS * _TURNS), folded, _LEAST))
     free: list[int] = []
     size = 1
     axis = len(shape) - 1

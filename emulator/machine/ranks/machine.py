@@ -84,10 +84,7 @@ class RankedMachine:
             device.dma.packet_bytes = compute
         # Each physical core moves its share with its own DMA engines.
         rate = machine.figures["rank_rate"].value / cores / DMA_ENGINES
-        self._ps_per_byte = 1e12 / rate
-        costs = self.devices[0].dma.costs
-        # Picoseconds that an engine takes for a byte of compute, in large descriptors, and of a collective.
-        self.rates = costs.data_ps(1, DESCRIPTOR_LIMIT, True, 1.0, True) / DESCRIPTOR_LIMIT, self._ps_per_byte
+        self.ps_per_byte = 1e12 / rate  # of one engine
         self._record = record
         self.carried: list[Carried] = []
 
@@ -132,9 +129,9 @@ class RankedMachine:
             own = (each for each in device.dma.queues if (each.core, each.name) == (core.index, transfer.queue))
             queue = next(own, None)
             if queue is not None:
-                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self._ps_per_byte, now))
+                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self.ps_per_byte, now))
         if self._record:
-            alone = int(-(-share // DMA_ENGINES) * self._ps_per_byte)
+            alone = int(-(-share // DMA_ENGINES) * self.ps_per_byte)
             self.carried.append(Carried(rank, now, ends, alone))
         return ends
 

@@ -29,7 +29,11 @@ def reached(tensor: NkiTensor) -> bool:
 
 
 def moved(tensor: NkiTensor) -> NkiTensor:
-    """Return a copy that begins at partition 0; DMA reaches every partition."""
+    """Return a copy that begins at partition 0; DMA reaches every partition, but of SBUF only."""
+    if tensor.space is Space.PSUM:
+        first = tensor.offset // tensor._row
+        above = tensor._make((first + tensor.shape[0], *tensor.shape[1:]), tensor.strides, tensor.offset % tensor._row)
+        tensor = nl.copy(above)[first:]
     copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
     isa.dma_copy(copy, tensor)
     return copy
