@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from formats.neff.fields import Fields
+from formats.neuron_core import PARTITIONS, SBUF_BYTES, SYNC_COUNT
 
 if TYPE_CHECKING:
     from formats.neff.container import Container
@@ -23,8 +24,7 @@ __all__ = ["RESERVATION_KINDS", "in_file", "in_subgraph"]
 
 Found = Iterator[tuple[str, str]]
 
-SEMAPHORES = EVENTS = 256  # of a core (isa.md 3)
-PARTITIONS, PARTITION_BYTES = 128, 256 << 10  # no chip has more (hardware.md 2.1)
+_MOST_BYTES = max(SBUF_BYTES.values())  # of a partition
 RESERVATION_KINDS = ("evtaccel",)  # formats.md 3.5
 _SHOWN = 60
 _TAGS = {"shape": "list_shape", "dltype": "list_str"}
@@ -99,8 +99,8 @@ def _references(fields: Fields, key: str, allowed: Holding[int], outputs: list[i
 def in_subgraph(subgraph: Subgraph) -> Found:
     """Yield what does not agree in the definition of a subgraph, its engines' files and its DMA blocks."""
     definition, where = subgraph.definition, subgraph.definition_member
-    for key, count, most in (("runtime_event_count", definition.runtime_event_count, EVENTS),
-                             ("runtime_semaphore_count", definition.runtime_semaphore_count, SEMAPHORES)):  # fmt: skip
+    for key, count, most in (("runtime_event_count", definition.runtime_event_count, SYNC_COUNT),
+                             ("runtime_semaphore_count", definition.runtime_semaphore_count, SYNC_COUNT)):  # fmt: skip
         if not 0 <= count <= most:
             yield where, f"{key} is {count}; a core has {most}"
     for name, variable in definition.variables.items():
@@ -110,11 +110,11 @@ def in_subgraph(subgraph: Subgraph) -> Found:
         place, taken = f"{where} dma_queue {name}", Counter(queue.all_semaphores)
         yield from ((place, f"semaphore {index} stands there twice") for index, count in taken.items() if count > 1)
         for index in taken:
-            if not definition.runtime_semaphore_count <= index < SEMAPHORES:
+            if not definition.runtime_semaphore_count <= index < SYNC_COUNT:
                 own = 0 <= index < definition.runtime_semaphore_count
                 yield place, f"semaphore {index} is the runtime's own" if own else f"there is no semaphore {index}"
         offset, size = queue.scratch_offset or 0, queue.scratch_size or 0
-        if min(offset, size) < 0 or offset + size > PARTITION_BYTES:
+        if min(offset, size) < 0 or offset + size > _MOST_BYTES:
             yield place, f"scratch memory of {size} bytes at {offset} lies in no partition"
     for number, one in enumerate(definition.reservations):
         place = f"{where} runtime_statebuffer_reservation[{number}]"
@@ -122,7 +122,7 @@ def in_subgraph(subgraph: Subgraph) -> Found:
             yield place, f"what a reservation of type {one.kind!r} is for is not known"
         numbers = one.base_partition, one.partitions, one.offset, one.size
         if min(numbers) < 0 or one.base_partition + one.partitions > PARTITIONS or (
-            one.offset + one.size > PARTITION_BYTES
+            one.offset + one.size > _MOST_BYTES
         ):  # fmt: skip
             yield place, "lies outside of the state buffer"
     for engine, file in subgraph.engine_files.items():

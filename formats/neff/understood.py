@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.engines import ENGINES
 from formats.neff.agreement import in_file, in_subgraph
-from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS
+from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS
 from formats.neff.ignored import may_be_ignored
 
 if TYPE_CHECKING:
