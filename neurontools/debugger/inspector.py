@@ -238,7 +238,7 @@ class Inspector:
         """Return what wrote last into an address (with ", BYTES" a range), a tensor or a slice of it; see `examine`."""
         here = self._execution
         regions, text = regions_of_text(here, where.strip(), here.focus[0])
-        found = self._last_entry(regions, text)
+        found = self._last_entry(regions)
         if found is None:
             return LastWrite(text, None, None, 0, "", None, (), "")
         core, engine, pc, kind = found.owner
@@ -247,7 +247,7 @@ class Inspector:
         return LastWrite(text, found.number, found.time_ps, core, engine, pc, tuple(map(here.write_of, hits)),
                          here.program.text(*word), here.program.source(*word), kind)  # fmt: skip
 
-    def _last_entry(self, regions: tuple[Region, ...], where: str) -> Entry | None:
+    def _last_entry(self, regions: tuple[Region, ...]) -> Entry | None:
         log = self._execution.journal
         return log.last_write(regions, log.count_before(self._execution.events))
 
