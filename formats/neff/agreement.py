@@ -34,6 +34,7 @@ def in_file(neff: Container) -> Found:
     """Yield what does not agree in the node graph and in what the file says of its cores."""
     if "neff.json" in neff.archive:
         yield from _graph(neff.json_fields("neff.json"))
+        yield from _parts(neff, neff.json_fields("neff.json"))
     said = {"header": neff.header.num_tpb}
     if "info.json" in neff.archive:
         info = neff.json_fields("info.json")
@@ -74,6 +75,21 @@ def _graph(graph: Fields) -> Found:
             text = node.object("attrs").text(key, str(count))
             if text != str(count):
                 yield place, f"{key} is {_short(text)}, there are {count}"
+
+
+def _parts(neff: Container, graph: Fields) -> Found:
+    """Yield what a compiled node and the subgraphs it is made of do not agree in: each core gives its outputs once."""
+    for node in graph.objects("nodes"):
+        kelf = node.object("attrs").text("kelf", "")
+        if kelf not in neff.archive:
+            continue
+        definitions = [item.text("definition", "") for item in neff.json_fields(kelf).objects("graphs")]
+        twice = [name for name, count in Counter(definitions).items() if count > 1]
+        yield from ((kelf, f"graphs has {_short(name)} twice") for name in twice)
+        for name, count in Counter(node.texts("output_names")).items():
+            if count > max(len(definitions), 1):
+                yield (f"{graph.where} node {node.text('name', '')}",
+                       f"{_short(name)} is an output of {count} cores, {kelf} has {len(definitions)}")  # fmt: skip
 
 
 def _short(value: object) -> str:
