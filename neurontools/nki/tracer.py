@@ -106,17 +106,22 @@ def chain_of(places: list[str]) -> str:
 
 
 def kernel_line(skipped: int = 2) -> Source:
-    """Return file and line of the innermost frame outside this package, as `kernel_frame` does, with its visit."""
+    """Return file and line of the innermost frame outside this package, as `kernel_frame` does, with its visit.
+
+    While what was called for earlier is carried out, that call's line.
+    """
+    running = current()
+    if running is not None and running.called_at is not None:
+        return running.called_at
     frame: FrameType | None = sys._getframe(max(skipped - 2, 0))  # of ours: the kernel's is known by what it calls
     called = frame
     while frame is not None and is_ours(frame.f_code.co_filename):
         called, frame = frame, frame.f_back
     if frame is None or called is None:
         return Place("?", 0)
-    tracer = current()
-    if tracer is None or tracer.visits is None:
+    if running is None or running.visits is None:
         return Place(frame.f_code.co_filename, frame.f_lineno)
-    return tracer.visits.place(frame, called)
+    return running.visits.place(frame, called)
 
 
 def default_target(platform_target: str | None = None) -> Target:
@@ -197,6 +202,7 @@ class Tracer:
     __slots__ = (
         "bottom",
         "cache",
+        "called_at",
         "generation",
         "grid",
         "indirect",
@@ -242,6 +248,7 @@ class Tracer:
         self.lenient = default_lenient() if lenient is None else lenient
         self.bottom: FrameType | None = None  # the frame of ours that calls the kernel
         self.visits: Visiting | None = None
+        self.called_at: Source | None = None  # of what is carried out later than the kernel called for it
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:
         """Return the error to raise, with target and kernel line (or another `place`) added: a finding of a check."""

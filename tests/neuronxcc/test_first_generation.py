@@ -15,10 +15,12 @@ import neurontools.neuronxcc.nki as nki
 import neurontools.neuronxcc.nki.isa as nisa
 import neurontools.neuronxcc.nki.language as nl
 from formats.errors import UnsupportedError
+from neurontools.builder.trace import MatmulOp
 from neurontools.neuronxcc.nki import compiler, typing
 from neurontools.neuronxcc.nki.affine import Mask
 from neurontools.neuronxcc.nki.masks import masked_box
 from neurontools.nki.errors import NkiValidationError
+from neurontools.nki.tracer import tracer
 
 RANDOM = np.random.default_rng(0)
 A = RANDOM.standard_normal((128, 512), np.float32)
@@ -204,3 +206,26 @@ def test_import_neuronxcc_finds_it(root: Path) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(path)])},
         )  # fmt: skip
         assert done.stdout.split() == ["True"] * 4, done.stderr
+
+
+def test_a_product_has_the_line_that_called_for_it() -> None:
+    """It is carried out where its tile is used first, or added to another; findings go by the call."""
+    noted: list[int] = []
+
+    @nki.jit
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+        a = nl.load(x[0:128, 0:128])
+        first = nl.matmul(a, a, transpose_x=True)  # FIRST
+        second = nisa.nc_matmul(a, a)  # SECOND
+        total = nl.zeros((nl.par_dim(128), 128), dtype=nl.float32, buffer=nl.psum)
+        total += second
+        nl.store(out, nl.add(first, total))
+        noted.extend(op.source[1] for op in tracer().ops if isinstance(op, MatmulOp))
+        return out
+
+    want = 2 * (A[:, :128].T @ A[:, :128])
+    np.testing.assert_allclose(nki.simulate_kernel(kernel, A), want, rtol=1e-4, atol=1e-4)
+    lines = Path(__file__).read_text().splitlines()
+    marked = [number for number, line in enumerate(lines, 1) if line.endswith(("  # FIRST", "  # SECOND"))]
+    assert sorted(set(noted)) == marked

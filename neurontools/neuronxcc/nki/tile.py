@@ -18,6 +18,7 @@ from neurontools.nki import language as nl
 from neurontools.nki.language.creation import fill
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
+from neurontools.nki.tracer import kernel_line, tracer
 from neurontools.nki.unknown import no_values, of_tensor
 from neurontools.nki.views import complain
 
@@ -198,11 +199,17 @@ class Product(Tile):
 
     def __init__(self, shape: tuple[int, int], emit: Callable[[NkiTensor], None], dtype: Any = nl.float32) -> None:
         self._shape, self._emit, self._dtype = shape, emit, dtype
+        self._called_at = kernel_line()
         self.made = False
 
     def into(self, target: NkiTensor) -> None:
-        """Compute the product into a PSUM tile."""
-        self._emit(target)
+        """Compute the product into a PSUM tile; its words are those of the line that called for it."""
+        running = tracer()
+        before, running.called_at = running.called_at, self._called_at
+        try:
+            self._emit(target)
+        finally:
+            running.called_at = before
 
     @property
     def tensor(self) -> NkiTensor:
@@ -210,7 +217,7 @@ class Product(Tile):
         if not self.made:
             self._tensor = nl.ndarray(self._shape, self._dtype, nl.psum)
             self.made = True
-            self._emit(self._tensor)
+            self.into(self._tensor)
         return self._tensor
 
 
