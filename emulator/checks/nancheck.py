@@ -20,6 +20,7 @@ from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
 from emulator.dtypes import numpy_dtype
 from emulator.events import Event
+from emulator.memory import Allocation
 from formats import isa
 from formats.dtypes import Dtype
 
@@ -29,6 +30,7 @@ _MOST = 30000  # places told apart
 _UNWRITTEN = _MOST + 1
 _NAN = "NaN"
 _WAY = 8  # sites of a way that a finding names
+_PART = 1 << 22  # elements looked at together
 
 Mask = npt.NDArray[np.bool_]
 _Place = tuple[int, str, int]
@@ -73,10 +75,13 @@ class Nancheck:
         for tensor in device.model.inputs:
             allocation = device.hbm.allocations[device.model.tensors[tensor.name].address]
             dtype = numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
-            bad = _bad(allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype))
-            if bad is not None and bad.any():
+            values = allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+            if not _any_bad(values, allocation):
+                continue
+            bad = _bad(values)
+            if bad is not None:
                 made = self._new(None, tensor.name)
-                if np.isnan(allocation.data[: bad.size * dtype.itemsize].view(dtype).astype(np.float32)).any():
+                if np.isnan(values.astype(np.float32)).any():
                     made.what = _NAN
                 self._planes.mark(allocation, np.repeat(bad, dtype.itemsize), made.number)
 
@@ -301,6 +306,17 @@ def _is_meant(made: _Made) -> bool:
     read = any(plan.reads and plan.field.enabled(word.raw) for plan in plan_of(type(word)))
     values = (field.read(word.raw) for field in word.FIELDS.values())
     return not read or any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
+def _any_bad(values: npt.NDArray[Any], allocation: Allocation) -> bool:
+    """Return whether anything is NaN or infinite, without a mask as large as the allocation."""
+    for start in range(0, values.size, _PART):
+        bad = _bad(values[start : start + _PART])
+        if bad is not None and bad.any():
+            return True
+        if allocation.pages is not None:
+            allocation.pages.leave()
+    return False
 
 
 def _bad(values: npt.NDArray[Any]) -> Mask | None:

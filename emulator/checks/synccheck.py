@@ -44,9 +44,11 @@ class Synccheck:
         self._setters: dict[Key, Unit] = {}
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
+        self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
         clocks.raised.append(self._raised)
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
+        clocks.lowered.append(self._lowered)
 
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
@@ -145,7 +147,11 @@ class Synccheck:
         return unit_site(self.device, self.clocks.names, unit, access=access)
 
     def _raised(self, change: Raise) -> None:
-        if change.key[1] != "event" or not change.new:
+        if change.key[1] != "event":
+            if change.new < change.old and not self.clocks.writes(change.unit, change.key):
+                self._credits.add(change.key)
+            return
+        if not change.new:
             return
         before = self._setters.get(change.key)
         if change.old and before is not None:
@@ -197,6 +203,20 @@ class Synccheck:
             raises,
             key=key,
             hint=f"let {site.owner} wait until that is over, or {raises.owner} until the semaphore is set",
+        )
+
+    def _lowered(self, wait: Unit, need: int, change: Raise) -> None:
+        site, waits = self._site(change.unit, "lowers"), self._site(wait, "waits")
+        key = change.key
+        self._add(
+            "lost-signal",
+            "error",
+            f"{site.engine} pc {site.pc} lowers S[{key[2]}] to {change.new}, and nothing keeps that behind the wait "
+            f"of {waits.engine} pc {waits.pc} for {condition(key, need)}: where it comes first, that misses its signal",
+            site,
+            waits,
+            key=key,
+            hint=f"let {waits.owner} say on a semaphore of its own that it has gone on, and {site.owner} wait for that",
         )
 
     # --- the end -----------------------------------------------------------------------------------------------------
@@ -306,7 +326,7 @@ class Synccheck:
                     )
         for actor, last in enumerate(self.clocks.last_signals):
             for key, value in last.items():
-                if key[1] != "semaphore":
+                if key[1] != "semaphore" or key in self._credits:
                     continue
                 need = self._needs.get(key)
                 if need is not None and value == self.device.cores[key[0]].semaphores[key[2]] > need:

@@ -7,7 +7,9 @@ behind the builder, may lead out of them.
 
 from __future__ import annotations
 
-from typing import Protocol
+from bisect import bisect_right
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
 from emulator.checks.place import Names
 from emulator.device import Device
@@ -19,10 +21,49 @@ from formats.regions import Region
 __all__ = ["Tiles"]
 
 
+_CHUNK = 32  # tiles
+
+
 class Tell(Protocol):
     """Report a finding about an event."""
 
     def __call__(self, kind: str, event: Event, message: str, hint: str, region: Region | None = None) -> object: ...
+
+
+class _Lived(NamedTuple):
+    """From which word of an engine to which a tile is in use, and its number in the map."""
+
+    first: int
+    number: int
+    last: int
+    tile: Tile
+
+
+_first = attrgetter("first")
+_number = attrgetter("number")
+
+
+class _Lives:
+    """The tiles that an engine uses, by the word where each begins: those in use at a word are found among few."""
+
+    def __init__(self, lives: list[_Lived]) -> None:
+        self._lives = sorted(lives)
+        self._carried: list[list[_Lived]] = []  # tiles in front of each chunk that are in use where it begins
+        kept: list[_Lived] = []
+        for start in range(0, len(lives), _CHUNK):
+            begins = self._lives[start].first
+            kept = [one for one in kept if one.last >= begins]
+            self._carried.append(kept)
+            kept = kept + self._lives[start : start + _CHUNK]
+
+    def at(self, pc: int) -> list[Tile]:
+        """Return the tiles in use at a word, in the order of the map."""
+        behind = bisect_right(self._lives, pc, key=_first)
+        if not behind:
+            return []
+        chunk = (behind - 1) // _CHUNK
+        near = self._carried[chunk] + self._lives[chunk * _CHUNK : behind]
+        return [one.tile for one in sorted((one for one in near if one.last >= pc), key=_number)]
 
 
 class Tiles:
@@ -30,11 +71,12 @@ class Tiles:
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell = tell
-        self._mapped: dict[tuple[int, str], list[tuple[int, int, Tile]]] = {}
+        mapped: dict[tuple[int, str], list[_Lived]] = {}
         for core in device.cores:
-            for tile in names.tiles(core.index):
+            for number, tile in enumerate(names.tiles(core.index)):
                 for engine, (first, last) in tile.pcs.items():
-                    self._mapped.setdefault((core.index, engine), []).append((first, last, tile))
+                    mapped.setdefault((core.index, engine), []).append(_Lived(first, number, last, tile))
+        self._mapped = {place: _Lives(lives) for place, lives in mapped.items()}
         self._seen: set[tuple[int, str, str, int]] = set()
 
     def __bool__(self) -> bool:
@@ -57,8 +99,8 @@ class Tiles:
                 if region.space == "HBM" or region.core != event.core:
                     continue  # where a tile of the other core begins and ends, its own words know
                 if used is None:
-                    mapped = self._mapped.get((event.core, owner), ())
-                    used = [tile for first, last, tile in mapped if first <= pc <= last]
+                    lives = self._mapped.get((event.core, owner))
+                    used = [] if lives is None else lives.at(pc)
                 if used and not any(_holds(tile, region) for tile in used):
                     self._leaves(event, region, does, used)
 

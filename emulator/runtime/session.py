@@ -43,6 +43,7 @@ from emulator.runtime.variables import Options
 from emulator.runtime.watching import Watching
 from formats.core.environment import public_variables
 from formats.debug_events import DebugEvent
+from formats.engines import ENGINES
 from formats.errors import NeuronError
 from formats.nrt.status import NrtStatus
 
@@ -52,7 +53,6 @@ _FIRST_MODEL = 1001  # what models are numbered from in documented logs
 _MOST_TENSOR = 1 << 46
 # Models whose device of load time waits for their first execution: each holds the memories of its cores, tens of MB.
 _READY = 4
-_ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
 class Failure(NamedTuple):
@@ -443,7 +443,7 @@ class Runtime:
     ) -> None:
         """Write what the documentation shows of a failure: lines of the driver's library, the block, the call's own."""
         fault = None if device is None else device.fault
-        engine = next((number for number, name in enumerate(_ENGINES) if fault is not None and fault.engine == name), 0)
+        engine = next((number for number, name in enumerate(ENGINES) if fault is not None and fault.engine == name), 0)
         fields = {
             "device": core.device,
             "core": core.physical[0],

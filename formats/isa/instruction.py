@@ -17,11 +17,10 @@ from formats.isa.rule import Rule
 from formats.isa.signals import HEADER_SLOT, Awaited, Part, Signal, SyncReader, unpacker
 from formats.isa.sync import Update, Wait, header_text, header_values, parse_sync
 from formats.isa.syntax import Formatter, Item, Omitter, Tokens, parse_integer, parse_raw, split_braces
+from formats.neuron_core import WORD
 
-__all__ = ["ENGINES", "EXTENSION_OPCODE", "WORD", "Instruction", "header_sync"]
+__all__ = ["EXTENSION_OPCODE", "Instruction", "header_sync"]
 
-WORD = 64
-ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 # The escape to extension words; no public file shows this opcode (isa.md 6), and its meaning is ours.
 EXTENSION_OPCODE = 0xEE
 # Codes of ours begin where none was ever seen: at 0x80 in most enumerations. Activation functions of real tables go up

@@ -10,6 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.neff.definition import ENGINE_KEYS
+from formats.neuron_core import DMA_ENGINES
 from formats.nrt.memory import BY_KEY, USES
 
 if TYPE_CHECKING:
@@ -39,16 +41,15 @@ _CONTIGUOUS_SINCE = (2, 33)
 _LOADER = {"pe": 6_592, "act": 5_568, "pool": 6_272, "dve": 6_208, "sp": 4_928}
 _LOADER_LESS = {"pe": 384, "act": 320, "pool": 640, "dve": 576, "sp": 384}  # of the same, before 2.30
 _LOADER_QUEUE_BYTES = 1_024
-_USE_OF = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
 _TABLE_BYTES = 83_968  # of a core that uses activation functions
 _GENERIC_BYTES, _STDIO_BYTES = 38_912, 1_088
 _GENERATOR_BYTES = 8  # beside the tensors, for each table that descriptors are made with
 _RUNTIME_RINGS, _TABLE_RINGS = 30_720, 2_048
 # Of these, what a core has before it has a model: so the documented table (runtime.md 3.2) minus what its NEFFs have.
 _CORE_GENERIC_BYTES, _CORE_RINGS = 12_288, 28_672
-# A descriptor takes 16 bytes and moves at most 64 KiB (runtime.md 3.1); a ring has at least 64, in steps of 16, on each
-# of 16 engines (formats.md 6.1).
-_DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP, _RINGS = 16, 65536, 64, 16, 16
+# A descriptor takes 16 bytes and moves at most 64 KiB (runtime.md 3.1); a ring has at least 64, in steps of 16
+# (formats.md 6.1).
+_DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP = 16, 65536, 64, 16
 _TABLES = "_bkt.bin", "_ctrl.bin"
 _CAPTURES = "formats.md 6.1: memory records of public captures"
 
@@ -117,11 +118,11 @@ def model_uses(graph: Subgraph, generation: str, runtime: Version | None = None)
     less = _LOADER_LESS if generation == "gen3" and runtime is not None and runtime < _SMALLER_BEFORE else {}
     found = {use: nbytes - less.get(use, 0) for use, nbytes in _LOADER.items()}
     for engine in graph.streams:
-        found[_USE_OF[engine]] += len(graph.stream_bytes(engine))
+        found[ENGINE_KEYS[engine]] += len(graph.stream_bytes(engine))
     for queue in {queue for queue, _ in graph.dma_blocks}:
         known = graph.queue_of(queue)
         owner = None if known is None else known.engine
-        found[_USE_OF.get(owner or "", "pool")] += _LOADER_QUEUE_BYTES
+        found[ENGINE_KEYS.get(owner or "", "pool")] += _LOADER_QUEUE_BYTES
     found["act table"] = _TABLE_BYTES * tables
     found["weight"] = found["scratchpad"] = 0
     for variable in graph.variables.values():
@@ -196,13 +197,13 @@ def ring_uses(graph: Subgraph) -> dict[str, tuple[str, int]]:
     for block in graph.dma_blocks.values():
         signals = 2 if any(_lanes(one) for one in block.descriptors) else 1
         number = sum(_elements(one) for one in block.descriptors)
-        each[block.queue] = each.get(block.queue, 0) + -(-number // _RINGS) + signals
+        each[block.queue] = each.get(block.queue, 0) + -(-number // DMA_ENGINES) + signals
         for descriptor in block.descriptors:
             found = (graph.variables.get(name) for name in (descriptor.source, descriptor.target))
             if any(one is not None and one.kind in ("input", "output") for one in found):
                 outside.add(block.queue)
     return {queue: ("dma rings io" if queue in outside else "dma rings spill",
-                    max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * _RINGS)
+                    max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * DMA_ENGINES)
             for queue, number in each.items()}  # fmt: skip
 
 

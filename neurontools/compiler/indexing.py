@@ -12,6 +12,7 @@ import numpy as np
 
 from formats.dtypes import Dtype
 from formats.isa import AluOp
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array, row_major
 from neurontools.compiler.elementwise import evaluate
@@ -26,7 +27,6 @@ from neurontools.compiler.tiling import tiles
 __all__ = ["Step", "offsets_of"]
 
 _S32, _U32 = Dtype.INT32, Dtype.UINT32
-_ROWS = 128
 _WINDOW = 2048  # elements of a window that one tile holds in a partition
 
 
@@ -112,8 +112,8 @@ def _gather_windows(self: Lowering, source: Array, window: Sequence[int], offset
     """Copy windows of a dense tensor to rows of `into`, (windows, elements of one)."""
     count, size = into.shape
     e = self.emitter
-    for first in range(0, count, _ROWS):
-        rows = min(_ROWS, count - first)
+    for first in range(0, count, PARTITIONS):
+        rows = min(PARTITIONS, count - first)
         index = _index_tile(self, offsets, first, rows)
         src = source._replace(shape=(rows, *window), strides=(0, *source.strides))
         dst = into.sliced((first, 0), (rows, size))
@@ -256,10 +256,10 @@ def _scatter(self: Lowering, node: Node) -> None:
     count, size = prod(batch), prod(window)
     rows = [self.reshaped(self.dense(one.permuted(order)), (count, size)) for one in updates]
     if many == 1 and body.roots[0] is body.parameters[1]:
-        for first in range(0, count, _ROWS):
-            _scatter_windows(self, outs[0], window, offsets, rows[0], first, min(_ROWS, count - first))
+        for first in range(0, count, PARTITIONS):
+            _scatter_windows(self, outs[0], window, offsets, rows[0], first, min(PARTITIONS, count - first))
         return
-    together = _ROWS if node.attrs["unique"] else 1
+    together = PARTITIONS if node.attrs["unique"] else 1
     for first in range(0, count, together):
         _combine(self, body, outs, window, offsets, rows, first, min(together, count - first))
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from formats.neuron_core import PARTITIONS
+
 __all__ = ["Tile", "tiles"]
 
-PARTITIONS = 128
 _PIECE = 512  # elements a partition: 2 KiB of fp32, a transfer's good length (hardware.md 4.2)
 _TURNS = 8  # tiles of a large array at least, for loads to run ahead; with more its rows get longer instead
 _ENOUGH = 16  # partitions in use that are not worth shorter rows

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
-from formats.neff import ENGINES, SourceLocation
+from formats.neff import SourceLocation
 from formats.neff.operations import Operations
 from formats.neff.visits import Value, Variable, Visits
 from neurontools.debugger.errors import UsageError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from formats.errors import FormatError, NeuronError, NotFoundError
 from formats.neff_versions import NEFF_VERSIONS
+from formats.neuron_core import DMA_RINGS, WORD
 from formats.nrt.status import NrtStatus as S
 from formats.targets import Target
 from neurontools.command.results import LEFT_OUT
@@ -26,7 +27,6 @@ __all__ = ["Check", "LoadPrediction", "Machine", "parse_version", "predict"]
 _RELEASE_NOTES = "AWS Neuron documentation, runtime release notes, NEFF support table"
 _OPERATORS = "AWS Neuron documentation, nrt-troubleshoot: unsupported hardware operator code"
 _INSTANCES, _INSTANCES_SINCE = 512, (2, 31, 24, 0)
-_RINGS = 16
 _SHOWN = 5
 
 
@@ -249,7 +249,7 @@ def _words(neff: Neff) -> Iterator[Check]:
             try:
                 # The first byte of each slot. The later slots of long words count too: an opcode that is unknown is
                 # only reported as open.
-                opcodes = set(graph.stream_bytes(engine)[::64])
+                opcodes = set(graph.stream_bytes(engine)[::WORD])
             except FormatError:
                 continue  # reported under "content"
             for code in opcodes - known:
@@ -274,10 +274,10 @@ def _queues(neff: Neff, machine: Machine) -> Iterator[Check]:
     name, most = max(sets.items(), key=lambda item: item[1], default=("", 0))
     yield _verdict(
         "queues",
-        most <= _RINGS,
+        most <= DMA_RINGS,
         S.NRT_RESOURCE,
-        f"{count(most, 'queue set')} on a core, {_RINGS} rings on each DMA engine",
-        f"{name} has {most} queue sets, a DMA engine has {_RINGS} rings",
+        f"{count(most, 'queue set')} on a core, {DMA_RINGS} rings on each DMA engine",
+        f"{name} has {most} queue sets, a DMA engine has {DMA_RINGS} rings",
         "inferred",
         "runtime.md 1.1: 16 rings per DMA engine; the status is not documented",
     )

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.neuron_core import WORD
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile
 from neurontools.command.output import report
 from neurontools.neff.chains import StepRow, chain_lines, chain_rows
-from neurontools.neff.rows import ENGINES, pick_subgraph
+from neurontools.neff.rows import pick_subgraph
 from neurontools.text.table import bold, count
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ def _instruction(graph: Subgraph, engine: str, pc: int) -> InstructionRow:
     stream = graph.streams[engine]
     if pc >= len(stream):
         raise NotFoundError(f"{graph.name}/{engine} has {count(len(stream), 'instruction')}, numbered from 0; no {pc}")
-    chain = chain_rows(graph.chain_of(engine, stream.offsets[pc] // 64))
+    chain = chain_rows(graph.chain_of(engine, stream.offsets[pc] // WORD))
     return InstructionRow(graph.name, engine, pc, stream[pc].name, stream[pc].operands, chain)
 
 
@@ -115,7 +117,7 @@ def _of_lines(graph: Subgraph, engine: str, wanted: Wanted, lines: Lines, texts:
     rows: list[InstructionRow] = []
     chains: dict[object, tuple[tuple[str, int] | None, list[StepRow]]] = {}
     for pc, offset in enumerate(stream.offsets):
-        slot = offset // 64
+        slot = offset // WORD
         if slot >= len(asm):
             break
         entry = asm[slot]

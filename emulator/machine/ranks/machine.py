@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emulator.addresses import DMA_ENGINES
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrived, Call, Caller
 from emulator.dma.transfer import Transfer
@@ -29,6 +28,7 @@ from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formats.engines import ENGINES, short_engine
 from neurontools.debugger.breakpoint import CATCHES
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["breakpoint_numbers", "engines", "events", "marks", "one_of", "places", "tensors"]
 
-_ENGINES = ("pe", "act", "pool", "dve", "sp")
+_ENGINES = tuple(map(short_engine, ENGINES))
 
 
 def one_of(*choices: str) -> Words:
