@@ -6,7 +6,7 @@ Each stands here and nowhere else (`tests/test_one_home.py`). Unit and source fo
 from __future__ import annotations
 
 __all__ = [
-    "DMA_ENGINES", "DMA_RINGS", "GENERATIONS", "MOVING_COLUMNS", "PARTITIONS", "PSUM_BANKS",
+    "DESCRIPTOR_LIMIT", "DMA_ENGINES", "DMA_RINGS", "GENERATIONS", "MOVING_COLUMNS", "PARTITIONS", "PSUM_BANKS",
     "PSUM_BANK_BYTES", "PSUM_BASE", "PSUM_BYTES", "PSUM_FP32", "PSUM_PARTITION_STRIDE", "QUADRANT", "SBUF_BYTES",
     "SBUF_PARTITION_STRIDE", "SBUF_TAKEN", "SYNC_COUNT", "WORD",
     "start_partitions",
@@ -43,6 +43,7 @@ SYNC_COUNT = 256  # semaphores of a core, and as many events (formats.md 7.1)
 # DMA engines of a core, and rings of each; a queue has at most one ring on each engine (hardware.md 4.1).
 DMA_ENGINES = 16
 DMA_RINGS = 16
+DESCRIPTOR_LIMIT = 1 << 16  # bytes that one descriptor moves at most (formats.md 8.1)
 
 
 def start_partitions(count: int) -> tuple[int, ...]:

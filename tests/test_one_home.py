@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -57,20 +58,34 @@ OTHER_128 = {
 NAMES = ("PARTITIONS", "LANES", "RINGS", "DMA_ENGINES", "BANK", "BANK_BYTES", "PSUM_BYTES", "SBUF_BYTES", "WORD",
          "SEMAPHORES", "SYNC_COUNT", "QUADRANT")  # fmt: skip
 
+# What such a number is written with: a shift, a factor of 1,024, many digits.
+_LARGE = r"<< ?\d|\b1024\b|\b0x[0-9a-fA-F]{5,}\b|\b[\d_]{6,}\b"
 _FOLDED = {
     ast.Mult: operator.mul, ast.Add: operator.add, ast.Sub: operator.sub, ast.LShift: operator.lshift,
 }  # fmt: skip
 
 
 @cache
-def _trees() -> dict[str, tuple[str, ast.Module]]:
-    found = {}
-    for package in ("formats", "emulator", "neurontools"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name, text = str(path.relative_to(ROOT)), path.read_text()
-            if name not in HOMES and not name.startswith(KERNELS):
-                found[name] = text, ast.parse(text)
-    return found
+def _files() -> dict[str, str]:
+    names = {
+        str(path.relative_to(ROOT)): path
+        for package in ("formats", "emulator", "neurontools")
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+    return {
+        name: path.read_text() for name, path in names.items() if name not in HOMES and not name.startswith(KERNELS)
+    }
+
+
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(_files()[name])
+
+
+def _with(pattern: str) -> dict[str, tuple[str, ast.Module]]:
+    """Return the files that hold a pattern: most hold none of what a test looks for, and parsing all takes seconds."""
+    wanted = re.compile(pattern)
+    return {name: (text, _tree(name)) for name, text in _files().items() if wanted.search(text)}
 
 
 def value_of(node: ast.AST) -> int | None:
@@ -122,12 +137,13 @@ def _partitions(text: str, tree: ast.AST) -> list[int]:
 
 
 def test_sizes_of_memories_stand_in_one_file() -> None:
-    wrong = {name: lines for name, (_, tree) in _trees().items() if name not in OTHER_SIZES and (lines := _sizes(tree))}
+    files = _with(_LARGE)
+    wrong = {name: lines for name, (_, tree) in files.items() if name not in OTHER_SIZES and (lines := _sizes(tree))}
     assert not wrong, f"import these from formats.neuron_core: {wrong}"
 
 
 def test_partitions_are_written_once() -> None:
-    found = {name: lines for name, (text, tree) in _trees().items() if (lines := _partitions(text, tree))}
+    found = {name: lines for name, (text, tree) in _with(r"\b128\b").items() if (lines := _partitions(text, tree))}
     wrong = {name: lines for name, lines in found.items() if name not in OTHER_128}
     assert not wrong, f"128 is PARTITIONS of formats.neuron_core, or belongs on the list here: {wrong}"
 
@@ -135,7 +151,7 @@ def test_partitions_are_written_once() -> None:
 def test_nothing_else_has_their_names() -> None:
     wrong = [
         f"{name}:{node.lineno} {target.id}"
-        for name, (_, tree) in _trees().items()
+        for name, (_, tree) in _with(rf"\n_?({'|'.join(NAMES)})\b").items()
         for node in tree.body
         if isinstance(node, ast.Assign) and value_of(node.value) is not None
         for target in node.targets
@@ -147,7 +163,7 @@ def test_nothing_else_has_their_names() -> None:
 @pytest.mark.parametrize("listed", [ENGINES, GENERATIONS])
 def test_engines_and_generations_are_listed_once(listed: tuple[str, ...]) -> None:
     wrong = []
-    for name, (_, tree) in _trees().items():
+    for name, (_, tree) in _with(f'"{listed[0]}"').items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Tuple | ast.List | ast.Set):
                 words = [each.value for each in node.elts if isinstance(each, ast.Constant)]
@@ -164,9 +180,9 @@ def test_engines_and_generations_are_listed_once(listed: tuple[str, ...]) -> Non
 
 def test_the_lists_of_this_test_are_needed() -> None:
     """A file that no longer writes the number leaves the list."""
-    trees = _trees()
-    assert [name for name in OTHER_SIZES if name not in trees or not _sizes(trees[name][1])] == []
-    assert [name for name in OTHER_128 if name not in trees or not _partitions(*trees[name])] == []
+    files = _files()
+    assert [name for name in OTHER_SIZES if name not in files or not _sizes(_tree(name))] == []
+    assert [name for name in OTHER_128 if name not in files or not _partitions(files[name], _tree(name))] == []
 
 
 def test_a_second_home_is_found() -> None:

@@ -20,6 +20,7 @@ from emulator.timeline.capture import Capture
 from formats.neff.definition import ENGINE_KEYS
 from formats.neff.memory import profiler_bytes
 from formats.ntff.writer import CoreContents, Origin, write_ntff
+from formats.numerals import parse_decimal
 from formats.whole_files import write_whole
 
 __all__ = ["Buffers", "Profile", "Profiles", "buffer_bytes"]
@@ -35,7 +36,7 @@ _VERSION = (2, 0, 0)
 
 def _asked(environ: Mapping[str, str], kind: str) -> int | None:
     text = environ.get(f"NEURON_RT_PROFILE_BUF_{kind}_MB", "").strip()
-    return int(text) * _MIB if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) else None
+    return (parse_decimal(text, 5) or 0) * _MIB or None
 
 
 def buffer_bytes(generation: str, environ: Mapping[str, str]) -> int:

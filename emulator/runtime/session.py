@@ -143,8 +143,8 @@ class Runtime:
                     NrtStatus.NRT_RESOURCE, f"{self.instance.name} has {total} cores, not nc{options.visible[-1]}"
                 )
             if options.asked.startswith("nc") or len(options.visible) == total:
-                self._reservation.take(options.visible)
-                return options.visible
+                self._reservation.take(tuple(options.visible))
+                return tuple(options.visible)
             return self._reservation.take_free(len(options.visible), total)
         except StatusError as error:
             self.log.say("NRT", "nrt_allocate_neuron_cores", error.message)

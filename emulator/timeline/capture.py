@@ -14,7 +14,7 @@ from emulator.dma.rings import share_out
 from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import EngineTrack, QueueTrack
 from formats.engines import ENGINES
-from formats.neuron_core import DMA_ENGINES, WORD
+from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES, WORD
 from formats.ntff.metadata import DmaRing
 from formats.ntff.pcmap import DELETED, Edit
 from formats.ntff.records import PER_INSTANCE
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Capture", "Records"]
 
-_PACKET = 1 << 16
 _SIGNAL = 4  # bytes that a transfer writes on each ring when it is through
 AddressOf = Callable[[int, str], int]
 Records = dict[tuple[str, int], bytes]
@@ -165,8 +164,8 @@ class Capture:
 def _cut(nbytes: int, times: int) -> Iterator[int]:
     """Yield the packets of so many descriptors of a size."""
     for _ in range(times):
-        for at in range(0, nbytes, _PACKET):
-            yield min(_PACKET, nbytes - at)
+        for at in range(0, nbytes, DESCRIPTOR_LIMIT):
+            yield min(DESCRIPTOR_LIMIT, nbytes - at)
 
 
 def _operation(change: SemaphoreChange) -> str:

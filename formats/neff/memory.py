@@ -11,8 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.neff.definition import ENGINE_KEYS
-from formats.neuron_core import DMA_ENGINES
-from formats.nrt.memory import BY_KEY, USES
+from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES
+from formats.nrt.memory import BY_KEY, CONTIGUOUS_PAGE, CONTIGUOUS_SINCE, PAGE_SIZES, USES
 
 if TYPE_CHECKING:
     from formats.neff.reader import Neff
@@ -35,8 +35,6 @@ _SMALLER_BEFORE, _SMALLER = (2, 30), 40_648
 _SMALL_SINCE = (2, 27)
 # Of every physical core, captured on trn2: with runtime 2.27.23, and with 2.30.51. About 2 GB are documented.
 PROFILER_BYTES = (2_415_919_104, 2_554_331_136)
-_CONTIGUOUS_PAGE, _PAGE = 64 * _MIB, 512 * _MIB
-_CONTIGUOUS_SINCE = (2, 33)
 # What the loader puts around the streams of a core, and more for each queue; 26 to 32 KB in every capture.
 _LOADER = {"pe": 6_592, "act": 5_568, "pool": 6_272, "dve": 6_208, "sp": 4_928}
 _LOADER_LESS = {"pe": 384, "act": 320, "pool": 640, "dve": 576, "sp": 384}  # of the same, before 2.30
@@ -47,9 +45,8 @@ _GENERATOR_BYTES = 8  # beside the tensors, for each table that descriptors are 
 _RUNTIME_RINGS, _TABLE_RINGS = 30_720, 2_048
 # Of these, what a core has before it has a model: so the documented table (runtime.md 3.2) minus what its NEFFs have.
 _CORE_GENERIC_BYTES, _CORE_RINGS = 12_288, 28_672
-# A descriptor takes 16 bytes and moves at most 64 KiB (runtime.md 3.1); a ring has at least 64, in steps of 16
-# (formats.md 6.1).
-_DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP = 16, 65536, 64, 16
+# A descriptor takes 16 bytes (runtime.md 3.1); a ring has at least 64, in steps of 16 (formats.md 6.1).
+_DESCRIPTOR_BYTES, _RING_LEAST, _RING_STEP = 16, 64, 16
 _TABLES = "_bkt.bin", "_ctrl.bin"
 _CAPTURES = "formats.md 6.1: memory records of public captures"
 
@@ -69,8 +66,8 @@ def scratchpad_page(generation: str, lnc: int, runtime: Version | None = None) -
     It is pages up to runtime 2.32, and where none is named: every capture has them. Later ones take one region, but for
     LNC 1 of gen3 and gen4.
     """
-    pages = runtime is None or runtime < _CONTIGUOUS_SINCE or (lnc == 1 and generation in ("gen3", "gen4"))
-    return _PAGE if pages else _CONTIGUOUS_PAGE
+    pages = runtime is None or runtime < CONTIGUOUS_SINCE or (lnc == 1 and generation in ("gen3", "gen4"))
+    return PAGE_SIZES[0] * _MIB if pages else CONTIGUOUS_PAGE
 
 
 def scratchpad_need(graph: Subgraph) -> int:
@@ -181,7 +178,7 @@ def device_memory(neff: Neff, runtime: Version | None = None) -> tuple[Category,
 
 def _shared(nbytes: int, page: int, *, seen: bool) -> Category:
     name, pages = "Shared Scratchpad", f"pages of {page // _MIB} MiB"
-    if page == _CONTIGUOUS_PAGE:
+    if page == CONTIGUOUS_PAGE:
         return Category(name, nbytes, "documented", f"runtime.md 3.1: {pages}")
     return Category(name, nbytes, "observed" if seen else "inferred", f"{_CAPTURES}: {pages}")
 
@@ -216,7 +213,7 @@ def _elements(descriptor: Descriptor) -> int:
     if lanes:
         # A transpose moves rows of two-byte elements: wider ones take as many passes.
         return max(prod(descriptor.source_sizes[1:]), prod(sizes[1:])) * lanes
-    return prod(sizes[1:]) * -(-sizes[0] // _DESCRIPTOR_REACH)
+    return prod(sizes[1:]) * -(-sizes[0] // DESCRIPTOR_LIMIT)
 
 
 def _lanes(descriptor: Descriptor) -> int:

@@ -30,6 +30,7 @@ from formats.dtypes import Dtype
 from formats.engines import engine_name
 from formats.errors import FormatError, NotFoundError
 from formats.neuron_core import DMA_ENGINES, SYNC_COUNT
+from formats.numerals import parse_signed
 from formats.targets import Target, resolve_target
 
 __all__ = ["Copy", "End", "Program", "Tensor", "Word", "engine_name", "parse_program"]
@@ -361,7 +362,7 @@ class _Parser:
 
 def _number(text: str, what: str) -> int:
     try:
-        value = int(text, 0)
+        value = parse_signed(text)
     except ValueError:
         raise FormatError("not a number", field=what, got=repr(text)) from None
     if value < 0:
@@ -386,7 +387,7 @@ def _constant(item: Tensor, values: list[str]) -> bytes:
     dtype = np.dtype(item.dtype)
     try:
         if dtype.kind in "iu":
-            given = np.array([int(value, 0) for value in values], dtype=dtype)
+            given = np.array([parse_signed(value) for value in values], dtype=dtype)
         else:
             with np.errstate(over="raise"):
                 given = np.array([float(value) for value in values]).astype(dtype)

@@ -11,6 +11,7 @@ import typer
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
 from formats.neuron_core import WORD
+from formats.numerals import parse_signed
 from formats.targets import Target, resolve_target
 from neurontools.command.files import need_file, open_neff_file
 from neurontools.command.results import LEFT_OUT
@@ -98,7 +99,7 @@ def parse_range(text: str | None) -> slice:
         return slice(None)
     first, colon, end = text.partition(":")
     try:
-        low, high = int(first or "0", 0), int(end, 0) if end else None
+        low, high = parse_signed(first or "0"), parse_signed(end) if end else None
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not FIRST:END", param_hint="--range") from None
     if low < 0 or (high is not None and high < 0):

@@ -169,7 +169,7 @@ def _dynamic_update_slice(self: Lowering, node: Node) -> None:
     _scatter_windows(self, out, update.shape, offsets, line, 0, 1)
 
 
-def _components(self: Lowering, indices: Array, vector: int) -> tuple[list[Array], tuple[int, ...]]:
+def _components(indices: Array, vector: int) -> tuple[list[Array], tuple[int, ...]]:
     """Return the numbers of each index dimension, and the shape of the batch of windows."""
     batch = tuple(extent for axis, extent in enumerate(indices.shape) if axis != vector)
     if vector == len(indices.shape):
@@ -202,7 +202,7 @@ def _gather(self: Lowering, node: Node) -> None:
     value, numbers, sizes = node.result, node.attrs["numbers"], node.attrs["slice_sizes"]
     source = self.dense(self.array(node.operands[0]))
     indices = self.array(node.operands[1])
-    parts, batch = _components(self, indices, numbers.index_vector_dim)
+    parts, batch = _components(indices, numbers.index_vector_dim)
     strides = row_major(source.shape)
     steps = [
         Step(part, strides[axis], source.shape[axis] - sizes[axis])
@@ -237,7 +237,7 @@ def _scatter(self: Lowering, node: Node) -> None:
     if not updates[0].size or not outs[0].size:
         return
     shape = outs[0].shape
-    parts, batch = _components(self, indices, numbers.index_vector_dim)
+    parts, batch = _components(indices, numbers.index_vector_dim)
     dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     extents = iter(updates[0].shape[axis] for axis in numbers.update_window_dims)
     window = [1 if axis in dropped else next(extents) for axis in range(len(shape))]

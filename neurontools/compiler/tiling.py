@@ -81,14 +81,14 @@ def _cover(shape: list[int], starts: list[int], most: int, inside: int) -> Itera
         chunk = _chunk(shape[axis], wanted // size, most // size)
         if chunk > 1:
             whole = shape[axis] // chunk
-            yield from _rows(shape, starts, axis, free, chunk, whole, most, inside)
+            yield from _rows(shape, starts, axis, free, chunk, whole)
             rest = shape[axis] - whole * chunk
             if rest:
                 left, begin = list(shape), list(starts)
                 left[axis], begin[axis] = rest, starts[axis] + whole * chunk
                 yield from _cover(left, begin, most, inside)
             return
-    yield from _rows(shape, starts, axis, free, 1, shape[axis], most, inside)
+    yield from _rows(shape, starts, axis, free, 1, shape[axis])
 
 
 def _belongs_inside(shape: list[int], axis: int, size: int, wanted: int, most: int, inside: int) -> bool:
@@ -116,16 +116,7 @@ def _parts(shape: list[int], starts: list[int], axis: int, part: int, most: int,
         yield from _cover(left, first, most, inside)
 
 
-def _rows(
-    shape: list[int],
-    starts: list[int],
-    axis: int,
-    free: list[int],
-    chunk: int,
-    extent: int,
-    most: int,
-    inside: int,
-) -> Iterator[Tile]:
+def _rows(shape: list[int], starts: list[int], axis: int, free: list[int], chunk: int, extent: int) -> Iterator[Tile]:
     """Yield tiles with up to 128 of the `extent` chunks of an axis, and of outer axes where they are few."""
     rows = [axis]
     count = extent

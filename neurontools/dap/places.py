@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
 from formats.neuron_core import WORD
+from formats.numerals import parse_signed
 from formats.source_files import is_trusted
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.program import Location
@@ -74,7 +75,7 @@ class Places:
     def word(self, text: str, offset: int = 0) -> Location:
         """Return the word at an address, behind which `offset` bytes are added; UsageError, NotFoundError."""
         try:
-            address = int(text, 0) + offset
+            address = parse_signed(text) + offset
         except ValueError:
             raise UsageError(f"{text!r} is no address of an instruction") from None
         thread, byte = divmod(address, _STREAM)

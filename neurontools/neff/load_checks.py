@@ -13,6 +13,7 @@ from formats.errors import FormatError, NeuronError, NotFoundError
 from formats.neff_versions import NEFF_VERSIONS
 from formats.neuron_core import DMA_RINGS, WORD
 from formats.nrt.status import NrtStatus as S
+from formats.numerals import version_numbers
 from formats.targets import Target
 from neurontools.command.results import LEFT_OUT
 from neurontools.text.table import count
@@ -91,10 +92,10 @@ class LoadPrediction(NamedTuple):
 
 def parse_version(text: str) -> tuple[int, ...]:
     """Return "2.31.24.0" as numbers; a FormatError says what is not a version."""
-    parts = text.split(".")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+    found = version_numbers(text)
+    if found is None:
         raise FormatError("not a version", expected="numbers and dots, such as 2.31.24.0", got=text)
-    return tuple(map(int, parts))
+    return found
 
 
 def predict(neff: Neff, machine: Machine, capture: Ntff | None = None) -> LoadPrediction:
