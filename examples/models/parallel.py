@@ -21,6 +21,7 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+import transformer  # noqa: E402
 from compared import distance, weights  # noqa: E402
 from jax.sharding import AxisType, NamedSharding, PartitionSpec  # noqa: E402
 from transformer import LENGTH, WIDTH, attention, block, norm  # noqa: E402
@@ -152,6 +153,7 @@ if __name__ == "__main__":
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     width = int(given.get("width", WIDTH))
+    transformer.HEAD = transformer.HEAD * width // WIDTH  # as many heads, one a rank
     args = arguments(int(given.get("feed", 4 * width)), width, int(given.get("batch", 8)))
     one = jit(step, target=target)
     alone = jax.tree.leaves(one(*args))

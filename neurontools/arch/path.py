@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.errors import NotFoundError
 from neurontools.arch.rows import InstanceName
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
@@ -57,7 +58,13 @@ def _rank(machine: Machine, text: str) -> int:
     found = re.fullmatch(r"(nd|rank|r)?\s*(\d{1,9})", text.strip(), re.ASCII)
     if found is None:
         raise typer.BadParameter(f"{text!r} is no chip such as nd3 and no rank such as r12")
-    return int(found[2]) * machine.ranks_per_chip if found[1] == "nd" else int(found[2])
+    number = int(found[2])
+    if found[1] != "nd":
+        return number
+    chips = machine.ranks // machine.ranks_per_chip
+    if number >= chips:
+        raise NotFoundError(f"no chip nd{number}: {machine.nodes} x {machine.instance.name} have nd0 to nd{chips - 1}")
+    return number * machine.ranks_per_chip
 
 
 def _text(place: tuple[int, int, int]) -> str:

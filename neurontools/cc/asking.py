@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from formats.errors import FormatError, NotFoundError, UnsupportedError
+from neurontools.cc.variable_sizes import VARIABLE, with_counts
 
 if TYPE_CHECKING:
     from emulator.machine.collectives.choose import Choice, Thresholds
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Algo", "Asked", "DataType", "GroupsFile", "InstanceOption", "LncOption", "Nodes", "OperationName", "Pairs",
     "Ranks", "Reduce", "Size", "ThresholdsFile", "ask", "byte_count", "dtype_of", "operation_of", "read_groups",
-    "request",
+    "request", "type_name",
 ]  # fmt: skip
 
 _OPERATIONS = {
@@ -28,7 +29,8 @@ _OPERATIONS = {
     "all_gather": "allgather", "allgather": "allgather", "redsct": "reducescatter",
     "reduce_scatter": "reducescatter", "reducescatter": "reducescatter", "alltoall": "alltoall",
     "all_to_all": "alltoall", "permute": "permute", "sendrecv": "sendrecv", "allgv": "allgather",
-    "all_gatherv": "allgather", "alltoallv": "alltoall",
+    "all_gatherv": "allgather", "alltoallv": "alltoall", "redsctv": "reducescatter",
+    "reduce_scatterv": "reducescatter",
 }  # fmt: skip
 _DTYPES = {
     "uint8": "uint8", "int8": "int8", "fp8": "float8_e4m3", "fp8e4": "float8_e4m3", "uint16": "uint16",
@@ -39,8 +41,8 @@ _MAX_FILE = 16 << 20
 
 OperationName = Annotated[
     str,
-    typer.Argument(metavar="OP", help="allr, allg, redsct, alltoall, permute or sendrecv, or their long names.",
-                   show_default=False),
+    typer.Argument(metavar="OP", help="allr, allg, redsct, alltoall, permute, sendrecv, or the V forms allgv, redsctv "
+                   "and alltoallv, or their long names.", show_default=False),
 ]  # fmt: skip
 Ranks = Annotated[
     int | None,
@@ -124,6 +126,11 @@ def dtype_of(name: str) -> Any:
     return np.dtype(getattr(ml_dtypes, wanted, None) or wanted)
 
 
+def type_name(dtype: Any) -> str:
+    """Return what nccom-test calls a NumPy type."""
+    return next(name for name, numpy in _DTYPES.items() if numpy == str(dtype))
+
+
 def _json(path: Path, key: str) -> Any:
     data = path.read_bytes()[: _MAX_FILE + 1]
     if len(data) > _MAX_FILE:
@@ -180,7 +187,7 @@ def _thresholds(path: Path | None) -> Thresholds:
 def ask(
     operation: str, size: int, *, instance: str, nodes: int = 1, lnc: int | None = None, ranks: int | None = None,
     algo: str = "auto", dtype: str = "uint8", reduce: str = "add", groups: Path | None = None,
-    pairs: Path | None = None, thresholds: Path | None = None,
+    pairs: Path | None = None, thresholds: Path | None = None, metadata: Path | None = None,
 ) -> Asked:  # fmt: skip
     """Return the requests of a command line; errors say what is not legal."""
     from emulator.machine.collectives.group import group_findings  # deferred: start-up
@@ -198,10 +205,15 @@ def ask(
             raise FormatError("no pair", path=str(pairs), field="src_target_pairs", expected="[[source, target], ...]")
     found = []
     choice: Choice | None = None
-    forced = algo != "auto"
+    forced, variable = algo != "auto", operation.strip().lower() in VARIABLE
+    if metadata is not None and not variable:
+        raise UnsupportedError(
+            f"metadata of variable sizes for {operation}: it belongs to {', '.join(sorted(VARIABLE))}"
+        )
+    counts = None if metadata is None else _json(metadata, "metadata")
     for group in lists:
         one, choice = request(machine, what, group, size, kind, algo, reduce, every, _thresholds(thresholds))
-        found.append(one)
+        found.append(one if metadata is None else with_counts(one, counts, metadata))
     if choice is None:
         raise FormatError("replica groups", expected="at least one", got="none")
     return Asked(machine, tuple(found), choice, kind, forced)

@@ -25,8 +25,10 @@ from neurontools.cc.asking import (
     ask,
     byte_count,
     operation_of,
+    type_name,
 )
 from neurontools.cc.busbw import UNITS, Unit, bandwidths
+from neurontools.cc.variable_sizes import VARIABLE, MetadataFile
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, Seed
@@ -119,7 +121,7 @@ def one_size(asked: Asked, stats: Sequence[str], unit: Unit, measured: int, pass
     algbw, busbw = bandwidths(first.operation, ranks, size, micro, unit)
     plan, rank = jobs[0].plan, first.group.ranks[0]
     name = first.algorithm if first.algorithm != "hier" else f"{first.inner}+{first.outer}"
-    return SizeRow(size, first.elements, plan.inputs[rank] * item, plan.outputs[rank] * item, str(asked.dtype),
+    return SizeRow(size, first.elements, plan.inputs[rank] * item, plan.outputs[rank] * item, type_name(asked.dtype),
                    dict.fromkeys(stats, micro), algbw, busbw, name, measured, passed)  # fmt: skip
 
 
@@ -189,6 +191,7 @@ def bench(
     algo: Algo = "auto",
     groups: GroupsFile = None,
     pairs: Pairs = None,
+    metadata: MetadataFile = None,
     json: Json = False,
 ) -> None:
     """Time a collective over many sizes, with the options and columns of nccom-test.
@@ -201,15 +204,15 @@ def bench(
     if check not in (None, "random", "all_ones"):
         raise typer.BadParameter(f"{check!r} is none of random, all_ones", param_hint="--check")
     with report("cc bench", json, operation=operation, ranks=ranks, nodes=nodes, instance=instance) as out:
-        if operation.lower() in ("allgv", "all_gatherv", "alltoallv"):
-            raise UnsupportedError(f"{operation} in bench: its metadata file; `neurontools cc run` has the plain forms")
+        if operation.strip().lower() in VARIABLE and metadata is None:
+            raise UnsupportedError(f"{operation} without --variable-size-op-metadata: its sizes are not known")
         wanted, rows = stats_of(stats or []), []
         sizes = sizes_of(byte_count(least), byte_count(most), None if step is None else byte_count(step), times)
         measured = iters * (neff_iters or 1)
         with counting("bench", len(sizes), "size") as tick:
             for size in sizes:
                 asked = ask(operation, size, instance=instance, nodes=nodes, lnc=lnc, ranks=ranks, algo=algo,
-                            dtype=dtype, groups=groups, pairs=pairs)  # fmt: skip
+                            dtype=dtype, groups=groups, pairs=pairs, metadata=metadata)  # fmt: skip
                 passed = None if check is None else checked(asked, check, seed or 0)
                 rows.append(one_size(asked, wanted, "gib" if unit == "gib" else "gb", measured, passed))
                 if tick is not None:

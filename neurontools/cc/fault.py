@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,7 @@ from neurontools.command.output import report
 
 if TYPE_CHECKING:
     from emulator.machine.collectives.engine import Faults
+    from neurontools.cc.asking import Asked
 
 
 def faults_of(drop: int | None, at: int, slow: list[str], lose: list[str], proxy: int | None) -> Faults:
@@ -47,6 +49,39 @@ def faults_of(drop: int | None, at: int, slow: list[str], lose: list[str], proxy
         lost.add((int(found[1]), int(found[2]), int(found[3] or 0)))
     stopped = {} if drop is None else {drop: at}
     return Faults(stopped, slower, frozenset(lost), frozenset(() if proxy is None else (proxy,)))
+
+
+def need_met(asked: Asked, faults: Faults) -> None:
+    """Raise BadParameter for a fault that this collective never comes by: its end would say nothing."""
+    from emulator.machine.collectives.plan import build  # deferred: start-up
+
+    plans = [build(one) for one in asked.requests]
+    sent: Counter[tuple[int, int]] = Counter()
+    ways: set[tuple[int, int]] = set()
+    last: dict[int, int] = {}
+    for plan in plans:
+        for rank, program in plan.programs.items():
+            for move in (move for moves in program.values() for move in moves):
+                last[rank] = max(last.get(rank, 0), move.step)
+                targets = {*(piece.rank for piece in move.writes), *move.notifies}
+                sent.update((rank, target) for target in targets)
+                ways |= {(rank, target) for target in targets} | {(piece.rank, rank) for piece in move.reads}
+    for rank, step in faults.stopped.items():
+        if step > last.get(rank, -1):
+            raise typer.BadParameter(f"rank {rank} has no step {step}: its last is {last.get(rank, 0)}")
+    for source, target, nth in faults.lost:
+        many = sent[source, target]
+        if nth >= many:
+            raise typer.BadParameter(f"rank {source} has {many} transfers to rank {target}: there is no number {nth}")
+    used = {hop.name for a, b in ways for hop in asked.machine.way(a, b)}
+    for name in faults.slow:
+        if name not in used:
+            known = ", ".join(sorted(used)[:4])
+            raise typer.BadParameter(f"nothing goes over {name!r} here; among what is used are {known}")
+    for rank in faults.dead_proxies:
+        ranks = next(plan.ranks for plan in plans if rank in plan.ranks)
+        if len({asked.machine.place(one).node for one in ranks}) == 1:
+            raise typer.BadParameter(f"rank {rank} needs no network proxy: its group is on one node")
 
 
 def fault(
@@ -94,6 +129,7 @@ def fault(
             if rank is not None and not any(rank in one.group.ranks for one in asked.requests):
                 raise typer.BadParameter(f"rank {rank} takes no part")
         broken = faults_of(drop, at, slow or [], lose or [], proxy)
+        need_met(asked, broken)
         missing = frozenset(() if absent is None else (absent,))
         outcome, _ = executed(asked, "random", 0, faults=broken, absent=missing)
         out.result = found = ran_of(asked, outcome)

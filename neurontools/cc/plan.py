@@ -23,6 +23,7 @@ from neurontools.cc.asking import (
     ThresholdsFile,
     ask,
 )  # fmt: skip
+from neurontools.cc.variable_sizes import MetadataFile
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -173,6 +174,7 @@ def plan(
     reduce: Reduce = "add",
     groups: GroupsFile = None,
     pairs: Pairs = None,
+    metadata: MetadataFile = None,
     thresholds: ThresholdsFile = None,
     every: Annotated[bool, typer.Option("--steps", help="Show every step.")] = False,
     json: Json = False,
@@ -185,7 +187,7 @@ def plan(
     with report("cc plan", json, operation=operation, ranks=ranks, size=size, instance=instance, nodes=nodes,
                 algo=algo) as out:  # fmt: skip
         asked = ask(operation, size, instance=instance, nodes=nodes, lnc=lnc, ranks=ranks, algo=algo, dtype=dtype,
-                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds)  # fmt: skip
+                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds, metadata=metadata)  # fmt: skip
         out.result = found = planned(asked)
         out.lines = lambda: view(found, every)
 

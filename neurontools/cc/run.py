@@ -23,6 +23,7 @@ from neurontools.cc.asking import (
     ask,
 )  # fmt: skip
 from neurontools.cc.running import Ran, executed, ran_lines, ran_of
+from neurontools.cc.variable_sizes import MetadataFile
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, Seed
@@ -50,6 +51,7 @@ def run(
     reduce: Reduce = "add",
     groups: GroupsFile = None,
     pairs: Pairs = None,
+    metadata: MetadataFile = None,
     thresholds: ThresholdsFile = None,
     fill: Annotated[
         str, typer.Option("--inputs", metavar="KIND", callback=fill_of, help="random, ones or ramp.")
@@ -69,7 +71,7 @@ def run(
     with report("cc run", json, operation=operation, ranks=ranks, size=size, instance=instance, nodes=nodes,
                 algo=algo) as out:  # fmt: skip
         asked = ask(operation, size, instance=instance, nodes=nodes, lnc=lnc, ranks=ranks, algo=algo, dtype=dtype,
-                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds)  # fmt: skip
+                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds, metadata=metadata)  # fmt: skip
         outcome, _ = executed(asked, fill, seed, data=not no_data)
         if outputs is not None:
             import numpy as np

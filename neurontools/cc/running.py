@@ -100,7 +100,7 @@ def hang_lines(hang: HangRow) -> Iterator[str]:
     """Yield the text of a hang."""
     from formats.nrt.lookup import status_of  # deferred: start-up
 
-    yield f"hang: {hang.sentence}; {count(hang.waiting, 'rank')} wait"
+    yield f"hang: {hang.sentence}; {count(hang.waiting, 'rank')} wait{'s' * (hang.waiting == 1)}"
     yield from (f"  {line}" for line in hang.chain[:8])
     if len(hang.chain) > 8:
         yield f"  ... and {len(hang.chain) - 8} more"

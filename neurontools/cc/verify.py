@@ -22,6 +22,7 @@ from neurontools.cc.asking import (
     ask,
 )  # fmt: skip
 from neurontools.cc.running import HangRow, executed, hang_lines, ran_of
+from neurontools.cc.variable_sizes import MetadataFile
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, Seed
@@ -99,6 +100,7 @@ def verify(
     reduce: Reduce = "add",
     groups: GroupsFile = None,
     pairs: Pairs = None,
+    metadata: MetadataFile = None,
     thresholds: ThresholdsFile = None,
     seed: Seed = None,
     json: Json = False,
@@ -111,7 +113,7 @@ def verify(
     with report("cc verify", json, operation=operation, ranks=ranks, size=size, instance=instance, nodes=nodes,
                 algo=algo) as out:  # fmt: skip
         asked = ask(operation, size, instance=instance, nodes=nodes, lnc=lnc, ranks=ranks, algo=algo, dtype=dtype,
-                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds)  # fmt: skip
+                    reduce=reduce, groups=groups, pairs=pairs, thresholds=thresholds, metadata=metadata)  # fmt: skip
         out.result = found = verified(asked, seed or 0)
         out.lines = lambda: view(found)
         if found.hangs:

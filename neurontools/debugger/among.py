@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from emulator.device import Device
     from neurontools.debugger.execution import LiveExecution
     from neurontools.debugger.history import History
+    from neurontools.debugger.live_checks import LiveChecks
     from neurontools.debugger.navigator import Navigator
     from neurontools.debugger.rank_results import RankRow, RanksWaiting
     from neurontools.debugger.stops import Stops
@@ -36,6 +37,9 @@ class Among(Protocol):
 
     def history(self, execution: LiveExecution, navigator: Navigator, stops: Stops) -> History:
         """Return what goes back, with all other ranks."""
+
+    def checks(self, tools: tuple[str, ...]) -> LiveChecks:
+        """Return checks of these names for the rank, which run with those of all ranks from the beginning."""
 
     def select(self, rank: int) -> None:
         """Let commands go to a rank; NotFoundError where there is no such one."""

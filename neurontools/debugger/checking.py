@@ -10,6 +10,8 @@ from neurontools.debugger.results import Checks
 
 if TYPE_CHECKING:
     from emulator.checks import Finding
+    from emulator.journal import Edit
+    from neurontools.debugger.among import Among
     from neurontools.debugger.live_checks import LiveChecks
 
 __all__ = ["Checking"]
@@ -20,8 +22,8 @@ _LONG = 20_000  # events that are not run a second time without being asked
 class Checking:
     """Which checks run alongside an execution, and what they have found up to where the debugger stands."""
 
-    def __init__(self, execution: LiveExecution) -> None:
-        self._execution = execution
+    def __init__(self, execution: LiveExecution, among: Among | None = None) -> None:
+        self._execution, self._among = execution, among
         self._live: LiveChecks | None = None
         self._nan: LiveChecks | None = None
 
@@ -36,30 +38,33 @@ class Checking:
         They run on a device of their own, at the latest when `findings` asks. Raises InputError for unknown names.
         """
         from emulator.checks import tools_of  # deferred: start-up
-        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
 
         wanted = tools_of((*self.tools, *(names or ("all",))))
         if wanted != self.tools:
-            self._live = LiveChecks(self._execution.loaded(), wanted)
+            self._live = self._made(wanted)
         return Checks(self.tools, len(self.findings()))
 
     def disable_checks(self, *names: str) -> Checks:
         """Stop checks, all without names."""
         from emulator.checks import tools_of  # deferred: start-up
-        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
 
         left = tuple(tool for tool in self.tools if tool not in tools_of(names or ("all",)))
-        self._live = LiveChecks(self._execution.loaded(), left) if left else None
+        self._live = self._made(left) if left else None
         return Checks(left, len(self.findings()))
+
+    def _made(self, tools: tuple[str, ...], edits: tuple[Edit, ...] = ()) -> LiveChecks:
+        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
+
+        if self._among is not None:
+            return self._among.checks(tools)
+        return LiveChecks(self._execution.loaded(), tools, edits)
 
     def _follow_edits(self) -> None:
         """Begin again where the person has changed something, or gone back past a change."""
-        from neurontools.debugger.live_checks import LiveChecks  # deferred: start-up
-
         log = self._execution.log
         edits = () if log is None else log.edits
         if self._live is not None and [one.number for one in self._live.edits] != [one.number for one in edits]:
-            self._live = LiveChecks(self._execution.loaded(), self._live.tools, edits)
+            self._live = self._made(self._live.tools, edits)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what the checks found up to where the session stands; what came later returns with going forward."""

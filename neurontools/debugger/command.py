@@ -138,7 +138,7 @@ def debug(
 
     --ranks N opens the screen, or a prompt, over N ranks of a machine, which meet in collectives: rank 5 chooses the
     one that commands go to, info ranks shows all, a breakpoint is on every rank (break WHERE rank 2: on one), moving
-    one moves all, forwards and back, and why tells which ranks wait for each other; --check is for one program.
+    one moves all, forwards and back, and why tells which ranks wait for each other; --check watches every rank.
 
     Source files are read below the folders of the program, the working folder, those of --source-path and those that
     NEURONTOOLS_SAFE_PATH lists, and nowhere else: a NEFF may name any file.
@@ -151,9 +151,6 @@ def debug(
 
         options = given(context)
         where = ranks_of(ranks, instance, nodes, options)
-        if where is not None and checks:
-            raise typer.BadParameter("goes without --ranks; `neurontools check --ranks` runs checks on several",
-                                     param_hint="--check")  # fmt: skip
         if serve:
             from neurontools.tui.opening import serve as serve_screen  # deferred: start-up
 

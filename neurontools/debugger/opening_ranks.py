@@ -20,5 +20,7 @@ def open_ranks(
     ranks = RankSessions(found.neffs, found.inputs, where, found.settings, journal_bytes)
     for session in ranks.sessions.values():
         session.folders += [folder for folder in found.folders if folder not in session.folders]
+        if configuration.checks:
+            session.enable_checks(*configuration.checks)
     ranks.session.notes += found.notes
     return ranks

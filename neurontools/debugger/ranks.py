@@ -21,6 +21,7 @@ from formats.errors import NotFoundError
 from formats.neff import Neff
 from neurontools.debugger.execution import LiveExecution, key_of
 from neurontools.debugger.navigator import Navigator
+from neurontools.debugger.rank_checks import CheckedMachine, need_no_edits
 from neurontools.debugger.rank_history import RankHistory
 from neurontools.debugger.rank_replay import RankReplay
 from neurontools.debugger.rank_results import RankRow, RanksWaiting
@@ -31,6 +32,7 @@ from neurontools.debugger.stops import Stops
 if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.events import Event
+    from neurontools.debugger.live_checks import LiveChecks
 
 __all__ = ["RankSessions"]
 
@@ -63,6 +65,7 @@ class RankSessions:
         self._moving = False
         self._mover: Navigator | None = None
         self.replay = RankReplay(self)
+        self._checked: CheckedMachine | None = None
         self.machine = self._begin()
         self.sessions: dict[int, Session] = {}
         for rank, (neff, given) in enumerate(zip(neffs, self._inputs, strict=True)):
@@ -107,6 +110,18 @@ class RankSessions:
             Navigator.restart(session.navigator)
         for session in recorded:
             session.record()
+
+    def checks(self, rank: int, tools: tuple[str, ...]) -> LiveChecks:
+        """Return the checks of a rank; asked for others than are running, all ranks of another machine get them."""
+        for session in self.sessions.values():
+            log = session.need_live().log
+            need_no_edits(() if log is None else log.edits)
+        if self._checked is None or self._checked.ranks[rank].tools != tools:
+            machine = self._begin()
+            for device in machine.devices:
+                device.around = machine
+            self._checked = CheckedMachine(machine, dict.fromkeys(self.sessions, tools))
+        return self._checked.ranks[rank]
 
     # --- what the machine is to its devices --------------------------------------------------------------------------
 
@@ -251,6 +266,7 @@ class _Seat:
     def __init__(self, ranks: RankSessions, rank: int) -> None:
         self._ranks, self.rank = ranks, rank
         self.select, self.rows, self.waiting = ranks.select, ranks.rows, ranks.waiting
+        self.checks = partial(ranks.checks, rank)
         self.still = partial(ranks.moving, False)
 
     @property

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_LIVE", "Session"]
 
-NOT_CHECKED = "checks do not run in a session of several ranks: `neurontools check --ranks` does that"
 NOT_LIVE = "a core dump does not move: it is one moment of a run; look at it, or run the program again"
 Part = TypeVar("Part")
 Given = ParamSpec("Given")
@@ -121,7 +120,7 @@ class Session:
         options = Options(seed, timing, journal_bytes, hang_timeout_ps, act, max_steps, limit_ps, max_seconds)
         self.among = among
         live = LiveExecution(program, chip, self.inputs, options, None if among is None else among.device)
-        checking = Checking(live)
+        checking = Checking(live, among)
         self.execution: Execution = live
         self.breakpoints = Breakpoints(live, checking)
         self.inspector = Inspector(live, self.breakpoints, SourceView(live, self.breakpoints))
@@ -162,14 +161,14 @@ class Session:
 
     @property
     def checking(self) -> Checking:
-        """Return what runs checks alongside; UsageError in a core dump, and of several ranks."""
-        if self.among is not None:
-            raise UsageError(NOT_CHECKED)
+        """Return what runs checks alongside; UsageError in a core dump."""
         return self._live.checking
 
     @property
     def editor(self) -> Editor:
-        """Return what changes the device; UsageError in a core dump."""
+        """Return what changes the device; UsageError in a core dump, and while checks run over ranks."""
+        if self.among is not None and self.checks:
+            raise UsageError("checks over ranks do not follow changes by hand: turn them off first (checks off)")
         return self._live.editor
 
     def bound(self, text: str) -> str:

@@ -11,6 +11,7 @@ from emulator.runtime.spread import Asker
 from emulator.runtime.spread_ranks import Sites
 from formats.errors import FormatError, NeuronError
 from neurontools.command.workers import dask_client
+from neurontools.version import __version__
 
 __all__ = ["FleetError", "RemoteSite", "fleet"]
 
@@ -66,6 +67,19 @@ def _lost(worker: str, error: BaseException) -> FleetError:
     return FleetError(f"the worker {worker} was lost in the middle of the run{': ' + said if said else ''}")
 
 
+# An expression, because a worker without the package cannot take a function of it either.
+_VERSION = "__import__('neurontools.version', fromlist=['__version__']).__version__"
+
+
+def _need_the_same(client: Any, address: str) -> None:
+    """Raise FormatError where a worker does not have this version of the package."""
+    for worker, found in sorted(client.run(eval, _VERSION, on_error="return").items()):
+        if found != __version__:
+            has = f"neurontools {found}" if isinstance(found, str) else " ".join(str(found).split())
+            raise FormatError(f"the worker {worker} has not what runs here", path=address,
+                              expected=f"neurontools {__version__}", got=has)  # fmt: skip
+
+
 @contextmanager
 def fleet(address: str) -> Iterator[tuple[int, Sites]]:
     """Give the number of workers of a scheduler at an address ("local": in here), and what makes sites on them.
@@ -77,6 +91,7 @@ def fleet(address: str) -> Iterator[tuple[int, Sites]]:
         workers: list[str] = sorted(client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             raise FormatError("the Dask scheduler has no workers", path=address)
+        _need_the_same(client, address)
 
         @contextmanager
         def sites(orders: Sequence[SiteOrder]) -> Iterator[Sequence[Asker]]:

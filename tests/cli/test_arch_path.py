@@ -24,7 +24,8 @@ def test_between_nodes_inside_a_chip_and_nowhere(cli: Cli) -> None:
 
 
 def test_what_makes_no_sense(cli: Cli) -> None:
-    assert cli("arch", "path", "trn2.48xlarge", "--from", "nd0", "--to", "nd16").status == 4
+    ended = cli("arch", "path", "trn2.48xlarge", "--from", "nd0", "--to", "nd16")
+    assert ended.status == 4 and "no chip nd16: 1 x trn2.48xlarge have nd0 to nd15" in ended.error_line
     assert cli("arch", "path", "trn2.48xlarge", "--from", "here", "--to", "nd1").status == 2
     ended = cli("arch", "path", "inf1.xlarge", "--from", "nd0", "--to", "nd0")
     assert ended.status == 6 and "described, not executed" in ended.error_line

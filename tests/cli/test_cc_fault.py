@@ -46,6 +46,19 @@ def test_what_makes_no_sense(cli: Cli, words: tuple[object, ...]) -> None:
     assert cli("cc", "fault", "allr", *words).status == 2
 
 
+@pytest.mark.parametrize(("words", "says"), [
+    (("--slow-link", "nope=3"), "nothing goes over 'nope'"),
+    (("--slow-link", "neuronlink n0 c14>c15=3"), "nothing goes over"),
+    (("--lose", "0>1:99"), "transfers to rank 1: there is no number 99"),
+    (("--lose", "0>63"), "0 transfers to rank 63"),
+    (("--drop-rank", 5, "--at-step", 99), "rank 5 has no step 99"), (("--dead-proxy", 3), "needs no network proxy"),
+])  # fmt: skip
+def test_faults_that_the_collective_never_comes_by(cli: Cli, words: tuple[object, ...], says: str) -> None:
+    """Without a word it would look as if the collective had survived them."""
+    ended = cli("cc", "fault", "allr", "--ranks", 8, "--size", "16kb", *words)
+    assert ended.status == 2 and says in ended.error_line
+
+
 def test_the_explanation_is_quick() -> None:
     from emulator.machine.collectives.engine import Engine, Faults
     from emulator.machine.collectives.explain import explain

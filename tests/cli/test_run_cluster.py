@@ -54,6 +54,19 @@ def test_a_cluster_gives_what_one_process_gives(cli: Cli, neff: Path, tmp_path: 
     assert list(mine) == list(theirs) and all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
 
 
+def test_workers_without_the_same_package_are_named(
+    cli: Cli, neff: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine of the cluster may have another version, or none: that is said before anything runs there."""
+    address, _ = cluster
+    monkeypatch.setattr(fleet, "__version__", "99.9")
+    ended = cli("run", neff, "--ranks", 4, "--cluster", address)
+    assert ended.status == 3 and "expected neurontools 99.9, found neurontools" in ended.error_line
+    monkeypatch.setattr(fleet, "_VERSION", "__import__('no_such_package')")
+    ended = cli("run", neff, "--ranks", 4, "--cluster", address)
+    assert ended.status == 3 and "No module named 'no_such_package'" in ended.error_line
+
+
 def test_a_worker_that_is_killed_is_an_error_of_one_line(
     cli: Cli, neff: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ from formats.neff import Neff
 from neurontools.debugger.commands.carry_out import Answer, carry_out
 from neurontools.debugger.ranks import RankSessions
 from neurontools.debugger.results import State, Stop
-from neurontools.debugger.session import NOT_CHECKED
 from tests.emulator.machine.test_ranks import arrays, reduced
 from tests.emulator.machine.test_ranks_hang import HUNG, X, add, program
 
@@ -163,7 +162,7 @@ def test_a_fault_of_another_rank_stops_and_is_named() -> None:
     ("break dve:99999", "99999"),
     ("goto nowhere", "no mark 'nowhere'; there is start, end"), ("goto x-", "no mark"),
     ("mark 3", "cannot name a mark"),
-    ("checks on", NOT_CHECKED), ("delete 3", "no breakpoint 3"),
+    ("checks on nothing", "nothing"), ("delete 3", "no breakpoint 3"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(ranks: RankSessions, line: str, message: str) -> None:
     do(ranks, "step")

@@ -149,6 +149,11 @@ class RankedMachine:
         self.settle()
         return self.outcome
 
+    def go_on(self) -> bool:
+        """Let what is due first happen, and what nothing else can reach before; return whether there was something."""
+        with np.errstate(all="ignore"):
+            return self._turn(_NEVER)
+
     def interrupt(self) -> None:
         """End the run between two completions; for signal handlers."""
         for device in self.devices:

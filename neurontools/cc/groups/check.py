@@ -71,6 +71,8 @@ def checked(path: Path, instance: str, nodes: int, lnc: int | None, limit: int) 
 
 def view(found: Checked) -> Iterator[str]:
     """Yield the text for people."""
+    if not found.operations:
+        yield "no operation has groups in it"
     for number, row in enumerate(found.operations):
         what = count(row.groups, "pair" if found.pairs else "group") + ("" if found.pairs else f" of {row.ranks} ranks")
         yield f"operation {number}: {what}: " + (count(len(row.findings), "finding") if row.findings else "legal")

@@ -80,7 +80,9 @@ def _checks(session: Session, rest: str) -> Checks:
         raise UsageError("checks [on|off] [memcheck|initcheck|racecheck|synccheck|all]")
     if not words:
         return Checks(session.checks, len(session.findings()))
-    return (session.enable_checks if words[0] == "on" else session.disable_checks)(*words[1:])
+    ranks = [session] if session.among is None else list(session.among.sessions.values())
+    answers = [(one.enable_checks if words[0] == "on" else one.disable_checks)(*words[1:]) for one in ranks]
+    return answers[ranks.index(session)]
 
 
 _one = partial(Command[Breakpoint], result=Breakpoint, view=breakpoint_lines, live=True)
