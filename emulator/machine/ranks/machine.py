@@ -28,7 +28,7 @@ from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
-from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
 
