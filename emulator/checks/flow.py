@@ -36,8 +36,11 @@ class Flow:
     @property
     def dirty(self) -> bool:
         """Return whether an engine holds anything undefined."""
-        held = (*self.weights.values(), *self.accumulators.values(), *self.generators.values())
-        return any(marks is not None and marks.any() for marks in held)
+        for held in (self.weights, self.accumulators, self.generators):
+            for marks in held.values():
+                if marks is not None and marks.any():
+                    return True
+        return False
 
     def held(self, word: Any, engine: str) -> tuple[Marks | None, ...]:
         """Return what of an engine a word's results depend on, besides its operands."""

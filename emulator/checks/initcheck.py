@@ -118,9 +118,11 @@ class Initcheck:
         """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
         planes, memory = self._planes, core.memory
         for region in event.reads:
-            if planes.touched(core.index, region.space) or memory.extent(region).missing():
+            if memory.extent(region).missing():
                 return False
-        if any(planes.touched(core.index, region.space) for region in event.writes):
+        if planes.any_touched and any(
+            planes.touched(core.index, region.space) for region in (*event.reads, *event.writes)
+        ):
             return False
         if isinstance(word, isa.LoadWeights):
             self._flows[core.index].load(word, None)

@@ -109,8 +109,8 @@ class Nancheck:
 
     def _look(self, core: Core, operand: Operand) -> None:
         """Note what of an operand is not finite, and who made it."""
-        bad = _bad(operand.view)
-        if bad is None or not bad.any():
+        bad = _some_bad(operand.view)
+        if bad is None:
             return
         marks = self._planes.read(core, operand, _UNWRITTEN)
         numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
@@ -139,8 +139,8 @@ class Nancheck:
         if isinstance(word, isa.MatMul):
             self._parents |= self._weights.get((event.core, False), {})
         for operand in self._outputs:
-            bad = _bad(operand.view)
-            if bad is None or not bad.any():
+            bad = _some_bad(operand.view)
+            if bad is None:
                 self._planes.write(core, operand, None)
                 continue
             number = self._note(event, operand.view)
@@ -321,8 +321,22 @@ def _any_bad(values: npt.NDArray[Any], allocation: Allocation) -> bool:
 
 def _bad(values: npt.NDArray[Any]) -> Mask | None:
     """Return which elements are NaN or infinite, None for types that have neither."""
-    if values.dtype.kind in "iub":
+    finite = _finite(values)
+    return None if finite is None else ~finite
+
+
+def _some_bad(values: npt.NDArray[Any]) -> Mask | None:
+    """Return which elements are NaN or infinite, None where none is."""
+    finite = _finite(values)
+    return None if finite is None or finite.all() else ~finite
+
+
+def _finite(values: npt.NDArray[Any]) -> Mask | None:
+    dtype = values.dtype
+    if dtype.kind in "iub":
         return None
+    if dtype == np.float32:
+        found: Mask = np.isfinite(values)
+        return found
     with np.errstate(all="ignore"):
-        found: Mask = ~np.isfinite(values.astype(np.float32))
-    return found
+        return np.isfinite(values.astype(np.float32))

@@ -31,16 +31,15 @@ class Tell(Protocol):
 
 
 class _Lived(NamedTuple):
-    """From which word of an engine to which a tile is in use, and its number in the map."""
+    """From which word of an engine to which a tile is in use, its number in the map, and the bytes that it has."""
 
     first: int
     number: int
     last: int
     tile: Tile
-
-
-_first = attrgetter("first")
-_number = attrgetter("number")
+    low: int
+    high: int
+    behind: int
 
 
 class _Lives:
@@ -48,22 +47,25 @@ class _Lives:
 
     def __init__(self, lives: list[_Lived]) -> None:
         self._lives = sorted(lives)
+        self._firsts = [one.first for one in self._lives]
         self._carried: list[list[_Lived]] = []  # tiles in front of each chunk that are in use where it begins
         kept: list[_Lived] = []
         for start in range(0, len(lives), _CHUNK):
-            begins = self._lives[start].first
+            begins = self._firsts[start]
             kept = [one for one in kept if one.last >= begins]
             self._carried.append(kept)
             kept = kept + self._lives[start : start + _CHUNK]
 
-    def at(self, pc: int) -> list[Tile]:
-        """Return the tiles in use at a word, in the order of the map."""
-        behind = bisect_right(self._lives, pc, key=_first)
-        if not behind:
-            return []
+    def near(self, pc: int) -> list[_Lived]:
+        """Return some tiles, those in use at a word among them."""
+        behind = bisect_right(self._firsts, pc)
         chunk = (behind - 1) // _CHUNK
-        near = self._carried[chunk] + self._lives[chunk * _CHUNK : behind]
-        return [one.tile for one in sorted((one for one in near if one.last >= pc), key=_number)]
+        return self._carried[chunk] + self._lives[chunk * _CHUNK : behind] if behind else []
+
+
+def _used(near: list[_Lived], pc: int) -> list[Tile]:
+    """Return the tiles in use at a word, in the order of the map."""
+    return [one.tile for one in sorted((one for one in near if one.last >= pc), key=attrgetter("number"))]
 
 
 class Tiles:
@@ -75,7 +77,9 @@ class Tiles:
         for core in device.cores:
             for number, tile in enumerate(names.tiles(core.index)):
                 for engine, (first, last) in tile.pcs.items():
-                    mapped.setdefault((core.index, engine), []).append(_Lived(first, number, last, tile))
+                    lived = _Lived(first, number, last, tile, tile.offset, tile.offset + tile.partition_bytes,
+                                   tile.partition + tile.partitions)  # fmt: skip
+                    mapped.setdefault((core.index, engine), []).append(lived)
         self._mapped = {place: _Lives(lives) for place, lives in mapped.items()}
         self._seen: set[tuple[int, str, str, int]] = set()
 
@@ -93,15 +97,15 @@ class Tiles:
             return
         if not isinstance(trigger, DmaIndirect):
             self._seen.add(place)
-        used: list[Tile] | None = None
+        near: list[_Lived] | None = None
         for regions, does in ((event.reads, "reads"), (event.writes, "writes")):
             for region in regions:
                 if region.space == "HBM" or region.core != event.core:
                     continue  # where a tile of the other core begins and ends, its own words know
-                if used is None:
+                if near is None:
                     lives = self._mapped.get((event.core, owner))
-                    used = [] if lives is None else lives.at(pc)
-                if used and not any(_holds(tile, region) for tile in used):
+                    near = [] if lives is None else lives.near(pc)
+                if not _holds(near, pc, region) and (used := _used(near, pc)):
                     self._leaves(event, region, does, used)
 
     def _leaves(self, event: Event, region: Region, does: str, used: list[Tile]) -> None:
@@ -116,12 +120,18 @@ class Tiles:
         )
 
 
-def _holds(tile: Tile, region: Region) -> bool:
-    """Return whether a region lies in a tile."""
-    return (
-        tile.space == region.space
-        and tile.partition <= region.first
-        and region.behind <= tile.partition + tile.partitions
-        and tile.offset <= region.byte
-        and region.byte + region.nbytes <= tile.offset + tile.partition_bytes
-    )
+def _holds(near: list[_Lived], pc: int, region: Region) -> bool:
+    """Return whether a region lies in a tile in use at a word."""
+    space, _, first, partitions, low, nbytes, _ = region
+    behind, high = first + partitions, low + nbytes
+    for one in reversed(near):
+        if (
+            one.low <= low
+            and high <= one.high
+            and one.last >= pc
+            and one.tile.partition <= first
+            and behind <= one.behind
+            and one.tile.space == space
+        ):
+            return True
+    return False

@@ -133,7 +133,7 @@ class MatMul(_PeWord):
         *_PeWord.RULES,
         same_elements("src", "dst"),
         in_psum("hardware.md 2.4"),
-        Rule("dst stays in one PSUM bank (gen2, gen3).", "documented", "hardware.md 2.1, isa.md 4", _one_bank),
+        Rule("dst stays in one PSUM bank (gen2, gen3).", "documented", "hardware.md 2.1, isa.md 4", _one_bank, True),
         Rule("At most 512 moving elements (gen4: 4096).", "documented", "hardware.md 2.1", _moving_size),
         Rule("acc_flags holds first and last only.", "observed", "isa.md 5", _accumulate_flags),
     )

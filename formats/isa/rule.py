@@ -71,12 +71,16 @@ Finding = tuple[str, str]
 
 
 class Rule(NamedTuple):
-    """A rule in words, its source, and the function that yields (field, message) for a word."""
+    """A rule in words, its source, and the function that yields (field, message) for a word.
+
+    `placed` tells that more of an operand's address counts than which memory it is in.
+    """
 
     doc: str
     provenance: str
     cite: str
     check: Callable[[Any, Context], Iterator[Finding]]
+    placed: bool = False
 
 
 def uses_of(word: Declared) -> tuple[Use, ...]:

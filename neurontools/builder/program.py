@@ -99,6 +99,7 @@ class Program:
             LoopEndOp: self._loop_end,
         }
         self._emit()
+        self._emitters.clear()  # they hold this program: without the cycle it goes at its last use, and the trace too
         self.streams.finish()
         self.streams.seal()
 

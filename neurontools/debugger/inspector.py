@@ -215,7 +215,9 @@ class Inspector:
         if text.lstrip().startswith("%"):  # an operation of the graph; no expression begins so
             found_there = self.tensor(text.strip())
             return Computed(text, found_there.array, base) if base else found_there
-        if named is not None and not base and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
+        # One pair of brackets alone: `x[0] - x[1]` begins and ends like a slice.
+        plain = named is not None and "]" not in (named[2] or "") and not base
+        if plain and named is not None and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
             return self.tensor(text)  # also names that are none in Python
         expression = Expression(text)
         try:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from emulator.checks.tiles import _Lived, _Lives
+from emulator.checks.tiles import _Lived, _Lives, _used
 from emulator.checks.writers import Writers
 from emulator.device import Device
 from formats.regions import Region
@@ -75,7 +75,7 @@ def test_tiles_in_use_are_those_whose_first_and_last_words_lie_around():
         lives = []
         for number, tile in enumerate(tiles):
             first = chance.randrange(200)
-            lives.append(_Lived(first, number, first + int(chance.expovariate(0.1)), tile))
+            lives.append(_Lived(first, number, first + int(chance.expovariate(0.1)), tile, 0, 1, 1))
         found = _Lives(lives)
         for pc in range(-1, 300):
-            assert found.at(pc) == [one.tile for one in lives if one.first <= pc <= one.last]
+            assert _used(found.near(pc), pc) == [one.tile for one in lives if one.first <= pc <= one.last]

@@ -44,9 +44,9 @@ def _queues(session: Session) -> Iterable[str]:
 
 
 def places(session: Session, words: list[str]) -> Iterable[str]:
-    """Return engines, queues and source lines."""
+    """Return engines, queues, source lines and functions."""
     lines = (f"{Path(file).name}:{line}" for file, found in session.program.lines.items() for line in found)
-    return (*_ENGINES, *_queues(session), *lines, *operations(session, words))
+    return (*_ENGINES, *_queues(session), *lines, *session.program.functions, *operations(session, words))
 
 
 def events(session: Session, words: list[str]) -> Iterable[str]:

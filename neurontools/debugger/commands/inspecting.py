@@ -138,7 +138,7 @@ INSPECTING: tuple[AnyCommand, ...] = (
             "Operators are Python's, @ too; .T, .shape and .size of arrays; min and max also take two values."),
     Command("export", "[-f] TENSOR[slice] FILE.npy", "write a tensor or a slice of it to a file", _export, str,
             str.splitlines, words=tensors, details=_FORCE),
-    Command("list", "[LINE | FILE:LINE | FIRST,LAST]", "show source lines",
+    Command("list", "[LINE | FILE:LINE | FUNCTION | FIRST,LAST]", "show source lines",
             lambda session, rest: session.list_source(rest or None), Listing, listing_lines, aliases=("l",),
             repeats="name", keeps_listing=True),
     Command("disassemble", "[ncN] [ENGINE] [PC [COUNT]]", "show words, and whether their waits hold", _disassemble,

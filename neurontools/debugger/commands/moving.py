@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVING", "WHERE"]
 
-WHERE = "ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE, with ncN in front for one core"
+WHERE = "ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION, with ncN in front for one core"
 
 _forward = partial(Command[Stop], result=Stop, view=stop_lines, live=True, moves=True, repeats="line")
 _back = partial(Command[Moved], result=Moved, view=moved_lines, live=True, moves=True, repeats="line")
