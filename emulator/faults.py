@@ -55,10 +55,10 @@ class Place(NamedTuple):
 class Fault:
     """What stopped an execution.
 
-    `kind` is a key of FAULT_STATUS. `address` is a half-open range in `space` ("SBUF", "PSUM": engine addresses;
-    "HBM": device addresses), `tensor` the variable that the access belongs to. `expected` and `got` are text. Fields
-    that do not apply are None; whoever raises the fault may leave core, engine, pc and text to the device, which fills
-    them in.
+    `kind` is a key of FAULT_STATUS, or "rule" for what memcheck finds in a word that runs all the same. `address` is a
+    half-open range in `space` ("SBUF", "PSUM": engine addresses; "HBM": device addresses), `tensor` the variable that
+    the access belongs to. `expected` and `got` are text. Fields that do not apply are None; whoever raises the fault
+    may leave core, engine, pc and text to the device, which fills them in.
     """
 
     kind: str

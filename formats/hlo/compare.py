@@ -12,6 +12,8 @@ from formats.hlo.text.printer import print_instruction
 
 __all__ = ["Change", "Digests", "differences", "same"]
 
+# What acts on the world though no result need depend on it; a custom call says so itself.
+_ACTING = frozenset(("infeed", "outfeed", "send", "recv"))
 _MOST_PAIRS = 4_000_000  # comparing thousands of instructions with thousands takes minutes
 
 
@@ -34,13 +36,18 @@ class Digests:
         """Return the digest of what a computation gives, and of the order in which it acts on the world."""
         found = self._computations.get(computation)
         if found is None:
-            acting = [self._own(each) for each in computation.instructions if each.custom_call_has_side_effect]
+            acting = [
+                self.instruction(each)
+                for each in computation.instructions
+                if each.custom_call_has_side_effect or each.opcode in _ACTING
+            ]
             found = _digest(self.instruction(computation.root), *acting)
             self._computations[computation] = found
         return found
 
     def instruction(self, instruction: Instruction) -> str:
         """Return the digest of an instruction with all that it depends on."""
+        # By hand: chains of operands are longer than Python nests calls.
         stack = [instruction]
         while stack:
             each = stack[-1]
@@ -88,6 +95,7 @@ def differences(first: Module, second: Module) -> list[Change]:
     digests = Digests()
     left = [each for each in first.computations if each is not first.entry]
     right = [each for each in second.computations if each is not second.entry]
+    # Passes move computations about and rename them, so those that both have are paired by what they compute.
     known = {digests.computation(each) for each in left} & {digests.computation(each) for each in right}
     left = [each for each in left if digests.computation(each) not in known]
     right = [each for each in right if digests.computation(each) not in known]
@@ -106,15 +114,15 @@ def _between(first: Computation | None, second: Computation | None) -> Iterator[
     ours, theirs = [signature(each) for each in left], [signature(each) for each in right]
     if len(ours) * len(theirs) > _MOST_PAIRS:
         only, others = set(ours) - set(theirs), set(theirs) - set(ours)
-        one = tuple(print_instruction(each, most_elements=16) for each in left if signature(each) in only)
-        two = tuple(print_instruction(each, most_elements=16) for each in right if signature(each) in others)
+        one = _shown([each for each in left if signature(each) in only])
+        two = _shown([each for each in right if signature(each) in others])
         if one or two:
             yield Change(name, one, two)
         return
     for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind != "equal":
-            yield Change(
-                name,
-                tuple(print_instruction(each, most_elements=16, metadata=False) for each in left[a:b]),
-                tuple(print_instruction(each, most_elements=16, metadata=False) for each in right[c:d]),
-            )
+            yield Change(name, _shown(left[a:b]), _shown(right[c:d]))
+
+
+def _shown(instructions: list[Instruction]) -> tuple[str, ...]:
+    return tuple(print_instruction(each, most_elements=16, metadata=False) for each in instructions)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from formats.hlo.module import Computation, Instruction
 from formats.hlo.shapes import PrimitiveType, Shape, tuple_of
 
-__all__ = ["MismatchError", "RULES", "inferred", "need"]  # noqa: RUF022 (the table stands with its use)
+__all__ = ["RULES", "MismatchError", "Rule", "body_takes", "distinct", "inferred", "need", "rule"]
 
 
 class MismatchError(Exception):
@@ -28,17 +28,15 @@ def need(kept: bool, what: str) -> None:
 
 def inferred(instruction: Instruction) -> Shape | None:
     """Return the shape that the operands give; None where the instruction alone says it."""
-    rule = RULES.get(instruction.opcode)
-    if rule is None:
-        return None
-    shapes = [each.shape for each in instruction.operands]
-    return rule(instruction, shapes)
+    found = RULES.get(instruction.opcode)
+    return None if found is None else found(instruction, [each.shape for each in instruction.operands])
 
 
-def _rule(*opcodes: str) -> Callable[[Rule], Rule]:
+def rule(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Enter the rule of some opcodes into the table."""
+
     def enter(function: Rule) -> Rule:
-        for opcode in opcodes:
-            RULES[opcode] = function
+        RULES.update(dict.fromkeys(opcodes, function))
         return function
 
     return enter
@@ -56,12 +54,14 @@ def _alike(shapes: list[Shape], *, types: bool = True) -> None:
         need(not types or shape.element_type is first.element_type, f"operands have different types: {first}, {shape}")
 
 
-def _axes(dims: tuple[int, ...], rank: int, what: str) -> None:
+def distinct(dims: tuple[int, ...], rank: int, what: str) -> None:
+    """Refuse dimensions that are not there, and one that is named twice."""
+    # Lists come from a file and may be long: a message shows the first eight.
     need(all(0 <= dim < rank for dim in dims), f"{what} {list(dims)[:8]} are not within {rank} dimensions")
     need(len(set(dims)) == len(dims), f"{what} {list(dims)[:8]} name a dimension twice")
 
 
-@_rule("negate", "sign", "floor", "ceil", "round-nearest-afz", "round-nearest-even", "not", "popcnt",
+@rule("negate", "sign", "floor", "ceil", "round-nearest-afz", "round-nearest-even", "not", "popcnt",
        "count-leading-zeros", "reduce-precision", "exponential", "exponential-minus-one", "log", "log-plus-one",
        "logistic", "erf", "sqrt", "rsqrt", "cbrt", "sine", "cosine", "tan", "tanh", "sinh", "cosh", "asin", "acos",
        "asinh", "acosh", "atanh")  # fmt: skip
@@ -77,35 +77,37 @@ def _unary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0]
 
 
-@_rule("abs", "real", "imag")
+@rule("abs", "real", "imag")
 def _part(_: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     return shapes[0].with_type(_PARTS.get(shapes[0].element_type, shapes[0].element_type))
 
 
-@_rule("is-finite")
+@rule("is-finite")
 def _is_finite(_: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     need(shapes[0].element_type.is_float, f"is-finite of {shapes[0].element_type.text}")
     return shapes[0].with_type(_PRED)
 
 
-@_rule("copy", "opt-barrier", "add-dependency")
+@rule("copy", "opt-barrier", "add-dependency")
 def _same(instruction: Instruction, shapes: list[Shape]) -> Shape:
+    # A barrier of several values gives all of them; the second operand of add-dependency is a token that only orders.
     return tuple_of(*shapes) if instruction.opcode == "opt-barrier" and len(shapes) > 1 else shapes[0]
 
 
-@_rule("convert")
+@rule("convert")
 def _convert(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays([*shapes, instruction.shape])
     return shapes[0].with_type(instruction.shape.element_type)
 
 
-@_rule("bitcast-convert")
+@rule("bitcast-convert")
 def _bitcast_convert(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays([*shapes, instruction.shape])
     before, after = shapes[0].element_type.bits, instruction.shape.element_type.bits
     dimensions = shapes[0].dimensions
+    # Bits stay in their places: a wide element becomes a dimension of narrow ones, innermost, and back.
     if before > after:
         dimensions = (*dimensions, before // after)
     elif after > before:
@@ -114,7 +116,7 @@ def _bitcast_convert(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return Shape(instruction.shape.element_type, dimensions)
 
 
-@_rule("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor", "shift-left",
+@rule("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor", "shift-left",
        "shift-right-logical", "shift-right-arithmetic", "power", "atan2")  # fmt: skip
 def _binary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes)
@@ -128,7 +130,7 @@ def _binary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0]
 
 
-@_rule("stochastic-convert")
+@rule("stochastic-convert")
 def _stochastic(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes, types=False)
     values, random = shapes[0].element_type, shapes[1].element_type
@@ -136,7 +138,7 @@ def _stochastic(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0].with_type(instruction.shape.element_type)
 
 
-@_rule("compare")
+@rule("compare")
 def _compare(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes)
     need(instruction.comparison_direction in ("EQ", "NE", "GE", "GT", "LE", "LT"), "no such direction of comparison")
@@ -144,7 +146,7 @@ def _compare(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0].with_type(_PRED)
 
 
-@_rule("complex")
+@rule("complex")
 def _complex(_: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes)
     whole = {part: kind for kind, part in _PARTS.items()}.get(shapes[0].element_type)
@@ -153,7 +155,7 @@ def _complex(_: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0].with_type(whole)
 
 
-@_rule("select")
+@rule("select")
 def _select(_: Instruction, shapes: list[Shape]) -> Shape:
     need(shapes[0].element_type is _PRED, "the first operand of select is no predicate")
     need(shapes[1] == shapes[2], f"select between {shapes[1]} and {shapes[2]}")
@@ -161,7 +163,7 @@ def _select(_: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[1]
 
 
-@_rule("clamp")
+@rule("clamp")
 def _clamp(_: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     need(len({shape.element_type for shape in shapes}) == 1, "clamp of different types")
@@ -169,21 +171,22 @@ def _clamp(_: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[1]
 
 
-@_rule("broadcast")
+@rule("broadcast")
 def _broadcast(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     result, dims = instruction.shape, instruction.dimensions
     need(len(dims) == shapes[0].rank, "broadcast names other dimensions than its operand has")
-    _axes(dims, result.rank, "dimensions")
+    distinct(dims, result.rank, "dimensions")
     need(all(result.dimensions[d] == size for d, size in zip(dims, shapes[0].dimensions, strict=True)),
          f"{shapes[0]} does not fit into {result} along {list(dims)}")  # fmt: skip
     return result.with_type(shapes[0].element_type)
 
 
-@_rule("reshape", "bitcast")
+@rule("reshape", "bitcast")
 def _reshape(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays([*shapes, instruction.shape])
     before, after = shapes[0], instruction.shape
+    # A bitcast may change the type and the layout with the dimensions; only the bytes stay.
     if instruction.opcode == "bitcast":
         need(before.nbytes == after.nbytes, f"bitcast of {before} to {after}")
         return after
@@ -191,37 +194,37 @@ def _reshape(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return after.with_type(before.element_type)
 
 
-@_rule("transpose")
+@rule("transpose")
 def _transpose(instruction: Instruction, shapes: list[Shape]) -> Shape:
     dims = instruction.dimensions
     need(sorted(dims) == list(range(shapes[0].rank)), f"transpose by {list(dims)[:8]} is no permutation")
     return shapes[0].with_dimensions(tuple(shapes[0].dimensions[dim] for dim in dims))
 
 
-@_rule("reverse")
+@rule("reverse")
 def _reverse(instruction: Instruction, shapes: list[Shape]) -> Shape:
-    _axes(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     return shapes[0]
 
 
-@_rule("iota")
+@rule("iota")
 def _iota(instruction: Instruction, _: list[Shape]) -> Shape:
     need(len(instruction.dimensions) == 1 and 0 <= instruction.dimensions[0] < instruction.shape.rank,
          "iota along a dimension that is not there")  # fmt: skip
     return instruction.shape
 
 
-@_rule("constant")
+@rule("constant")
 def _constant(instruction: Instruction, _: list[Shape]) -> Shape:
     need(instruction.literal is not None, "a constant without its elements")
     return instruction.value().shape
 
 
-@_rule("concatenate")
+@rule("concatenate")
 def _concatenate(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     need(len(instruction.dimensions) == 1, "concatenate along other than one dimension")
-    _axes(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     along = instruction.dimensions[0]
     first = shapes[0]
     for shape in shapes[1:]:
@@ -233,7 +236,7 @@ def _concatenate(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return first.with_dimensions((*first.dimensions[:along], total, *first.dimensions[along + 1 :]))
 
 
-@_rule("slice")
+@rule("slice")
 def _slice(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     need(len(instruction.slices) == shapes[0].rank, "slice of other dimensions than its operand has")
@@ -246,12 +249,13 @@ def _slice(instruction: Instruction, shapes: list[Shape]) -> Shape:
 
 
 def _starts(indices: list[Shape], rank: int) -> None:
+    # Old modules give all starts as one vector, newer ones a scalar for each dimension.
     one = len(indices) == 1 and indices[0].dimensions == (rank,)
     need(one or (len(indices) == rank and all(shape.is_scalar for shape in indices)), "other starts than dimensions")
     need(all(shape.element_type.is_integral for shape in indices), "starts are no integers")
 
 
-@_rule("dynamic-slice")
+@rule("dynamic-slice")
 def _dynamic_slice(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     sizes = instruction.dynamic_slice_sizes
@@ -261,7 +265,7 @@ def _dynamic_slice(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0].with_dimensions(sizes)
 
 
-@_rule("dynamic-update-slice")
+@rule("dynamic-update-slice")
 def _dynamic_update_slice(_: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     _starts(shapes[2:], shapes[0].rank)
@@ -272,7 +276,7 @@ def _dynamic_update_slice(_: Instruction, shapes: list[Shape]) -> Shape:
     return whole
 
 
-@_rule("pad")
+@rule("pad")
 def _pad(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     need(shapes[1].is_scalar and shapes[1].element_type is shapes[0].element_type, "padding of another type")
@@ -280,33 +284,33 @@ def _pad(instruction: Instruction, shapes: list[Shape]) -> Shape:
     sizes = []
     for size, p in zip(shapes[0].dimensions, instruction.padding, strict=True):
         need(p.interior_padding >= 0, "negative padding between elements")
-        inner = (size - 1) * (p.interior_padding + 1) + 1 if size else 0
+        inner = (size - 1) * (p.interior_padding + 1) + 1 if size else 0  # between elements, not behind the last
         total = inner + p.edge_padding_low + p.edge_padding_high
         need(total >= 0, "padding takes away more than there is")
         sizes.append(total)
     return shapes[0].with_dimensions(tuple(sizes))
 
 
-@_rule("after-all")
+@rule("after-all")
 def _token(_: Instruction, __: list[Shape]) -> Shape:
     return Shape(PrimitiveType.TOKEN)
 
 
-@_rule("tuple")
+@rule("tuple")
 def _tuple(_: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(*shapes)
 
 
-@_rule("get-tuple-element")
+@rule("get-tuple-element")
 def _element(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(shapes[0].is_tuple and 0 <= instruction.tuple_index < len(shapes[0].tuple_shapes),
          f"there is no element {instruction.tuple_index} of {str(shapes[0])[:60]}")  # fmt: skip
     return shapes[0].tuple_shapes[instruction.tuple_index]
 
 
-@_rule("get-dimension-size")
+@rule("get-dimension-size")
 def _dimension_size(instruction: Instruction, shapes: list[Shape]) -> Shape:
-    _axes(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     need(len(instruction.dimensions) == 1, "the size of other than one dimension")
     return Shape(_S32)
 
@@ -318,13 +322,13 @@ def body_takes(body: Computation, parameters: list[Shape], what: str) -> None:
     need(found == parameters, f"{what} %{body.name} does not take ({shown})")
 
 
-@_rule("call", "fusion")
+@rule("call", "fusion")
 def _call(instruction: Instruction, shapes: list[Shape]) -> Shape:
     body_takes(instruction.to_apply, shapes, "called computation")
     return instruction.to_apply.root.shape
 
 
-@_rule("while")
+@rule("while")
 def _while(instruction: Instruction, shapes: list[Shape]) -> Shape:
     body_takes(instruction.condition, shapes, "condition")
     body_takes(instruction.body, shapes, "body")
@@ -333,11 +337,11 @@ def _while(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0]
 
 
-@_rule("conditional")
+@rule("conditional")
 def _conditional(instruction: Instruction, shapes: list[Shape]) -> Shape:
     branches = instruction.called
     need(bool(branches) and len(shapes) == len(branches) + 1, "other operands than branches")
-    chosen = shapes[0]
+    chosen = shapes[0]  # by a number, or one of two by a predicate
     need(chosen.is_scalar and (chosen.element_type is _S32 or (chosen.element_type is _PRED and len(branches) == 2)),
          f"a branch chosen by {chosen}")  # fmt: skip
     for branch, shape in zip(branches, shapes[1:], strict=True):

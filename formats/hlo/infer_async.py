@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from formats.hlo.infer import RULES, MismatchError, Rule, body_takes, need
+from formats.hlo.infer import MismatchError, body_takes, need, rule
 from formats.hlo.module import Instruction
 from formats.hlo.shapes import PrimitiveType, Shape, tuple_of
 
 __all__: list[str] = []
-
-
-def _rule(*opcodes: str) -> Callable[[Rule], Rule]:
-    def enter(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(opcodes, function))
-        return function
-
-    return enter
 
 
 def _parts(shape: Shape, least: int, what: str) -> tuple[Shape, ...]:
@@ -29,12 +19,12 @@ def _together(shapes: list[Shape]) -> Shape:
     return shapes[0] if len(shapes) == 1 else tuple_of(*shapes)
 
 
-@_rule("all-reduce-start")
+@rule("all-reduce-start")
 def _reduce_start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(*shapes) if instruction.shape.is_tuple else shapes[0]
 
 
-@_rule("all-gather-start", "collective-permute-start")
+@rule("all-gather-start", "collective-permute-start")
 def _start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     """Return what is stated, once it begins with the operands and has results of their types."""
     parts = _parts(instruction.shape, 2, "what it gives")
@@ -59,27 +49,27 @@ def _start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return instruction.shape
 
 
-@_rule("all-reduce-done", "all-gather-done", "collective-permute-done")
+@rule("all-reduce-done", "all-gather-done", "collective-permute-done")
 def _done(instruction: Instruction, shapes: list[Shape]) -> Shape:
     start = instruction.opcode.removesuffix("done") + "start"
     need(instruction.operands[0].opcode == start, f"ends what is no {start}")
     return shapes[0] if start == "all-reduce-start" else _parts(shapes[0], 2, "its operand")[1]
 
 
-@_rule("copy-start")
+@rule("copy-start")
 def _copy_start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     parts = _parts(instruction.shape, 3, "what it gives")
     need(len(shapes) == 1 and parts[0] == parts[1] == shapes[0], "gives other shapes than its operand")
     return instruction.shape
 
 
-@_rule("copy-done")
+@rule("copy-done")
 def _copy_done(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(instruction.operands[0].opcode == "copy-start", "ends what is no copy-start")
     return _parts(shapes[0], 3, "its operand")[0]
 
 
-@_rule("async-start")
+@rule("async-start")
 def _async_start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     """Return what is stated, once it has the operands of the computation that runs apart, and its result."""
     need(len(instruction.called) == 1, "calls other than one computation")
@@ -90,7 +80,7 @@ def _async_start(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return instruction.shape
 
 
-@_rule("async-update", "async-done")
+@rule("async-update", "async-done")
 def _async_end(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(len(shapes) == 1 and instruction.operands[0].opcode in ("async-start", "async-update"),
          "goes on with what is no async-start")  # fmt: skip

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from formats.hlo.attributes import DotDimensionNumbers
-from formats.hlo.infer import RULES, MismatchError, Rule, body_takes, need
+from formats.hlo.infer import MismatchError, body_takes, distinct, need, rule
 from formats.hlo.module import Instruction
 from formats.hlo.shapes import PrimitiveType, Shape, tuple_of
 
 __all__: list[str] = []
 
 
-def _rule(*opcodes: str) -> Callable[[Rule], Rule]:
-    def enter(function: Rule) -> Rule:
-        for opcode in opcodes:
-            RULES[opcode] = function
-        return function
-
-    return enter
-
-
-def _distinct(dims: tuple[int, ...], rank: int, what: str) -> None:
-    need(len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims),
-         f"{what} {list(dims)[:8]} of {rank} dimensions")  # fmt: skip
-
-
 def _dot_dimensions(a: Shape, b: Shape, n: DotDimensionNumbers) -> tuple[int, ...]:
-    _distinct((*n.lhs_batch_dimensions, *n.lhs_contracting_dimensions), a.rank, "dimensions of a dot's left side")
-    _distinct((*n.rhs_batch_dimensions, *n.rhs_contracting_dimensions), b.rank, "dimensions of a dot's right side")
+    distinct((*n.lhs_batch_dimensions, *n.lhs_contracting_dimensions), a.rank, "dimensions of a dot's left side")
+    distinct((*n.rhs_batch_dimensions, *n.rhs_contracting_dimensions), b.rank, "dimensions of a dot's right side")
     for left, right, what in ((n.lhs_batch_dimensions, n.rhs_batch_dimensions, "batch"),
                               (n.lhs_contracting_dimensions, n.rhs_contracting_dimensions, "contracting")):  # fmt: skip
         need([a.dimensions[d] for d in left] == [b.dimensions[d] for d in right],
@@ -40,21 +24,23 @@ def _dot_dimensions(a: Shape, b: Shape, n: DotDimensionNumbers) -> tuple[int, ..
             *(size for d, size in enumerate(b.dimensions) if d not in used_b))  # fmt: skip
 
 
-@_rule("dot")
+@rule("dot")
 def _dot(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(all(shape.is_array for shape in shapes), "operands of a dot must be arrays")
+    # The element type is the module's choice: bf16 operands may be summed to fp32 (preferred_element_type).
     return Shape(instruction.shape.element_type, _dot_dimensions(shapes[0], shapes[1], instruction.dot))
 
 
-@_rule("ragged-dot")
+@rule("ragged-dot")
 def _ragged_dot(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     numbers = instruction.ragged_dot
     need(len(numbers.lhs_ragged_dimensions) == 1, "a ragged dot has one ragged dimension")
-    _distinct(numbers.lhs_ragged_dimensions, shapes[0].rank, "ragged dimensions")
-    _distinct(numbers.rhs_group_dimensions, shapes[1].rank, "group dimensions")
+    distinct(numbers.lhs_ragged_dimensions, shapes[0].rank, "ragged dimensions")
+    distinct(numbers.rhs_group_dimensions, shapes[1].rank, "group dimensions")
     inner = numbers.dot_dimension_numbers
     ragged = numbers.lhs_ragged_dimensions[0]
     need(shapes[2].rank >= 1 and shapes[2].element_type.is_integral, "sizes of groups are no list of integers")
+    # Groups along what is summed or batched need no right side of their own, and what comes out depends on the form.
     if ragged in inner.lhs_contracting_dimensions or ragged in inner.lhs_batch_dimensions:
         need(not numbers.rhs_group_dimensions, "this form of a ragged dot has no group dimension")
         _dot_dimensions(shapes[0], shapes[1], inner)
@@ -63,6 +49,7 @@ def _ragged_dot(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     group = numbers.rhs_group_dimensions[0]
     need(shapes[1].dimensions[group] == shapes[2].dimensions[-1],
          f"{shapes[1].dimensions[group]} right sides for {shapes[2].dimensions[-1]} groups")  # fmt: skip
+    # Each row of the left side meets the right side of its group: a plain dot with one right side without its groups.
     right = shapes[1].with_dimensions(tuple(s for d, s in enumerate(shapes[1].dimensions) if d != group))
     moved = DotDimensionNumbers(
         inner.lhs_contracting_dimensions,
@@ -80,16 +67,16 @@ def _window(instruction: Instruction, rank: int) -> None:
              "a window's size, stride or dilation is not positive")  # fmt: skip
 
 
-@_rule("convolution")
+@rule("convolution")
 def _convolution(instruction: Instruction, shapes: list[Shape]) -> Shape:
     base, kernel = shapes
     n = instruction.convolution
     spatial = len(n.input_spatial_dimensions)
     need(spatial == len(n.kernel_spatial_dimensions) == len(n.output_spatial_dimensions), "labels of different lengths")
-    _distinct((n.input_batch_dimension, n.input_feature_dimension, *n.input_spatial_dimensions), base.rank, "labels")
-    _distinct((n.kernel_input_feature_dimension, n.kernel_output_feature_dimension, *n.kernel_spatial_dimensions),
+    distinct((n.input_batch_dimension, n.input_feature_dimension, *n.input_spatial_dimensions), base.rank, "labels")
+    distinct((n.kernel_input_feature_dimension, n.kernel_output_feature_dimension, *n.kernel_spatial_dimensions),
               kernel.rank, "labels")  # fmt: skip
-    _distinct((n.output_batch_dimension, n.output_feature_dimension, *n.output_spatial_dimensions),
+    distinct((n.output_batch_dimension, n.output_feature_dimension, *n.output_spatial_dimensions),
               spatial + 2, "labels")  # fmt: skip
     need(base.rank == kernel.rank == spatial + 2, "a convolution's sides have different ranks")
     _window(instruction, spatial)
@@ -97,6 +84,7 @@ def _convolution(instruction: Instruction, shapes: list[Shape]) -> Shape:
     inputs = base.dimensions[n.input_feature_dimension]
     outputs = kernel.dimensions[n.kernel_output_feature_dimension]
     batch = base.dimensions[n.input_batch_dimension]
+    # Groups of batches are what the gradient of grouped features looks like; XLA has no convolution with both.
     need(features > 0 and batches > 0 and (features == 1 or batches == 1), "groups of features and of batches")
     need(inputs == kernel.dimensions[n.kernel_input_feature_dimension] * features,
          f"{inputs} input features in {features} groups")  # fmt: skip
@@ -122,25 +110,26 @@ def _folded(instruction: Instruction, shapes: list[Shape], dimensions: tuple[int
     result = body.root.shape
     parts = result.tuple_shapes if result.is_tuple else (result,)
     need(len(parts) == count, f"%{body.name} gives {len(parts)} values for {count}")
+    # Types are the body's: it may fold bf16 in fp32.
     folded = [part.with_dimensions(dimensions) for part in parts]
     return tuple_of(*folded) if instruction.shape.is_tuple else folded[0]
 
 
-@_rule("reduce")
+@rule("reduce")
 def _reduce(instruction: Instruction, shapes: list[Shape]) -> Shape:
-    _distinct(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     kept = tuple(size for dim, size in enumerate(shapes[0].dimensions) if dim not in instruction.dimensions)
     return _folded(instruction, shapes, kept)
 
 
-@_rule("reduce-window")
+@rule("reduce-window")
 def _reduce_window(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _window(instruction, shapes[0].rank)
     sizes = [each.positions(size) for each, size in zip(instruction.window, shapes[0].dimensions, strict=True)]
     return _folded(instruction, shapes, tuple(sizes))
 
 
-@_rule("select-and-scatter")
+@rule("select-and-scatter")
 def _select_and_scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     values, source, initial = shapes
     _window(instruction, values.rank)
@@ -152,23 +141,24 @@ def _select_and_scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return values
 
 
-@_rule("map")
+@rule("map")
 def _map(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(all(each.dimensions == shapes[0].dimensions for each in shapes), "operands of different dimensions")
     body_takes(instruction.to_apply, [Shape(each.element_type) for each in shapes], "mapped computation")
     return instruction.to_apply.root.shape.with_dimensions(shapes[0].dimensions)
 
 
-@_rule("gather")
+@rule("gather")
 def _gather(instruction: Instruction, shapes: list[Shape]) -> Shape:
     values, indices = shapes
     n, sizes = instruction.gather, instruction.gather_slice_sizes
     need(indices.element_type.is_integral, "indices are no integers")
     need(0 <= n.index_vector_dim <= indices.rank, "the indices' dimension is not there")
-    _distinct((*n.collapsed_slice_dims, *n.operand_batching_dims), values.rank, "collapsed dimensions")
-    _distinct((*n.start_index_map, *n.operand_batching_dims), values.rank, "indexed dimensions")
+    distinct((*n.collapsed_slice_dims, *n.operand_batching_dims), values.rank, "collapsed dimensions")
+    distinct((*n.start_index_map, *n.operand_batching_dims), values.rank, "indexed dimensions")
     need(len(sizes) == values.rank and all(0 <= a <= b for a, b in zip(sizes, values.dimensions, strict=True)),
          f"slices {list(sizes)[:8]} of {values}")  # fmt: skip
+    # A dimension one behind the last says that each number is an index vector by itself.
     length = indices.dimensions[n.index_vector_dim] if n.index_vector_dim < indices.rank else 1
     need(len(n.start_index_map) == length, f"index vectors of {length} for {len(n.start_index_map)} dimensions")
     need(all(sizes[dim] <= 1 for dim in (*n.collapsed_slice_dims, *n.operand_batching_dims)), "a slice is not dropped")
@@ -177,17 +167,18 @@ def _gather(instruction: Instruction, shapes: list[Shape]) -> Shape:
     offsets = [size for dim, size in enumerate(sizes) if dim not in away]
     batch = [size for dim, size in enumerate(indices.dimensions) if dim != n.index_vector_dim]
     rank = len(offsets) + len(batch)
-    _distinct(n.offset_dims, rank, "offset dimensions")
+    distinct(n.offset_dims, rank, "offset dimensions")
     need(len(n.offset_dims) == len(offsets), "offset dimensions are other than the slices have")
-    _distinct(n.start_indices_batching_dims, indices.rank, "batch dimensions")
+    distinct(n.start_indices_batching_dims, indices.rank, "batch dimensions")
     need(n.index_vector_dim not in n.start_indices_batching_dims, "index vectors along a batch dimension")
+    # Offset dimensions have the places they name, batch dimensions the others in their order.
     result, rest = [0] * rank, iter(batch)
     for dim in range(rank):
         result[dim] = offsets[n.offset_dims.index(dim)] if dim in n.offset_dims else next(rest)
     return values.with_dimensions(tuple(result))
 
 
-@_rule("scatter")
+@rule("scatter")
 def _scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(len(shapes) % 2 == 1, "other updates than operands")
     count = len(shapes) // 2
@@ -195,10 +186,10 @@ def _scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     n = instruction.scatter
     need(indices.element_type.is_integral, "indices are no integers")
     need(0 <= n.index_vector_dim <= indices.rank, "the indices' dimension is not there")
-    _distinct((*n.inserted_window_dims, *n.input_batching_dims), values.rank, "inserted dimensions")
-    _distinct((*n.scatter_dims_to_operand_dims, *n.input_batching_dims), values.rank, "indexed dimensions")
-    _distinct(n.update_window_dims, updates.rank, "window dimensions")
-    _distinct(n.scatter_indices_batching_dims, indices.rank, "batch dimensions")
+    distinct((*n.inserted_window_dims, *n.input_batching_dims), values.rank, "inserted dimensions")
+    distinct((*n.scatter_dims_to_operand_dims, *n.input_batching_dims), values.rank, "indexed dimensions")
+    distinct(n.update_window_dims, updates.rank, "window dimensions")
+    distinct(n.scatter_indices_batching_dims, indices.rank, "batch dimensions")
     need(n.index_vector_dim not in n.scatter_indices_batching_dims, "index vectors along a batch dimension")
     need(len(n.input_batching_dims) == len(n.scatter_indices_batching_dims), "batch dimensions differ")
     length = indices.dimensions[n.index_vector_dim] if n.index_vector_dim < indices.rank else 1
@@ -217,17 +208,18 @@ def _scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(*shapes[:count]) if instruction.shape.is_tuple else values
 
 
-@_rule("sort")
+@rule("sort")
 def _sort(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(len(instruction.dimensions) == 1, "sort along other than one dimension")
-    _distinct(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     need(all(each.dimensions == shapes[0].dimensions for each in shapes), "operands of different dimensions")
+    # It is given two elements of each operand side by side: the keys may be any of them.
     body_takes(instruction.to_apply, [Shape(each.element_type) for each in shapes for _ in range(2)], "comparator")
     need(instruction.to_apply.root.shape == Shape(PrimitiveType.PRED), "the comparator gives no predicate")
     return tuple_of(*shapes) if instruction.shape.is_tuple else shapes[0]
 
 
-@_rule("topk")
+@rule("topk")
 def _topk(instruction: Instruction, shapes: list[Shape]) -> Shape:
     values = shapes[0]
     need(values.rank > 0 and 0 <= instruction.k <= values.dimensions[-1], f"the {instruction.k} largest of {values}")
@@ -235,7 +227,7 @@ def _topk(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(kept, kept.with_type(PrimitiveType.S32))
 
 
-@_rule("fft")
+@rule("fft")
 def _fft(instruction: Instruction, shapes: list[Shape]) -> Shape:
     lengths, values = instruction.fft_length, shapes[0]
     need(instruction.fft_type in ("FFT", "IFFT", "RFFT", "IRFFT"), "no such transform")
@@ -247,6 +239,7 @@ def _fft(instruction: Instruction, shapes: list[Shape]) -> Shape:
         need(values.dimensions[len(before) :] == lengths, "a transform of another length than its operand")
         if whole is None:
             raise MismatchError(f"a real transform of {kind.text}")
+        # Half of the spectrum of real numbers mirrors the other half.
         return Shape(whole, (*before, *lengths[:-1], lengths[-1] // 2 + 1))
     need(kind.is_complex, f"a transform of {kind.text}")
     if instruction.fft_type == "IRFFT":
@@ -259,7 +252,7 @@ def _fft(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return values
 
 
-@_rule("triangular-solve")
+@rule("triangular-solve")
 def _triangular_solve(instruction: Instruction, shapes: list[Shape]) -> Shape:
     a, b = shapes
     need(a.rank >= 2 and a.rank == b.rank and a.dimensions[-1] == a.dimensions[-2], f"a triangular system of {a}")
@@ -268,17 +261,18 @@ def _triangular_solve(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return b
 
 
-@_rule("cholesky")
+@rule("cholesky")
 def _cholesky(_: Instruction, shapes: list[Shape]) -> Shape:
     need(shapes[0].rank >= 2 and shapes[0].dimensions[-1] == shapes[0].dimensions[-2], f"a factor of {shapes[0]}")
     return shapes[0]
 
 
-@_rule("rng-bit-generator")
+@rule("rng-bit-generator")
 def _random(instruction: Instruction, shapes: list[Shape]) -> Shape:
     stated = instruction.shape
     need(stated.is_tuple and len(stated.tuple_shapes) == 2, "random bits come with the next state")
     state = shapes[0]
+    # Key and counter: 64 bits of each, or a counter of 128, which Philox has.
     need(state.rank == 1 and state.nbytes in (16, 24), f"a state of {state}")
     need(instruction.rng_algorithm in ("rng_default", "rng_three_fry", "rng_philox"), "no such algorithm")
     return tuple_of(state, stated.tuple_shapes[1])
@@ -291,7 +285,7 @@ def _channels(instruction: Instruction, shapes: list[Shape]) -> tuple[int, tuple
     return feature, size
 
 
-@_rule("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
+@rule("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
 def _batch_norm(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _, size = _channels(instruction, shapes)
     vectors = shapes[1:4] if instruction.opcode == "batch-norm-grad" else shapes[1:]
@@ -300,12 +294,12 @@ def _batch_norm(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return shapes[0] if instruction.opcode == "batch-norm-inference" else tuple_of(shapes[0], vector, vector)
 
 
-@_rule("all-reduce", "collective-permute", "collective-broadcast")
+@rule("all-reduce", "collective-permute", "collective-broadcast")
 def _kept(instruction: Instruction, shapes: list[Shape]) -> Shape:
     return tuple_of(*shapes) if instruction.shape.is_tuple else shapes[0]
 
 
-@_rule("all-to-all")
+@rule("all-to-all")
 def _exchanged(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     """Return the operands' shapes where each goes to another rank; of one that is cut, the result says how."""
     need(all(shape.is_array for shape in shapes), "operands must be arrays")
@@ -315,14 +309,15 @@ def _exchanged(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     return None
 
 
-@_rule("all-gather", "reduce-scatter")
+@rule("all-gather", "reduce-scatter")
 def _resized(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     need(len(instruction.dimensions) == 1, "along other than one dimension")
-    _distinct(instruction.dimensions, shapes[0].rank, "dimensions")
+    distinct(instruction.dimensions, shapes[0].rank, "dimensions")
     ranks = {len(group) for group in instruction.replica_groups}
     need(len(ranks) <= 1, "groups of different sizes")
     results = len(instruction.shape.tuple_shapes) if instruction.shape.is_tuple else 1
     need(results == len(shapes), f"{results} results of {len(shapes)} operands")
+    # No groups mean one of all ranks, and the module does not say how many there are.
     if not ranks or instruction.shape.is_tuple:
         return None
     count, along = ranks.pop(), instruction.dimensions[0]

@@ -1,7 +1,7 @@
 """HLO modules as objects: a module has computations, these have instructions, and operands are references.
 
-What a pass changes is plain: assign to an attribute, then `Computation.remove_dead`. Numbers of
-instructions and computations (`id`) are only names that files use; the writer gives new ones where they are 0 or clash.
+Numbers of instructions and computations (`id`) are only names that files use; the writer gives new ones where they are
+0 or clash.
 """
 
 from __future__ import annotations

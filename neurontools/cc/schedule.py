@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from formats.errors import FormatError, NeuronError
+from formats.nrt.environment import parse_cpus
 from neurontools.cc.asking import InstanceOption, LncOption, Nodes, byte_count, dtype_of, operation_of
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import read_text
@@ -72,13 +73,9 @@ class Scheduled(NamedTuple):
 
 def numbers(text: str) -> tuple[int, ...]:
     """Return the numbers of a list such as 0-3,8; ValueError for anything else."""
-    found: list[int] = []
-    for part in text.replace(" ", "").split(","):
-        first, dash, last = part.partition("-")
-        low, high = int(first), int(last) if dash else int(first)
-        if high - low >= 1 << 14:
-            raise ValueError(text)
-        found += range(low, high + 1)
+    found = parse_cpus(text.replace(" ", ""))
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is no list of numbers such as 0-3,8")
     return tuple(dict.fromkeys(found))
 
 
@@ -127,6 +124,7 @@ def scheduled(path: Path, instance: str, nodes: int, lnc: int | None) -> Schedul
     machine = Machine(instance, nodes=nodes, lnc=lnc)
     calls = parsed(path, machine.ranks)
     wrong = tuple(mismatches(calls))
+    # Ranks that call different things have no common plan that could be run.
     if wrong:
         return Scheduled(str(path), 0.0, (), wrong, None)
     ended = run_schedule(machine, calls)

@@ -56,6 +56,7 @@ def _left(session: Session, core: int, known: set[Place]) -> list[tuple[Signatur
         for loaded in words:
             if (core, engine, loaded.pc) not in known:
                 signature = _signature(session, core, engine, loaded)
+                # Without a line, words of one opcode are all alike, and would pair at random across engines.
                 if signature[1] is not None:
                     rows.append((signature, (core, engine, loaded.pc)))
     return rows
@@ -64,6 +65,7 @@ def _left(session: Session, core: int, known: set[Place]) -> list[tuple[Signatur
 def _stream(one: Session, other: Session, core: int, engine: str) -> tuple[Alignment, dict[int, int]]:
     first, second = one.program.words(core, engine), other.program.words(core, engine)
     sizes = len(first), len(second)
+    # The same opcodes in the same order: the same program with other operands, whatever lines it now has.
     if [loaded.word.name for loaded in first] == [loaded.word.name for loaded in second]:
         pcs = {b.pc: a.pc for a, b in zip(first, second, strict=True)}
         return Alignment(core, engine, "position", sizes, len(pcs)), pcs
@@ -94,6 +96,7 @@ def _pairs(mine: list[Signature], theirs: list[Signature]) -> list[tuple[int, in
     if len(rest[0]) * len(rest[1]) > _MATCHED:
         return pairs + [(rest[0][a], rest[1][b]) for a, b in _by_turn([mine[i] for i in rest[0]],
                                                                       [theirs[i] for i in rest[1]])]  # fmt: skip
+    # What is left was gathered by signature; a common subsequence is one of the streams' order.
     first, second = sorted(rest[0]), sorted(rest[1])
     matcher = SequenceMatcher(None, [mine[i] for i in first], [theirs[i] for i in second], autojunk=False)
     for block in matcher.get_matching_blocks():
@@ -118,6 +121,7 @@ def _by_turn(mine: list[Signature], theirs: list[Signature]) -> list[tuple[int, 
 
 def _signature(session: Session, core: int, engine: str, loaded: LoadedWord) -> Signature:
     source = session.program.source(core, engine, loaded.pc)
+    # The name of the file alone: the other program may have been made from a copy elsewhere.
     line = None if source is None or source.file is None else (PurePath(source.file).name, source.line)
     if loaded.transfer is not None:
         # Generations trigger transfers with different words.
@@ -143,6 +147,7 @@ def _destination(session: Session, engine: str, loaded: LoadedWord) -> str:
 
 def _tile(session: Session, core: int, engine: str, loaded: LoadedWord) -> str:
     """Return the name of the tile that a word writes, "" where none is known."""
+    # Files of other compilers name no tiles, and resolving every word would be for nothing.
     if not session.tensors.tiles(core):
         return ""
     resolver = session.device.cores[core].resolver
@@ -151,7 +156,7 @@ def _tile(session: Session, core: int, engine: str, loaded: LoadedWord) -> str:
             try:
                 operand = resolver.resolve(loaded.word, plan, engine)
             except (EmulatorError, NeuronError):
-                continue
+                continue  # the run says so, if it gets there
             if operand is not None and operand.regions:
                 found = session.tensors.tile_at(operand.regions[0], engine, loaded.pc)
                 if found is not None:

@@ -96,12 +96,15 @@ def compare_runs(open_one: Callable[[], Session], open_other: Callable[[], Sessi
     """
     first, second = open_one(), open_other()
     alignments = align(first, second)
+    # Of the first program only words that have a counterpart: results of others would wait for nothing.
     one = _Run(first, {place: place for place in alignments.places.values()})
     other = _Run(second, alignments.places)
     best: tuple[_Item, _Item, int, Difference] | None = None
     compared = odd = 0
+    # Both go on in turn, and whoever comes first waits in the table: times may order completions in another way.
     while not (one.done and other.done):
         for mine, theirs in ((one, other), (other, one)):
+            # A difference bounds the search: only what the first run completed before it can take its place.
             if mine.done or (best is not None and mine is one and one.number >= best[0].number):
                 continue
             made = mine.step()
@@ -115,6 +118,7 @@ def compare_runs(open_one: Callable[[], Session], open_other: Callable[[], Sessi
             a, b = (item, found) if mine is one else (found, item)
             if best is not None and a.number >= best[0].number:
                 continue
+            # One generation may do in one word what another does in two, so sizes that differ are no difference.
             if [r.array.size for r in a.results] != [r.array.size for r in b.results]:
                 odd += 1
                 continue
@@ -124,6 +128,7 @@ def compare_runs(open_one: Callable[[], Session], open_other: Callable[[], Sessi
             else:
                 best = a, b, *gap
         if best is not None and (one.done or one.number >= best[0].number):
+            # An earlier difference can only come from results that still wait for the other side.
             limit = best[0].number
             if other.done or not any(item.number < limit for item in one.waiting.values()):
                 break
@@ -166,6 +171,7 @@ def _report(first: Session, second: Session, best: tuple[_Item, _Item, int, Diff
 def _outputs(first: Session, second: Session, rtol: float,
              atol: float) -> tuple[tuple[OutputGap, ...], tuple[str, ...]]:  # fmt: skip
     """Return the outputs that differ, and those that only one side has."""
+    # Where neither run ended well, what they wrote so far differs by how far they came.
     if "finished" not in (first.device.outcome, second.device.outcome):
         return (), ()
     mine, theirs = first.device.outputs(), second.device.outputs()

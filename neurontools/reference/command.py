@@ -58,9 +58,9 @@ def reference(
 ) -> None:
     """Show the facts behind a cite, with their public sources.
 
-    Messages, tables and manual pages cite the sections of five pages: instruction words (isa.md), file formats
-    (formats.md), hardware (hardware.md), runtime, collectives and compiler (runtime.md), NKI in public code (nki.md).
-    Any text with such a cite in it will do.
+    Messages, tables and manual pages cite the sections of eight pages: instruction words (isa.md), file formats
+    (formats.md), hardware (hardware.md), runtime (runtime.md), instances and topologies (machine.md), collectives
+    (collectives.md), compiler (compiler.md), NKI in public code (nki.md). Any text with such a cite in it will do.
     """
     text = " ".join(cite or ())
     with report("reference", json, cite=text or None) as out:

@@ -58,11 +58,7 @@ def _piece(task: tuple[str, str, tuple[int, ...]]) -> list[CaseRow]:
     name, backend, numbers = task
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     suite = cast("Suite", import_module(name))
-    return [_case(suite, number, backend) for number in numbers]
-
-
-def _case(suite: Suite, number: int, backend: str) -> CaseRow:
-    return suite.run(number, backend)
+    return [suite.run(number, backend) for number in numbers]
 
 
 class _Client(Protocol):

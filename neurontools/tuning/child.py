@@ -34,11 +34,13 @@ def main() -> None:
 
 def trial(request: Mapping[str, Any]) -> dict[str, Any]:
     """Run a script with the chosen parameters and return what came of it."""
+    from emulator.diagnosis.causes import Reason  # deferred: start-up
     from neurontools.nki import choices  # deferred: start-up
     from neurontools.nki.errors import KernelFaultError  # deferred: start-up
     from neurontools.program.configuration import RunConfiguration  # deferred: start-up
     from neurontools.program.launches import Launches, run_launches  # deferred: start-up
 
+    # Before the script runs: it asks for its parameters as it is read.
     choices.choose(request["values"])
     configuration = RunConfiguration(
         arguments=tuple(request["arguments"]),
@@ -51,6 +53,7 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
     first: list[tuple[str, bytes, dict[str, Any]]] = []
 
     def before(name: str, neff: bytes, inputs: Mapping[str, Any]) -> None:
+        # The bottleneck is told of one launch; copies of every launch's inputs could take any memory.
         if not first:
             first.append((name, neff, {key: array.copy() for key, array in inputs.items()}))
 
@@ -62,8 +65,8 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
             state, message = "wrong", f"the script ended with status {status}"
     except KernelFaultError as error:
         hang = launches.done[-1].made.result.hang if launches.done else None
-        ended = "" if hang is None else str(hang.reason)
-        state = "timeout" if "host" in ended else "limit" if "time limit" in ended else "fault"
+        budgets = {Reason.HOST_TIME_LIMIT: "timeout", Reason.TIME_LIMIT: "limit"}
+        state = "fault" if hang is None else budgets.get(Reason(hang.reason), "fault")
         message = " ".join(str(error).split())
     results = [launch.made.result for launch in launches.done]
     found = [finding for result in results for finding in result.findings if finding.serious]
@@ -71,6 +74,7 @@ def trial(request: Mapping[str, Any]) -> dict[str, Any]:
         state, message = "finding", f"{found[0].tool}: {found[0].kind}: {found[0].message}"
     if state == "ok" and not results:
         state, message = "refused", "the script launched no kernel"
+    # A name that nobody asks for is misspelt, and all of its values would take the same time.
     if state == "ok" and (names := choices.unused()):
         state, message = "refused", f"no kernel that the script launches has a parameter {min(names)!r}"
     return {

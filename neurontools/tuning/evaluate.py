@@ -73,6 +73,7 @@ def evaluate(
             found = f"the process ended with status {process.exitcode}"
     finally:
         mine.close()
+        # One that has answered ends by itself in a moment, and may be writing what tools in it collect.
         if process.is_alive():
             process.join(0.2)
             process.kill()
@@ -101,6 +102,7 @@ def _failed(error: str, seconds: float = 0.0) -> Evaluation:
 def _answer(connection: Connection, max_seconds: float) -> Evaluation | str:
     """Return what the process says, or why it says nothing; "" where it has ended."""
     try:
+        # The run in the process stops at the same budget; this ends Python that loops before or behind it.
         if not connection.poll(max_seconds):
             return f"over {max_seconds:g} s"
         return Evaluation(*connection.recv())
@@ -181,11 +183,12 @@ def _compare(got: Any, want: Any, tolerance: float) -> tuple[float, str]:
             return float("inf"), f"result {number} has shape {mine.shape}, the reference {right.shape}"
         if not right.size:
             continue
+        # Of what is finite: one infinity in the reference would let any error of the rest pass.
         scale = float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) or 1.0
         same = (mine == right) | (np.isnan(mine) & np.isnan(right))
         with np.errstate(invalid="ignore"):
             apart = np.where(same, 0.0, np.abs(mine - right)) / scale
-        apart[np.isnan(apart)] = np.inf
+        apart[np.isnan(apart)] = np.inf  # a NaN on one side, infinities of both signs
         largest = max(largest, float(apart.max()))
         if largest > tolerance:
             place = tuple(int(at) for at in np.unravel_index(int(apart.argmax()), apart.shape))

@@ -102,6 +102,7 @@ class _Climb:
                     self._asked.add(key)
                     self._waiting += 1
                     return values
+            # What is next depends on which of these was best.
             if self._waiting:
                 return None
             if not self._next():
@@ -111,6 +112,7 @@ class _Climb:
         """Line up the values of the next parameter; from another start where no parameter helps any more."""
         names = list(self._space)
         if self._turns < len(names):
+            # The parameter that was tried goes to the end, so that all have their turn.
             name = names[0]
             self._space = {**{one: self._space[one] for one in names[1:]}, name: self._space[name]}
             self._turns += 1
@@ -156,11 +158,13 @@ class _Tpe:
             if key not in self._known and key not in self._open:
                 self._open[key] = asked
                 return values
+            # Told the same again, the sampler moves on; one that is still open counts as failed.
             self._close(asked, self._known.get(key))
         for values in self._others:
             key = key_of(values)
             if key not in self._known and key not in self._open:
                 numbers = {name: self._space[name].index(value) for name, value in values.items()}
+                # Through the study, so that the sampler learns from a variant it did not choose.
                 self._study.enqueue_trial(numbers)
                 self._open[key] = self._study.ask(self._kinds)
                 return values

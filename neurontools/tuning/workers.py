@@ -42,7 +42,7 @@ def workers(jobs: int, cluster: str | None) -> Iterator[Workers]:
 
     distributed: Any = import_module("distributed")
     with client:
-        threads = sum(client.nthreads().values())
+        threads = sum(client.nthreads().values())  # a cluster has its own idea of how much goes on at a time
 
         def submit(function: Callable[..., Any], *arguments: Any) -> Any:
             return client.submit(function, *arguments, pure=False, retries=_AGAIN)
@@ -59,6 +59,7 @@ def _first(futures: set[Future[Any]]) -> set[Future[Any]]:
 
 def persistent_trial(order: Order, values: Mapping[str, Any], explain: bool = False, limit_ps: int = 0) -> Trial:
     """Run a trial, again where its process was killed from outside."""
+    # A signal says nothing of the variant: the machine may have run out of memory elsewhere.
     for _ in range(_AGAIN):
         found = run_trial(order, values, explain, limit_ps)
         if found.state != "died" or not found.message.startswith("signal"):

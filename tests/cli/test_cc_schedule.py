@@ -105,3 +105,11 @@ def test_files_that_are_none(cli: Cli, tmp_path: Path, text: str) -> None:
     (tmp_path / "calls.txt").write_text(text)
     assert cli("cc", "schedule", tmp_path / "calls.txt").status == 3
     assert cli("cc", "schedule", tmp_path / "missing").status == 4
+
+
+@pytest.mark.parametrize("ranks", ["3-1", "0-", "-", "0--1", ",".join(["0-9999"] * 3), "9" * 5000])
+def test_lists_of_ranks_that_are_none(cli: Cli, tmp_path: Path, ranks: str) -> None:
+    """A range that goes down was no rank at all, and a list of ranges could take any memory."""
+    (tmp_path / "calls").write_text(f"{ranks}: allr 64kb over 0-3\n")
+    ended = cli("cc", "schedule", tmp_path / "calls")
+    assert ended.status == 3 and "line 1" in ended.error_line and "no call" in ended.error_line

@@ -35,3 +35,12 @@ def test_operands_the_other_way_round_are_a_difference() -> None:
     )
     assert not same(parse_module(base.format("a, b")), parse_module(base.format("b, a")))
     assert same(parse_module(base.format("a, b")), parse_module(base.format("a, b").replace("r =", "z =")))
+
+
+def test_what_is_sent_out_is_a_difference_though_no_result_depends_on_it() -> None:
+    base = (
+        "HloModule m\nENTRY e {{\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  t = token[] after-all()\n"
+        "  o = token[] outfeed({}, t), outfeed_shape=f32[]\n  ROOT r = f32[] subtract(a, b)\n}}"
+    )
+    assert not same(parse_module(base.format("a")), parse_module(base.format("b")))
+    assert same(parse_module(base.format("a")), parse_module(base.format("a").replace("o =", "z =")))
