@@ -18,6 +18,7 @@ __all__ = [
     "Boxes",
     "both",
     "bounding",
+    "held",
     "is_empty",
     "masked_box",
     "masked_boxes",
@@ -154,6 +155,15 @@ def _split(holds: Any) -> Iterator[Box]:
     for first, last in pairwise(starts):
         for box in _split(holds[first]):
             yield ((first, last), *box)
+
+
+def held(mask: Mask, shape: tuple[int, ...]) -> Any:
+    """Return 1 where a mask holds of the places of a shape, else 0."""
+    result = np.zeros(shape, np.uint8)
+    boxes = masked_boxes(mask, shape)
+    for box in (whole_box(shape),) if boxes is None else boxes:
+        result[tuple(slice(low, high) for low, high in box)] = 1
+    return result
 
 
 def bounding(boxes: Boxes) -> Box:
