@@ -88,6 +88,8 @@ def _condition(one: Index, shape: tuple[int, ...], narrow: bool) -> _Condition:
         if all(0 <= axis < len(shape) and shape[axis] in ((1, extent) if narrow else (extent,))
                for axis, (_, extent) in moved.items()) and moved not in ways:  # fmt: skip
             ways.append(moved)
+    exact = [way for way in ways if all(shape[axis] == extent for axis, (_, extent) in way.items())]
+    ways = exact or ways
     if len(ways) > 1:
         raise unsupported(f"a mask over {one.ndim} axes, which may be the first or the last of a tile of {shape},")
     if ways:

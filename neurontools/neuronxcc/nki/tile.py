@@ -95,7 +95,9 @@ class Tile:
         return str(getattr(vars(self).get("_tensor"), "name", "tile"))
 
     def __bool__(self) -> bool:
-        """Refuse to be true or false: there are no values while the kernel is traced."""
+        """Answer `x if tensor else y` of arguments, which are there; of tiles there are no values while tracing."""
+        if self.tensor.space is Space.HBM:
+            return True
         raise complain(f"{no_values(self.name)}; for a choice of elements write nl.where(condition, x, y)")
 
     def __len__(self) -> int:

@@ -130,6 +130,8 @@ def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
         return
     if not dst.shape:
         dst = Tile(dst.tensor._make((1, 1), (1, 1), dst.tensor.offset))
+    if len(dst.shape) == 1 and isinstance(value, Tile) and value.tensor.on_chip and value.tensor.size == 1:
+        dst = dst[None]  # one number everywhere
     if isinstance(value, Tile) and value.tensor.on_chip and len(value.shape) > len(dst.shape):
         value = Tile(value.tensor.reshape(dst.shape)) if value.shape[0] != 1 else value[0]
     copy_into(dst, value, mask)
