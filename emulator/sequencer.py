@@ -20,9 +20,10 @@ from emulator.semaphores import Events, Semaphores, holds
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
-from formats.isa.instruction import WORD, header_sync
+from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
+from formats.neuron_core import WORD
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext
@@ -102,7 +103,7 @@ class Sequencer:
     """
 
     NOT_STATE: ClassVar = {
-        "core": "wiring", "device": "wiring", "name": "wiring",
+        "core": "wiring", "device": "wiring", "name": "wiring", "_products": "the core's",
         "words": "the program", "count": "the program", "slots": "derived from the words",
         "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
@@ -124,6 +125,7 @@ class Sequencer:
         self._dispatch_ps = 0 if name == "Pool" else core.device.costs.dispatch_ps
         self.busy_ps = 0
         self.bound = BoundWords(self)
+        self._products = core.pe
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -345,6 +347,8 @@ class Sequencer:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:
                     hook(event)
+            if self._products.pending and self.name != "PE":
+                self._products.settle(action.read_places, action.write_places)
             effect = action.effect
             if effect is not None:
                 effect()

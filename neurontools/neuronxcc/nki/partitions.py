@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from formats.neuron_core import start_partitions
 from neurontools.builder.trace import Space
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -24,7 +25,7 @@ def reached(tensor: NkiTensor) -> bool:
     if not tensor.on_chip:
         return False
     start, count = tensor.offset // tensor._row, tensor.shape[0]
-    return not start or not (start % 32 or (count > 32 and (start % 64 or count > 64)))
+    return start in start_partitions(count)
 
 
 def moved(tensor: NkiTensor) -> NkiTensor:
