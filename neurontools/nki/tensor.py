@@ -14,6 +14,7 @@ from neurontools.nki.objects import NKIObject
 from neurontools.nki.operations import OPERATIONS
 from neurontools.nki.regions import MemoryRegion, region_of
 from neurontools.nki.strides import contiguous, contiguous_strides
+from neurontools.nki.unanswered import elements, of_numpy, refuse
 from neurontools.nki.unknown import no_values, of_tensor
 from neurontools.nki.views import ViewMethods, bounds_of, complain, leaves, unsupported
 
@@ -242,7 +243,9 @@ class NkiTensor(ViewMethods, NKIObject):
     def __str__(self) -> str:
         return f"{self!r}, whose values exist once the device runs: nl.device_print(prefix, tensor) prints them then"
 
-    __array_ufunc__ = None  # so that NumPy's numbers leave `number * tile` to the tile
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Take `number * tile` of NumPy's numbers as that of Python's."""
+        return of_numpy(NkiTensor, ufunc, method, inputs, keywords)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse to be an array: while the kernel is traced there are no values."""
@@ -356,6 +359,17 @@ class NkiTensor(ViewMethods, NKIObject):
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
+    def __eq__(self, other: object) -> Any:
+        return elements(self, other, "==", "nl.equal(a, b)")
+
+    def __ne__(self, other: object) -> Any:
+        return elements(self, other, "!=", "nl.not_equal(a, b)")
+
+    __hash__ = object.__hash__
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
     def __bool__(self) -> bool:
         """Record an `assert` on this tensor for after the run; anywhere else the truth is not known while tracing."""
         return bool(OPERATIONS["truth"](self))
@@ -395,3 +409,4 @@ for _name, _operation in _BINARY.items():
     setattr(NkiTensor, f"__r{_name}__", _operator(_operation, swapped=True))
     setattr(NkiTensor, f"__i{_name}__", _operator("in_place_" + _operation))
 setattr(NkiTensor, "__neg__", lambda self: OPERATIONS["negative"](self))  # noqa: B010  beside its siblings above
+refuse(NkiTensor)

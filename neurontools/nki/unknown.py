@@ -33,12 +33,19 @@ METHODS: Mapping[str, str] = {
     "unsqueeze": "expand_dim(dim)",
 }
 _INDICES = "slices, nl.ds(start, size) or tensor.ap(pattern)"
-_MODULES: Mapping[str, str] = {"arange": _INDICES, "mgrid": _INDICES, "static_cast": "nl.copy(tile, dtype=...)"}
+_MODULES: Mapping[str, str] = {
+    "arange": _INDICES, "mgrid": _INDICES, "static_cast": "nl.copy(tile, dtype=...)", "baremetal": "nki.jit",
+    "simulate_kernel": "nki.simulate(kernel)(...)", "benchmark": "nki.jit, and look at times with neurontools profile",
+    "profile": "nki.jit, and look at times with neurontools profile",
+}  # fmt: skip
 
 # What the modules of the first generation have, and the present ones lack.
 FIRST_GENERATION: Mapping[str, frozenset[str]] = {
+    "nki": frozenset({"baremetal", "benchmark", "compiler", "profile", "simulate_kernel", "trace"}),
     "nki.isa": frozenset(),
-    "nki.language": frozenset({"Tile", "all_reduce", "arange", "finfo", "fp32", "loop_reduce", "mgrid", "static_cast"}),
+    "nki.language": frozenset(
+        {"Tile", "all_reduce", "arange", "atomic_rmw", "finfo", "fp32", "loop_reduce", "mgrid", "static_cast"}
+    ),
 }
 
 
@@ -61,7 +68,7 @@ def no_values(name: str) -> str:
 
 
 def of_module(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """Return the error for a name that `nki.language` or `nki.isa` lacks."""
+    """Return the error for a name that `nki`, `nki.language` or `nki.isa` lacks."""
     if name.startswith("__"):
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     said = f"; write {_MODULES[name]}" if name in _MODULES else meant(name, known)

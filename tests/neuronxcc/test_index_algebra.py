@@ -81,14 +81,36 @@ def test_a_mask_holds_where_numpy_says(case: tuple[tuple[int, ...], Pair, Pair],
 
 
 @pytest.mark.parametrize("ask", [
-    lambda m: m and m, lambda m: m or True, lambda m: not m, lambda m: 0 <= nl.arange(3) < 2, lambda m: m & 3,
+    lambda m: m and m, lambda m: m or True, lambda m: not m, lambda m: nl.arange(4) < 2 and m, lambda m: m & 3,
+    lambda m: nl.arange(4) < 2 and 3 < 4, lambda m: 0 <= nl.arange(3) < 2 > 1, lambda m: 1 if nl.arange(3) < 2 else 2,
+    lambda m: 1 if 0 <= nl.arange(3) < 2 else 2, lambda m: not 0 <= nl.arange(3) < 2,
+    lambda m: 1 if nl.arange(3) < 2 and nl.arange(3) > 0 else 2, lambda m: 0 <= nl.arange(3) < 2 and nl.arange(3) < 1,
     lambda m: m | "x", lambda m: bool(nl.arange(3)), lambda m: list(range(nl.arange(3))),
     lambda m: nl.arange(3) < 1.5, lambda m: nl.arange(3) == "x",
 ])  # fmt: skip
 def test_what_python_would_decide_alone_is_refused(ask: Any) -> None:
-    """`and`, `or`, `not` and chained comparisons would silently keep one of two masks."""
+    """Any of these would silently keep one of two masks, or take one for true."""
     with pytest.raises(NkiValidationError, match=r"true nor false|masks join|masks compare|no single number"):
         ask(nl.arange(4) < 2)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda i, j, n: i < n and j >= 2, lambda i, j, n: i < 4 or j == 3, lambda i, j, n: 2 <= i < n,
+    lambda i, j, n: (i < n and j > 1 and i != 2), lambda i, j, n: n > 3 and i < n, lambda i, j, n: n < 3 or j != 1,
+    lambda i, j, n: (i + 1 < n and
+                     j * 2 > 1),
+    lambda i, j, n: (i < n and j < 3) & (i > 0), lambda i, j, n: (i < 2) | (1 <= j <= 2),
+])  # fmt: skip
+def test_and_or_and_chains_of_comparisons_join_masks(ask: Any) -> None:
+    i, j = np.arange(6)[:, None], np.arange(5)[None, :]
+    for n in (5, 2):
+        got = np.zeros((6, 5), bool)
+        mask = ask(nl.arange(6)[:, None], nl.arange(5)[None, :], n)
+        boxes = masked_boxes(mask, (6, 5))
+        for box in (whole_box((6, 5)),) if boxes is None else boxes:
+            got[tuple(slice(low, high) for low, high in box)] = True
+        want = [[bool(ask(a, b, n)) for b in j[0].tolist()] for a in i[:, 0].tolist()]
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("ask", [

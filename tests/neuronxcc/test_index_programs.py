@@ -62,5 +62,17 @@ def test_the_reference_tells_what_is_not_there_and_what_is_not_settled() -> None
     assert np.isnan(UNDEFINED)
 
 
+def _survey(first: int, last: int) -> Counter[str]:
+    """Return how often each outcome is met among many programs, and print what goes wrong."""
+    found: Counter[str] = Counter()
+    for seed in range(first, last):
+        try:
+            found[outcome(seed)] += 1
+        except Exception as error:  # noqa: BLE001  whatever it is, it is counted and printed
+            found[f"wrong: {type(error).__name__}"] += 1
+            print(str(error).strip().splitlines()[:3], flush=True)
+    return found
+
+
 if __name__ == "__main__":
-    print(Counter(outcome(seed) for seed in range(int(sys.argv[1]), int(sys.argv[2]))))
+    print(_survey(int(sys.argv[1]), int(sys.argv[2])))

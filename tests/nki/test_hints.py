@@ -13,6 +13,7 @@ import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats.errors import UnsupportedError
+from neurontools.neuronxcc import nki as old_nki
 from neurontools.neuronxcc.nki import isa as old_isa
 from neurontools.neuronxcc.nki import language as old_language
 from neurontools.nki.errors import NkiValidationError
@@ -48,12 +49,17 @@ def said(body: Any, kind: type[Exception] = NkiValidationError) -> str:
     (lambda t: t.reshap((128, 64)), "an NKI tensor has no reshap; did you mean reshape"),
     (lambda t: t.astype(nl.bfloat16), "an NKI tensor has no astype; write nl.copy(tile, dtype=...)"),
     (lambda t: t.T, "write nl.transpose(tile)"),
+    (lambda t: nki.simulte(t), "nki has no simulte; did you mean simulate"),
+    (lambda t: nki.benchmark(t), "nki has no benchmark, which is of the first generation (neuronxcc.nki); write nki"),
+    (lambda t: old_nki.simulate(t), "of the present generation (nki)"),
+    (lambda t: old_isa.quantize_mx(t), "neuronxcc.nki.isa has no quantize_mx in this toolkit, which is of the present"),
+    (lambda t: old_language.sofmax(t), "neuronxcc.nki.language has no sofmax in this toolkit; did you mean softmax?"),
 ])  # fmt: skip
 def test_unknown_names_say_what_may_be_meant(ask: Any, words: str) -> None:
     assert words in said(lambda tile, x: ask(tile))
 
 
-@pytest.mark.parametrize(("old", "new"), [(old_isa, nisa), (old_language, nl)])
+@pytest.mark.parametrize(("old", "new"), [(old_isa, nisa), (old_language, nl), (old_nki, nki)])
 def test_every_name_of_the_first_generation_only_is_known_as_such(old: ModuleType, new: ModuleType) -> None:
     listed = FIRST_GENERATION[new.__name__.removeprefix("neurontools.")]
     assert all(hasattr(old, name) and not hasattr(new, name) for name in listed)
@@ -79,6 +85,11 @@ def test_unknown_names_are_attribute_errors_outside_kernels_too() -> None:
     (lambda t: nisa.tensor_copy(t, t, mask=None), "mask= is of the first generation (neuronxcc.nki): take slices"),
     (lambda t: nisa.reciprocal(t, t, dtype=nl.float32), "the result has the type of dst"),
     (lambda t: nisa.tensor_reduce(dst=t, op=nl.add, data=t, axes=1), "did you mean axis?"),
+    (lambda t: nl.add(t, t, dtpye=nl.float32), "nl.add() got an unexpected keyword argument 'dtpye'; it is "
+     "nl.add(x, y, dtype=); did you mean dtype?"),
+    (lambda t: nl.add(t, t, mask=None), "mask= is of the first generation (neuronxcc.nki): take slices"),
+    (lambda t: nl.exp(), "nl.exp() missing 1 required positional argument: 'x'; it is nl.exp(x, dtype=)"),
+    (lambda t: nl.add(t, t, t, t), "nl.add() takes from 2 to 3 positional arguments but 4 were given"),
     (lambda t: nl.load(), "nl.load() missing 1 required positional argument: 'src'; it is nl.load(src, dtype=)"),
     (lambda t: nisa.tensor_scalar(t, nl.add, 1.0, nl.multiply, 2.0), "return a tile, here dst comes first"),
     (lambda t: nisa.tensor_reduce(nl.add, t, t, axis=1), "return a tile, here dst comes first"),
@@ -118,6 +129,37 @@ def test_values_are_not_there_while_a_kernel_is_traced(capsys: pytest.CaptureFix
     np.testing.assert_array_equal(nki.jit(kernel)(X), 2 * X)
     printed = capsys.readouterr().out
     assert "<NkiTensor 'tile' sbuf float32 (128, 64)>" in printed and "nl.device_print(prefix, tensor)" in printed
+
+
+@pytest.mark.parametrize(("ask", "words"), [
+    (lambda t: t < 1, "does not take <; write nl.less(a, b)"), (lambda t: t > 1, "write nl.greater(a, b)"),
+    (lambda t: t >= t, "write nl.greater_equal(a, b)"), (lambda t: t % 2, "write nl.mod(a, b)"),
+    (lambda t: 2 // t, "write nl.floor(nl.divide(a, b))"), (lambda t: t @ t, "write nl.matmul(a, b)"),
+    (lambda t: ~t, "write nl.invert(a)"), (lambda t: abs(t), "write nl.abs(a)"), (lambda t: round(t), "nl.floor"),
+    (lambda t: t == 0, "compares no elements of an NKI tensor; write nl.equal(a, b)"),
+    (lambda t: t != t, "write nl.not_equal(a, b)"), (lambda t: np.float32(3) == t, "write nl.equal(a, b)"),
+    (lambda t: 3 in t, "write nl.equal(a, b)"), (lambda t: max(t, 0), "write nl."),
+    (lambda t: float(t), "there is no float() of it"), (lambda t: int(t), "there is no int() of it"),
+    (lambda t: range(t), "there is no integer of it"), (lambda t: f"{t:.2f}", "there is no '.2f' of it"),
+    (lambda t: np.exp(t), "np.exp takes none"), (lambda t: np.add.reduce(t), "np.add takes none"),
+    (lambda t: np.ones((128, 64)) * t, "np.multiply takes none"),
+])  # fmt: skip
+def test_operators_that_tensors_lack_say_what_to_write(ask: Any, words: str) -> None:
+    assert words in said(lambda tile, x: ask(tile))
+    with pytest.raises(TypeError):
+        nki.jit(lambda x: ask(nl.load(x)))(X)
+
+
+def test_tensors_are_told_apart_as_objects() -> None:
+    def kernel(x: Any) -> Any:
+        tile, other = nl.load(x), nl.load(x)
+        assert tile is not None and tile != None and tile != "x"  # noqa: E711
+        assert tile in [other, tile][1:] and len({tile, other, tile}) == 2 and len(tile) == 128
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, np.float32(2) * tile + np.int32(1) - np.float32(3) / (np.float64(1) + other))
+        return out
+
+    np.testing.assert_allclose(nki.jit(kernel)(X), 2 * X + 1 - 3 / (1 + X), rtol=1e-5)
 
 
 def test_a_kernel_that_returns_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from neurontools.neuronxcc.nki.refusals import unsupported
+from neurontools.neuronxcc.nki.truth import asked, joined
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.tracer import kernel_place
 from neurontools.nki.views import complain
@@ -152,23 +154,25 @@ class Index:
         difference: Index = self - other
         return difference
 
-    def __lt__(self, other: Any) -> Mask:
-        return Mask([[-self._difference(other) - 1]])
+    def __lt__(self, other: Any) -> Any:
+        return joined(Mask([[-self._difference(other) - 1]]), sys._getframe(1))
 
-    def __le__(self, other: Any) -> Mask:
-        return Mask([[-self._difference(other)]])
+    def __le__(self, other: Any) -> Any:
+        return joined(Mask([[-self._difference(other)]]), sys._getframe(1))
 
-    def __gt__(self, other: Any) -> Mask:
-        return Mask([[self._difference(other) - 1]])
+    def __gt__(self, other: Any) -> Any:
+        return joined(Mask([[self._difference(other) - 1]]), sys._getframe(1))
 
-    def __ge__(self, other: Any) -> Mask:
-        return Mask([[self._difference(other)]])
+    def __ge__(self, other: Any) -> Any:
+        return joined(Mask([[self._difference(other)]]), sys._getframe(1))
 
     def __eq__(self, other: Any) -> Any:  # noqa: PYI032  a mask, as the interface says
-        return (self >= other) & (self <= other)
+        one = self._difference(other)
+        return joined(Mask([[one, -one]]), sys._getframe(1))
 
     def __ne__(self, other: Any) -> Any:  # noqa: PYI032  a mask, as the interface says
-        return (self > other) | (self < other)
+        one = self._difference(other)
+        return joined(Mask([[one - 1], [-one - 1]]), sys._getframe(1))
 
     def __bool__(self) -> bool:
         """Refuse to be true or false: an expression has as many values as places."""
@@ -203,6 +207,7 @@ class Mask:
     """Conditions on the places of an iteration: one of the `terms` holds where all its expressions are at least 0."""
 
     __array_ufunc__ = None  # so that NumPy's truth values leave `value & mask` to the mask
+    joined = False  # by `and`, `or` or a chain of comparisons
 
     def __init__(self, terms: list[list[Index]]) -> None:
         # What always holds says nothing, and what never does is no alternative.
@@ -244,8 +249,11 @@ class Mask:
         return result
 
     def __bool__(self) -> bool:
-        """Refuse to be true or false: `and`, `or`, `not` and chained comparisons would drop one side."""
-        raise complain("a mask is neither true nor false; join masks by &, | and ~ instead of and, or and not")
+        """Answer `and`, `or` and chained comparisons of masks, which are joined; anything else would drop one side."""
+        goes_on = asked(self, Mask, sys._getframe(1))
+        if goes_on is None:
+            raise complain("a mask is neither true nor false; join masks by &, | and ~ instead of and, or and not")
+        return goes_on
 
 
 def arange(*bounds: int) -> Index:

@@ -18,6 +18,7 @@ __all__ = [
     "Boxes",
     "both",
     "bounding",
+    "held",
     "is_empty",
     "masked_box",
     "masked_boxes",
@@ -87,6 +88,8 @@ def _condition(one: Index, shape: tuple[int, ...], narrow: bool) -> _Condition:
         if all(0 <= axis < len(shape) and shape[axis] in ((1, extent) if narrow else (extent,))
                for axis, (_, extent) in moved.items()) and moved not in ways:  # fmt: skip
             ways.append(moved)
+    exact = [way for way in ways if all(shape[axis] == extent for axis, (_, extent) in way.items())]
+    ways = exact or ways
     if len(ways) > 1:
         raise unsupported(f"a mask over {one.ndim} axes, which may be the first or the last of a tile of {shape},")
     if ways:
@@ -154,6 +157,15 @@ def _split(holds: Any) -> Iterator[Box]:
     for first, last in pairwise(starts):
         for box in _split(holds[first]):
             yield ((first, last), *box)
+
+
+def held(mask: Mask, shape: tuple[int, ...]) -> Any:
+    """Return 1 where a mask holds of the places of a shape, else 0."""
+    result = np.zeros(shape, np.uint8)
+    boxes = masked_boxes(mask, shape)
+    for box in (whole_box(shape),) if boxes is None else boxes:
+        result[tuple(slice(low, high) for low, high in box)] = 1
+    return result
 
 
 def bounding(boxes: Boxes) -> Box:

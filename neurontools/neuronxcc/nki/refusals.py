@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 from neurontools.nki.errors import UnsupportedError
 from neurontools.nki.tracer import kernel_place
+from neurontools.nki.unknown import UnknownNameError, meant
 
-__all__ = ["refuse_unknown", "unsupported"]
+__all__ = ["HARMLESS", "refuse_unknown", "unknown", "unsupported"]
 
 
 def unsupported(what: str) -> UnsupportedError:
@@ -19,7 +21,7 @@ def unsupported(what: str) -> UnsupportedError:
 
 
 # Keywords that change neither results nor where they go.
-_HARMLESS = frozenset({"lazy_initialization", "max_free_vec_size", "name"})
+HARMLESS = frozenset({"lazy_initialization", "max_free_vec_size", "name"})
 
 
 def refuse_unknown(space: dict[str, Any]) -> None:
@@ -28,7 +30,17 @@ def refuse_unknown(space: dict[str, Any]) -> None:
         if inspect.isfunction(function) and function.__module__ == space["__name__"]:
             parameters = inspect.signature(function).parameters
             if "unused" in parameters:
-                space[name] = _strict(function, frozenset(parameters) | _HARMLESS)
+                space[name] = _strict(function, frozenset(parameters) | HARMLESS)
+
+
+def unknown(module: str, name: str, known: Iterable[str], present: ModuleType) -> AttributeError:
+    """Return the error for a name that a module of this package lacks."""
+    if name.startswith("__"):
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    said = meant(name, known)
+    if name in vars(present):
+        said = f", which is of the present generation ({present.__name__.removeprefix('neurontools.')}){said}"
+    return UnknownNameError(f"{module} has no {name} in this toolkit{said}, at {kernel_place()}")
 
 
 def _strict(function: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from neurontools.neuronxcc.nki.affine import Grid, Index, Mask
 from neurontools.neuronxcc.nki.masks import Box, Boxes, both, bounding, is_empty, masked_box, masked_boxes
 from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready
 from neurontools.neuronxcc.nki.refusals import unsupported
+from neurontools.neuronxcc.nki.tile_operators import INSTEAD, give_operators
 from neurontools.neuronxcc.nki.walks import Reach, sliced, walked
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -81,15 +82,32 @@ class Tile:
     def __repr__(self) -> str:
         return str(vars(self).get("_tensor", f"<{type(self).__name__} that is not in one place>"))
 
-    __array_ufunc__ = None  # so that NumPy's numbers leave `number * tile` to the tile
-
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse to be an array: while the kernel is traced there are no values."""
         raise complain(no_values(getattr(vars(self).get("_tensor"), "name", "tile")))
 
     def __getattr__(self, name: str) -> Any:
         """Say which attribute may be meant."""
-        raise of_tensor(getattr(vars(self).get("_tensor"), "name", "tile"), name, dir(Tile), {})
+        raise of_tensor(getattr(vars(self).get("_tensor"), "name", "tile"), name, dir(Tile), INSTEAD)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the tensor."""
+        return str(getattr(vars(self).get("_tensor"), "name", "tile"))
+
+    def __bool__(self) -> bool:
+        """Answer `x if tensor else y` of arguments, which are there; of tiles there are no values while tracing."""
+        if self.tensor.space is Space.HBM:
+            return True
+        raise complain(f"{no_values(self.name)}; for a choice of elements write nl.where(condition, x, y)")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tile]:
+        return (self[place] for place in range(len(self)))
+
+    __hash__ = object.__hash__
 
     def _keys(self, key: Any) -> list[Any]:
         """Return one key for each dimension, and those for new ones."""
@@ -168,30 +186,6 @@ class Tile:
                 valid = tuple(_spread(one, value, self.shape) for one in valid)
             copy_into(self, apply(getattr(nl, name), None, self, value), valid=valid)
         return self
-
-
-def _binary(name: str, swapped: bool) -> Callable[[Tile, Any], Tile]:
-    def method(self: Tile, other: Any) -> Tile:
-        operands: tuple[Any, ...] = (other, self) if swapped else (self, other)
-        if name == "divide" and all(one.dtype.is_int for one in operands if isinstance(one, Tile)):
-            # True division, as NumPy has it; `nl.divide` rounds to the operands' type.
-            operands = tuple(one.astype(nl.float32) if isinstance(one, Tile) else one for one in operands)
-        return apply(getattr(nl, name), None, *operands)
-
-    return method
-
-
-for _operation, _function in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}.items():  # fmt: skip
-    setattr(Tile, f"__{_operation}__", _binary(_function, False))
-    setattr(Tile, f"__r{_operation}__", _binary(_function, True))
-for _operation, _function in {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"
-}.items():  # fmt: skip
-    setattr(Tile, f"__{_operation}__", _binary(_function, False))
-setattr(Tile, "__neg__", lambda self: apply(nl.negative, None, self))  # noqa: B010  set like its sisters above
 
 
 class Product(Tile):
@@ -437,7 +431,7 @@ def _write(part: NkiTensor, src: Any) -> None:
             fill(part, src)
         else:
             isa.dma_copy(part, nl.full(part.shape, src, part.dtype))
-    elif part.space is Space.HBM:
+    elif part.space is Space.HBM and src.space is not Space.HBM:
         nl.store(part, src)
     elif src.space is Space.HBM or (src.space is part.space is Space.SBUF and not (reached(part) and reached(src))):
         isa.dma_copy(part, src)
@@ -445,3 +439,6 @@ def _write(part: NkiTensor, src: Any) -> None:
         isa.tensor_copy(part, operand(src))
     else:
         isa.dma_copy(part, nl.copy(src))
+
+
+give_operators(Tile, apply)

@@ -13,11 +13,10 @@ from neurontools.neuronxcc.nki.isa.copies import *
 from neurontools.neuronxcc.nki.isa.folds import *
 from neurontools.neuronxcc.nki.isa.products import *
 from neurontools.neuronxcc.nki.isa.selection import *
+from neurontools.neuronxcc.nki.refusals import unknown
 from neurontools.neuronxcc.nki.tile import copy_into
 from neurontools.nki import isa
 from neurontools.nki.isa.constants import dge_mode, engine, oob_mode, reduce_cmd
-from neurontools.nki.tracer import kernel_place
-from neurontools.nki.unknown import UnknownNameError, meant
 
 tensor_engine, vector_engine, scalar_engine, gpsimd_engine, unknown_engine = (
     isa.tensor_engine, isa.vector_engine, isa.scalar_engine, isa.gpsimd_engine, isa.unknown_engine)  # fmt: skip
@@ -30,7 +29,4 @@ __all__ = [  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module 'neuronxcc.nki.isa' has no attribute {name!r}")
-    said = meant(name, globals())
-    raise UnknownNameError(f"neuronxcc.nki.isa has no {name} in this toolkit{said}, at {kernel_place()}")
+    raise unknown("neuronxcc.nki.isa", name, globals(), isa)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.isa.operands import token
+from neurontools.neuronxcc.nki.isa.operands import on_chip, token
 from neurontools.neuronxcc.nki.masks import masked_boxes
 from neurontools.neuronxcc.nki.partitions import moved, operand, reached
 from neurontools.neuronxcc.nki.refusals import refuse_unknown
@@ -19,8 +19,10 @@ __all__ = ["dma_copy", "dma_transpose", "memset", "nc_stream_shuffle", "tensor_c
 
 def tensor_copy(src: Tile, *, dtype: Any = None, mask: Any = None, engine: Any = unknown_engine, **unused: Any) -> Tile:
     """Return a copy."""
-    return materialize(src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), src,
-                       apart=True)  # fmt: skip
+    tile = on_chip(src)
+    return materialize(
+        src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), tile, apart=True
+    )
 
 
 def tensor_copy_predicated(

@@ -7,13 +7,14 @@ from math import prod
 from typing import Any
 
 from neurontools.builder.trace import Space
-from neurontools.neuronxcc.nki.masks import is_empty, masked_box
+from neurontools.neuronxcc.nki.masks import Box, is_empty, masked_box
 from neurontools.neuronxcc.nki.partitions import operand, reached
 from neurontools.neuronxcc.nki.tile import Tile, aligned, boxed
 from neurontools.nki import isa
 from neurontools.nki import language as nl
+from neurontools.nki.tensor import NkiTensor
 
-__all__ = ["by_rows", "column", "in_sbuf", "on_chip", "pair", "token"]
+__all__ = ["by_rows", "column", "in_sbuf", "on_chip", "pair", "rows_of", "token"]
 
 
 def token(value: Any) -> Any:
@@ -44,7 +45,14 @@ def pair(one: Tile, other: Tile) -> tuple[Tile, Tile]:
     return first.broadcast_to(shape), second.broadcast_to(shape)
 
 
-def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., Any]) -> Tile:
+def rows_of(tile: Tile, box: Box | None) -> NkiTensor:
+    """Return the partitions of a tile that take part, where a mask of other free dimensions leaves out some."""
+    wide = None if box is None else (box[0], *((0, extent) for extent in tile.shape[1:]))
+    part: NkiTensor = boxed(tile, wide, tile.shape)
+    return part
+
+
+def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., Any], *more: Tile) -> Tile:
     """Return a new tile of so many numbers for each partition, `emit(dst, data)` of what is inside the mask."""
     box = masked_box(mask, data.shape)
     made = Tile(nl.ndarray((data.shape[0], width), dtype, nl.sbuf))
@@ -54,7 +62,7 @@ def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., A
         return made
     part = boxed(made, rows, made.shape)
     dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
-    emit(dst, operand(boxed(on_chip(data), box, data.shape)))
+    emit(dst, operand(boxed(on_chip(data), box, data.shape)), *(operand(rows_of(one, box)) for one in more))
     if dst is not part:
         isa.dma_copy(part, dst)
     made.valid = None if rows is None else (rows,)

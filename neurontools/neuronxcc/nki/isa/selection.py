@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask
-from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, token
+from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, rows_of, token
+from neurontools.neuronxcc.nki.masks import masked_box
 from neurontools.neuronxcc.nki.partitions import operand
 from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap, whole_under
@@ -71,21 +72,20 @@ def max8(*, src: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
 
 def nc_find_index8(*, data: Tile, vals: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return the places of eight values in each partition."""
-    known = operand(vals.tensor)
-    return by_rows(data, 8, dtype or nl.uint32, mask, lambda dst, source: isa.nc_find_index8(dst, source, known))
+    return by_rows(data, 8, dtype or nl.uint32, mask, isa.nc_find_index8, vals)
 
 
 def nc_match_replace8(
     *, data: Tile, vals: Tile, imm: Any, dst_idx: Any = None, mask: Any = None, dtype: Any = None, **unused: Any
 ) -> Tile:
     """Return data with the first place of each of eight values replaced."""
+    box = masked_box(mask, data.shape)
+    known, places = rows_of(vals, box), None if dst_idx is None else rows_of(dst_idx, box)
     return materialize(
         data.shape,
         dtype or data.dtype,
         mask,
-        lambda dst, source: isa.nc_match_replace8(
-            dst, source, vals.tensor, imm, None if dst_idx is None else dst_idx.tensor
-        ),
+        lambda dst, source: isa.nc_match_replace8(dst, source, operand(known), imm, places),
         data,
     )
 

@@ -12,26 +12,28 @@ from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.affine import Mask, arange, mgrid
 from neurontools.neuronxcc.nki.blocks import Blocks
+from neurontools.neuronxcc.nki.isa import copies as isa_copies
+from neurontools.neuronxcc.nki.isa.operands import on_chip
 from neurontools.neuronxcc.nki.loops import folded, turns
-from neurontools.neuronxcc.nki.masks import masked_box, masked_boxes, multiplies
-from neurontools.neuronxcc.nki.partitions import operand
+from neurontools.neuronxcc.nki.masks import held, is_empty, masked_box, masked_boxes, multiplies
+from neurontools.neuronxcc.nki.partitions import operand, put
 from neurontools.neuronxcc.nki.reductions import last_axes, reduced
-from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
+from neurontools.neuronxcc.nki.refusals import HARMLESS, refuse_unknown, unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Gathered, Product, Tile, apply, boxed, copy_into, materialize, unwrap
 from neurontools.neuronxcc.nki.walks import Reach
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import DType, dtype_of, promote
 from neurontools.nki.language.creation import fill
-from neurontools.nki.operators import Operator
+from neurontools.nki.operators import BinaryOperator, Operator, UnaryOperator
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
-from neurontools.nki.tracer import kernel_place
-from neurontools.nki.unknown import UnknownNameError, meant
+from neurontools.nki.unknown import meant
+from neurontools.nki.views import complain
 
 affine_range, sequential_range = turns(nl.affine_range, once=True), turns(nl.sequential_range, once=True)
 static_range = turns(nl.static_range, once=False)
-ds, nc, tile_size = nl.ds, nl.nc, nl.tile_size
+ds, nc, tile_size, no_reorder = nl.ds, nl.nc, nl.tile_size, nl.no_reorder
 sbuf, psum, hbm, shared_hbm, private_hbm = nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm, nl.private_hbm
 program_id, num_programs, program_ndim = spmd.program_id, spmd.num_programs, spmd.program_ndim
 float32, bfloat16, float16, tfloat32 = nl.float32, nl.bfloat16, nl.float16, nl.tfloat32
@@ -128,6 +130,8 @@ def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
         return
     if not dst.shape:
         dst = Tile(dst.tensor._make((1, 1), (1, 1), dst.tensor.offset))
+    if len(dst.shape) == 1 and isinstance(value, Tile) and value.tensor.on_chip and value.tensor.size == 1:
+        dst = dst[None]  # one number everywhere
     if isinstance(value, Tile) and value.tensor.on_chip and len(value.shape) > len(dst.shape):
         value = Tile(value.tensor.reshape(dst.shape)) if value.shape[0] != 1 else value[0]
     copy_into(dst, value, mask)
@@ -135,14 +139,26 @@ def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
 
 def load_transpose2d(src: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Load a 2-D tensor transposed."""
-    if mask is not None:
-        raise unsupported("load_transpose2d with a mask")
-    return Tile(nl.load_transpose2d(src.tensor, dtype=dtype))
+    return _turned(src.tensor, mask, lambda part: nl.load_transpose2d(part, dtype=dtype))
+
+
+def _turned(tensor: NkiTensor, mask: Any, turn: Callable[[NkiTensor], NkiTensor]) -> Tile:
+    """Return a 2-D tensor transposed, what lies outside of a mask of its elements undefined."""
+    box = masked_box(mask, tensor.shape)
+    if box is None:
+        return Tile(turn(tensor))
+    empty = is_empty(box)
+    part = None if empty else turn(boxed(tensor, box, tensor.shape))
+    made = Tile(nl.ndarray(tensor.shape[::-1], tensor.dtype if part is None else part.dtype, nl.sbuf))
+    made.valid = () if part is None else (box[::-1],)
+    if part is not None:
+        put(boxed(made, box[::-1], made.shape), part)
+    return made
 
 
 def copy(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return a copy of a tile."""
-    return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, src, apart=True)
+    return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, on_chip(src), apart=True)
 
 
 def static_cast(value: Any, dtype: Any) -> Any:
@@ -182,12 +198,10 @@ def _in_sbuf(x: Tile) -> NkiTensor:
 
 def transpose(x: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
     """Return a 2-D tile transposed."""
-    if mask is not None:
-        raise unsupported("transpose with a mask")
-    return Tile(nl.transpose(_in_sbuf(x), dtype=dtype))
+    return _turned(_in_sbuf(x), mask, lambda part: nl.transpose(operand(part), dtype=dtype))
 
 
-def broadcast_to(src: Tile, *, shape: Any, **unused: Any) -> Tile:
+def broadcast_to(src: Tile, shape: Any, **unused: Any) -> Tile:
     """Return a tile with dimensions of one element repeated."""
     return src.broadcast_to(shape)
 
@@ -197,8 +211,13 @@ def expand_dims(data: Tile, axis: int) -> Tile:
     return data.expand_dims(axis)
 
 
-def where(condition: Tile, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
-    """Return x where the condition holds, else y."""
+def where(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """Return x where the condition holds, else y; a comparison of index expressions is as good as a tile."""
+    if isinstance(condition, Mask):
+        shape = next((one.shape for one in (x, y) if isinstance(one, Tile)), None)
+        if shape is None:
+            raise complain("nl.where: a comparison of index expressions needs a tile as x or y, whose shape it takes")
+        condition = load(shared_constant(held(condition, shape)))
     return apply(nl.where, mask, condition, x, y, dtype=dtype)
 
 
@@ -266,6 +285,16 @@ def loop_reduce(x: Tile, op: Any, loop_indices: Any, *, dtype: Any = None, mask:
     return folded(x, op, loop_indices, dtype, mask)
 
 
+def random_seed(seed: Any) -> None:
+    """Seed the random numbers of this core: a whole number, or a tile of one."""
+    nl.random_seed(unwrap(seed) if isinstance(seed, Tile) else nl.full((1, 1), int(seed), nl.int32))
+
+
+def atomic_rmw(dst: Tile, value: Tile, op: Any, *, mask: Any = None) -> None:
+    """Fold a tile into a part of an HBM tensor."""
+    isa_copies.dma_copy(dst=dst, src=value, mask=mask, dst_rmw_op=op)
+
+
 def all_reduce(x: Tile, op: Any, program_axes: Any, **unused: Any) -> Tile:
     """Refuse a reduction over programs."""
     raise unsupported("all_reduce over programs")
@@ -286,12 +315,21 @@ class Function(Operator):
         self.name, self.alu, self.function = plain.name, plain.alu, plain.function
         self.kind, self.since = plain.kind, plain.since
 
-    def __call__(self, *operands: Any, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
-        """Return a new SBUF tile of the results."""
+    def __call__(self, *operands: Any, dtype: Any = None, mask: Any = None, **named: Any) -> Tile:
+        """Return a new SBUF tile of the results; operands may go by their names, x and y."""
+        names = ("x", "y") if isinstance(self.plain, BinaryOperator) else ("x",)
+        operands += tuple(named.pop(one) for one in names[len(operands) :] if one in named)
+        wrong = sorted(named.keys() - HARMLESS)
+        if wrong or len(operands) != len(names) or not isinstance(self.plain, (BinaryOperator, UnaryOperator)):
+            known = (*names, "dtype", "mask")
+            said = f"has no {wrong[0]}={meant(wrong[0], known)}" if wrong else f"got {len(operands)} operands"
+            raise complain(f"nl.{self.name} {said}; it is nl.{self.name}({', '.join(names)}, dtype=, mask=)")
         kinds = [one for one in operands if isinstance(one, Tile)]
-        if dtype is None and self.kind in ("comparison", "logical") and kinds:
+        if not kinds:
+            raise complain(f"nl.{self.name} takes tiles; none of its operands is one: {', '.join(map(repr, operands))}")
+        if dtype is None and self.kind in ("comparison", "logical"):
             dtype = kinds[0].dtype if len(kinds) == 1 else promote(*[one.dtype for one in kinds])
-        return apply(self.plain, mask, *operands, dtype=dtype)  # type: ignore[arg-type]
+        return apply(self.plain, mask, *operands, dtype=dtype)
 
 
 _FUNCTIONS = {name: Function(one) for name in dir(nl) if isinstance(one := getattr(nl, name), Operator)}
@@ -302,10 +340,7 @@ prod = prod_  # type: ignore[assignment]  # noqa: F811  the name that kernels us
 def __getattr__(name: str) -> Any:
     if name in ("gelu_apprx_tanh", "float8_e4m3fn"):
         return getattr(nl, name)
-    if name.startswith("__"):
-        raise AttributeError(f"module 'neuronxcc.nki.language' has no attribute {name!r}")
-    said = meant(name, globals())
-    raise UnknownNameError(f"neuronxcc.nki.language has no {name} in this toolkit{said}, at {kernel_place()}")
+    raise unknown("neuronxcc.nki.language", name, globals(), nl)
 
 
 refuse_unknown(globals())
