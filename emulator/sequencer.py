@@ -20,9 +20,10 @@ from emulator.semaphores import Events, Semaphores, holds
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
-from formats.isa.instruction import WORD, header_sync
+from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
+from formats.neuron_core import WORD
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext

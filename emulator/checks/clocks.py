@@ -22,7 +22,8 @@ from emulator.diagnosis.index import index_of, signals_at
 from emulator.events import Event
 from emulator.loaded import LoadedWord
 from emulator.sequencer import Sequencer
-from formats.isa import ENGINES, Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
+from formats.engines import ENGINES
+from formats.isa import Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
 
 __all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]

@@ -14,10 +14,10 @@ from emulator.engines.indirection import column_places
 from formats import isa
 from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
 from formats.isa.behaviour import EngineState
+from formats.neuron_core import PARTITIONS, QUADRANT
 
 __all__ = ["Flow", "outputs_of"]
 
-_QUADRANT = 32
 _GROUP = 16  # partitions of one GpSimd core
 _WHOLE_PARTITIONS = (Dataflow.PARTITION, Dataflow.GROUP, Dataflow.LOOKUP)
 
@@ -72,7 +72,7 @@ class Flow:
 
     def seed(self, engine: str, word: Any, marks: Marks | None) -> None:
         """Give the generators of an engine the marks of what they are set from; one number sets those of all lanes."""
-        lanes = self.generators[engine] = np.zeros(128, np.int16)
+        lanes = self.generators[engine] = np.zeros(PARTITIONS, np.int16)
         if marks is not None and word.DATAFLOW is Dataflow.ALL:
             lanes[:] = marks.max()
         elif marks is not None:
@@ -83,7 +83,7 @@ class Flow:
         command = int(getattr(word, "reduce_command", 0))
         if command == ReduceCommand.IDLE:
             return
-        lanes = self.accumulators.setdefault(engine, np.zeros(128, np.int16))
+        lanes = self.accumulators.setdefault(engine, np.zeros(PARTITIONS, np.int16))
         if command in (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_REDUCE):
             lanes[:] = 0
         if command != ReduceCommand.RESET and results is not None:
@@ -178,9 +178,9 @@ def _grouped(marks: Marks) -> Marks:
 def _shuffled(word: Any, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:
     found = np.zeros(shape, np.int16) if before is None else before.copy()
     for p in range(shape[0]):
-        chosen = word.mask[p % _QUADRANT]
+        chosen = word.mask[p % QUADRANT]
         if chosen != KEPT:
-            found[p] = 0 if source is None else source[p - p % _QUADRANT + chosen]
+            found[p] = 0 if source is None else source[p - p % QUADRANT + chosen]
     return found
 
 

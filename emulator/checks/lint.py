@@ -28,7 +28,7 @@ from emulator.sequencer import Sequencer
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 __all__ = ["Lint"]

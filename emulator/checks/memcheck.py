@@ -238,6 +238,8 @@ def _region(fault: Fault, core: int) -> Region | None:
     low, high = fault.address
     if fault.space == "HBM":
         return Region("HBM", core, 0, 1, low, high - low)
-    base, stride = (isa.PSUM_BASE, 0x4000) if fault.space == "PSUM" else (0, 0x40000)
+    base, stride = (
+        (isa.PSUM_BASE, isa.PSUM_PARTITION_STRIDE) if fault.space == "PSUM" else (0, isa.SBUF_PARTITION_STRIDE)
+    )
     first, byte = divmod(low - base, stride)
     return Region(fault.space, core, first, 1, byte, high - low)

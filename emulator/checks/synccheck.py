@@ -24,6 +24,7 @@ from emulator.loaded import LoadedWord
 from formats.isa import CompareBranch, PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
 from formats.neff.debuginfo import SourceLocation
+from formats.numerals import parse_decimal
 
 __all__ = ["Synccheck"]
 
@@ -345,4 +346,5 @@ class Synccheck:
 def _declared(comment: str | None) -> SourceLocation | None:
     """Return the line that declares a DMA block, where its comment says it: FILE:LINE."""
     file, _, line = (comment or "").rpartition(":")
-    return SourceLocation(file, int(line), "") if file and line.isdecimal() else None
+    number = parse_decimal(line)
+    return SourceLocation(file, number, "") if file and number is not None else None

@@ -23,7 +23,7 @@ from emulator.dma.views import Bytes, Geometry, sbuf_geometry, strided
 from emulator.extents import Extent
 from emulator.faults import FaultError, Place, fault_error
 from formats.dtypes import Dtype
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 if TYPE_CHECKING:

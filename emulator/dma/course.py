@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from emulator.cost.dma import DmaCosts
     from emulator.dma.transfer import Facts, Shares, Transfer
 
-__all__ = ["Course", "maker_of"]
+__all__ = ["PACKET_BYTES", "Course", "maker_of"]
+
+PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
+# Of a packet (formats.md 7.2). That larger packets hold several descriptors is inferred, that those of the default do
+# not is observed (collectives.md 9).
+_MOST_DESCRIPTORS = 64
 
 
 def maker_of(transfer: Transfer) -> str:
@@ -63,8 +68,10 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
     nbytes, writes, reads = facts.nbytes, facts.writes_hbm, facts.reads_hbm
     share = _share(facts.op, costs)
     each = nbytes / shares[-1][1] if shares else 0
-    # A packet is a descriptor; those from load time are cut.
+    # A packet is a descriptor. Those from load time are cut; where packets were made larger, it holds as many as fit.
     cuts = max(-(-nbytes // (shares[-1][1] * packet_bytes)), 1) if prebuilt and shares else 1
+    larger = prebuilt and packet_bytes > PACKET_BYTES and each
+    joined = min(max(int(packet_bytes // each), 1), _MOST_DESCRIPTORS) if larger else 1
     made: list[Stretch] = []
     known: dict[int, tuple[int, int, int]] = {}
     for engine, (low, high) in enumerate(shares):
@@ -72,8 +79,8 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
         parts = known.get(count)
         if parts is None:
             duration = costs.data_ps(count, int(count * each), writes, share, reads)
-            packets = count * cuts
-            packet = duration // packets
+            packets = -(-count // joined) * cuts
+            packet = duration * min(joined, count) // (count * cuts)
             parts = known[count] = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
         if made and made[-1][2:] == parts:
             made[-1] = made[-1]._replace(last=engine)

@@ -12,10 +12,10 @@ from heapq import heapify
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
+from emulator.addresses import address_map
 from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
-from emulator.dma.course import Course, maker_of
+from emulator.dma.course import PACKET_BYTES, Course, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -27,14 +27,13 @@ from emulator.events import Event
 from emulator.faults import FaultError
 from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
+from formats.neuron_core import DMA_ENGINES, DMA_RINGS
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
     from emulator.cost.dma import DmaCosts
 
 __all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
-
-PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 
 
 class DmaFlow(NamedTuple):

@@ -15,14 +15,15 @@ import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
-from emulator.engines.pe_state import ARRAY, Form, Pending, PeState, Place, keep_high
+from emulator.engines.pe_state import Form, Pending, PeState, Place, keep_high
 from emulator.engines.registry import executes
 from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, Fp32Pass
+from formats.isa import Fp32Pass
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 
 __all__: list[str] = []
@@ -81,12 +82,12 @@ def load_weights(word: isa.LoadWeights, port: Port) -> Step:
     form, rows, cols, dtype, fp32_pass, transposed = _facts(word, port)
     state: PeState = port.pe
     src = port.read("src")
-    if elements(src) != cols or not 0 < cols <= ARRAY:
+    if elements(src) != cols or not 0 < cols <= PARTITIONS:
         raise refuse(
             word,
             "columns and pattern differ",
             "src",
-            f"{cols} elements per partition, at most {ARRAY}",
+            f"{cols} elements per partition, at most {PARTITIONS}",
             f"{elements(src)}",
         )
     source = (word.src, dtype, rows)

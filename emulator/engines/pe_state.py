@@ -9,11 +9,11 @@ import numpy as np
 
 from emulator.dtypes import Array
 from formats.isa import Fp32Pass
+from formats.neuron_core import PARTITIONS
 from formats.regions import Pattern, RegionParts, share_bytes
 
-__all__ = ["ARRAY", "Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Place", "keep_high"]
+__all__ = ["Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Place", "keep_high"]
 
-ARRAY = 128  # rows and columns of processing elements (hardware.md 3.3)
 # What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
 _HIGH_BITS = np.uint32(0xFFFFF000)
 
@@ -84,9 +84,9 @@ class Latch:
     NOT_STATE: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
-        self.weights = np.full((ARRAY, ARRAY), np.nan, np.float32)
-        self.bits = np.zeros((ARRAY, ARRAY), np.uint32)
-        self.form: Form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.weights = np.full((PARTITIONS, PARTITIONS), np.nan, np.float32)
+        self.bits = np.zeros((PARTITIONS, PARTITIONS), np.uint32)
+        self.form: Form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype = 0
         self.fp32_pass = int(Fp32Pass.NONE)
         self.source: tuple[Any, ...] = ()
@@ -95,7 +95,7 @@ class Latch:
         """Hold no tile, as at the start."""
         self.weights.fill(np.nan)
         self.bits.fill(0)
-        self.form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype, self.fp32_pass, self.source = 0, int(Fp32Pass.NONE), ()
 
     def snapshot(self) -> LatchState:
@@ -157,8 +157,8 @@ class PeState:
         self.current = self.high
         self.products: dict[tuple[Any, ...], Any] = {}
         self.pending: dict[tuple[Any, ...], Pending] = {}
-        self.scratch = np.empty((ARRAY, ARRAY), np.float32)
-        self.half = np.empty((ARRAY, ARRAY), np.float32)
+        self.scratch = np.empty((PARTITIONS, PARTITIONS), np.float32)
+        self.half = np.empty((PARTITIONS, PARTITIONS), np.float32)
 
     def renew(self) -> None:
         """Be as at the start; operands that are bound stay so."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.engines.pe_state import LatchState
 from emulator.semaphores import CountersState
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 
 if TYPE_CHECKING:
     from emulator.device import Device

@@ -9,12 +9,8 @@ from typing import Any, NamedTuple
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.declared import Declared
 from formats.isa.enums import AluOp
-from formats.isa.operand import (
-    PSUM_BASE,
-    PSUM_PARTITION_STRIDE,
-    SBUF_PARTITION_STRIDE,
-    AccessPattern,
-)
+from formats.isa.operand import AccessPattern
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 
 __all__ = [

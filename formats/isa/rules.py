@@ -16,17 +16,13 @@ from formats.isa.enums import ActivationFunction, UpdateMode
 from formats.isa.extension_dma import DmaIndirect
 from formats.isa.field import Enumeration
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
-from formats.isa.operand import PSUM_BASE, AccessPattern
+from formats.isa.operand import AccessPattern
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, Use, place, span, uses_of
 from formats.isa.unknown import Unknown
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_BYTES, SBUF_BYTES, start_partitions
 from formats.targets import Target
 
 __all__ = ["Problem", "Rule", "are_operands_sound", "check", "rules_of"]
-
-PARTITIONS = 128
-# Bytes in each partition. Source: hardware.md 2.1.
-SBUF_BYTES = {"gen2": 192 * 1024, "gen3": 224 * 1024, "gen4": 256 * 1024}
-PSUM_BYTES = 16 * 1024
 
 
 def _length(word: Instruction, context: Context) -> Iterator[Finding]:
@@ -112,7 +108,7 @@ def _start_partition(word: Instruction, context: Context) -> Iterator[Finding]:
         return  # indices are fetched one by one, not by lanes
     for use in context.uses:
         space, partition, _ = place(use.pattern.address)
-        allowed = (0,) if use.partitions > 64 else (0, 64) if use.partitions > 32 else (0, 32, 64, 96)
+        allowed = start_partitions(use.partitions)
         if partition not in allowed:
             starts = " or ".join(map(str, allowed))
             yield use.name, f"{use.partitions} partitions start at {partition} of {space}, not at {starts}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS
+from formats.engines import ENGINES
+from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS
 from formats.neff.ignored import may_be_ignored
 
 if TYPE_CHECKING:

@@ -6,16 +6,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.isa import (
-    ENGINES,
-    ActTableLoad,
-    DmaIndirect,
-    IndirectWrite,
-    Memset,
-    PseudoDmaTrigger,
-    RegisterLoad,
-)
+from formats.isa import ActTableLoad, DmaIndirect, IndirectWrite, Memset, PseudoDmaTrigger, RegisterLoad
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.accesses import Accesses

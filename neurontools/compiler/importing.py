@@ -230,7 +230,9 @@ def _custom(one: Instruction) -> dict[str, Any]:
 
 def _collective(one: Instruction) -> dict[str, Any]:
     dimension = one.dimensions[0] if one.dimensions else None
-    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension}
+    # Global numbers of devices are those of partitions, which all run this module.
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension,
+            "one_program": one.use_global_device_ids}  # fmt: skip
 
 
 def _solve(one: Instruction) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
-from neurontools.builder.limits import LIMITS, PARTITIONS
+from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
 from neurontools.nki import artifacts, cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back

@@ -11,8 +11,8 @@ from emulator.runtime import new_device
 from emulator.settings import USUAL
 from formats import isa
 from formats.dtypes import Dtype
-from formats.isa import PSUM_BASE, AccessPattern, Fp32Pass
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.isa import AccessPattern, Fp32Pass
+from formats.neuron_core import PSUM_BASE, SBUF_PARTITION_STRIDE
 from tests.emulator.dma_programs import PARTITION, direct, gen3
 from tests.emulator.streams import COUNT, WAIT, device_with, row
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of, uint8
 from neurontools.nki.isa.dma import dma_copy
@@ -107,11 +108,11 @@ def fill(target: NkiTensor, value: Any) -> None:
     if target.is_contiguous():
         most = _FILL_BYTES // target.itemsize
         # Rows of equal length, where that leaves few partitions idle; else what is left over is filled behind them.
-        even = next((one for one in range(128, 63, -1) if target.size % one == 0), 128)
+        even = next((one for one in range(PARTITIONS, PARTITIONS // 2 - 1, -1) if target.size % one == 0), PARTITIONS)
         free = min(most, -(-target.size // even))
         flat, done = target.reshape((target.size,)), 0
         while done < target.size:
-            rows = min(128, (target.size - done) // free)
+            rows = min(PARTITIONS, (target.size - done) // free)
             count = rows * free or target.size - done
             shape = (rows, free) if rows else (1, count)
             dma_copy(flat.slice(0, done, done + count).reshape(shape), _filled(target, value, shape))
@@ -119,10 +120,10 @@ def fill(target: NkiTensor, value: Any) -> None:
         return
     # A tile of the very shape, as parts of it do not pair with rows of another.
     rows, free = target.shape[0], target.size // target.shape[0]
-    if rows <= 128 and free * target.itemsize <= _FILL_BYTES:
+    if rows <= PARTITIONS and free * target.itemsize <= _FILL_BYTES:
         dma_copy(target, _filled(target, value, target.shape if target.ndim > 1 else (rows, 1)))
         return
-    axis = 0 if rows > 128 else max(range(1, target.ndim), key=target.shape.__getitem__)
+    axis = 0 if rows > PARTITIONS else max(range(1, target.ndim), key=target.shape.__getitem__)
     half = target.shape[axis] // 2
     fill(target.slice(axis, 0, half), value)
     fill(target.slice(axis, half, target.shape[axis]), value)

@@ -11,7 +11,8 @@ from emulator.device import Device
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE, AccessPattern
+from formats.isa import AccessPattern
+from formats.neuron_core import PSUM_BASE
 from neurontools.api import build
 from neurontools.debugger import Session
 from neurontools.validation.kernels import matmul, small

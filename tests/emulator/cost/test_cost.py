@@ -14,7 +14,8 @@ from emulator.cost.model import costs
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE, AccessPattern, AluOp, Bits, Fp32Pass
+from formats.isa import AccessPattern, AluOp, Bits, Fp32Pass
+from formats.neuron_core import PSUM_BASE
 from neurontools.validation.targets import targets
 
 F32, BF16, FP8 = Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT8E4

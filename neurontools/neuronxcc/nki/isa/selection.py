@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask
-from neurontools.neuronxcc.nki.isa.operands import in_sbuf, token
-from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, token
+from neurontools.neuronxcc.nki.partitions import operand
 from neurontools.neuronxcc.nki.refusals import refuse_unknown
-from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap, whole_under
+from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap, whole_under
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.isa.constants import reduce_cmd
@@ -48,6 +48,8 @@ def affine_select(
     if not isinstance(pred, Mask):
         raise complain("affine_select: pred must be a comparison of index expressions")
     source = in_sbuf(on_true_tile)
+    if not pred.conditions:  # it always holds
+        return materialize(source.shape, dtype or source.dtype, mask, isa.tensor_copy, source, apart=True)
     for one in pred.conditions:
         if one.ndim > len(source.shape) or any(step and extent != source.shape[axis]
                                                for axis, (step, extent) in one.axes.items()):  # fmt: skip
@@ -64,18 +66,13 @@ def affine_select(
 
 def max8(*, src: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return the eight largest values of each partition."""
-    box = masked_box(mask, src.shape)
-    source = boxed(src, box, src.shape)
-    return materialize((source.shape[0], 8), dtype or src.dtype, None, lambda dst: isa.max8(dst, source))
+    return by_rows(src, 8, dtype or src.dtype, mask, isa.max8)
 
 
 def nc_find_index8(*, data: Tile, vals: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return the places of eight values in each partition."""
-    box = masked_box(mask, data.shape)
-    source = boxed(data, box, data.shape)
-    return materialize(
-        (source.shape[0], 8), dtype or nl.uint32, None, lambda dst: isa.nc_find_index8(dst, source, vals.tensor)
-    )
+    known = operand(vals.tensor)
+    return by_rows(data, 8, dtype or nl.uint32, mask, lambda dst, source: isa.nc_find_index8(dst, source, known))
 
 
 def nc_match_replace8(
