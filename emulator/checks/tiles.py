@@ -63,6 +63,10 @@ class _Lives:
         return self._carried[chunk] + self._lives[chunk * _CHUNK : behind] if behind else []
 
 
+def _earliest(tile: Tile) -> int:
+    return min((first for first, _ in tile.pcs.values()), default=0)
+
+
 def _used(near: list[_Lived], pc: int) -> list[Tile]:
     """Return the tiles in use at a word, in the order of the map."""
     return [one.tile for one in sorted((one for one in near if one.last >= pc), key=attrgetter("number"))]
@@ -72,20 +76,25 @@ class Tiles:
     """Compare what words touch on chip with the tiles in use where they stand."""
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
-        self._tell = tell
-        mapped: dict[tuple[int, str], list[_Lived]] = {}
+        self._tell, self._names = tell, names
+        # By place and first byte: from which word to which each tile is in use that begins there.
+        self._begins: dict[tuple[int, str, str, int, int], tuple[list[int], list[tuple[int, Tile]]]] = {}
+        self._lives: dict[tuple[int, str], _Lives] = {}
         for core in device.cores:
-            for number, tile in enumerate(names.tiles(core.index)):
+            number = core.index
+            for tile in sorted(names.tiles(number), key=_earliest):
                 for engine, (first, last) in tile.pcs.items():
-                    lived = _Lived(first, number, last, tile, tile.offset, tile.offset + tile.partition_bytes,
-                                   tile.partition + tile.partitions)  # fmt: skip
-                    mapped.setdefault((core.index, engine), []).append(lived)
-        self._mapped = {place: _Lives(lives) for place, lives in mapped.items()}
+                    place = number, engine, tile.space, tile.partition, tile.offset
+                    firsts, lives = self._begins.get(place) or self._begins.setdefault(place, ([], []))
+                    if firsts and firsts[-1] > first:
+                        continue  # found among all tiles
+                    firsts.append(first)
+                    lives.append((last, tile))
         self._seen: set[tuple[int, str, str, int]] = set()
 
     def __bool__(self) -> bool:
         """Return whether there is a map to go by."""
-        return bool(self._mapped)
+        return bool(self._begins)
 
     def on_event(self, event: Event) -> None:
         """Take a word or a transfer; words whose addresses are written in them touch the same bytes each time."""
@@ -97,16 +106,38 @@ class Tiles:
             return
         if not isinstance(trigger, DmaIndirect):
             self._seen.add(place)
-        near: list[_Lived] | None = None
         for regions, does in ((event.reads, "reads"), (event.writes, "writes")):
             for region in regions:
                 if region.space == "HBM" or region.core != event.core:
                     continue  # where a tile of the other core begins and ends, its own words know
-                if near is None:
-                    lives = self._mapped.get((event.core, owner))
-                    near = [] if lives is None else lives.near(pc)
-                if not _holds(near, pc, region) and (used := _used(near, pc)):
-                    self._leaves(event, region, does, used)
+                if not self._begins_there(owner, pc, region):
+                    near = self._all(event.core, owner).near(pc)
+                    if not _holds(near, pc, region) and (used := _used(near, pc)):
+                        self._leaves(event, region, does, used)
+
+    def _begins_there(self, engine: str, pc: int, region: Region) -> bool:
+        """Return whether a region lies in a tile in use at a word and begins with it, as nearly all do."""
+        space, core, partition, partitions, low, nbytes, _ = region
+        found = self._begins.get((core, engine, space, partition, low))
+        place = 0 if found is None else bisect_right(found[0], pc)
+        if found is None or not place:
+            return False
+        last, tile = found[1][place - 1]
+        return last >= pc and partitions <= tile.partitions and nbytes <= tile.partition_bytes
+
+    def _all(self, core: int, engine: str) -> _Lives:
+        """Return all tiles that an engine uses."""
+        found = self._lives.get((core, engine))
+        if found is None:
+            found = self._lives[core, engine] = _Lives(
+                [
+                    _Lived(tile.pcs[engine][0], number, tile.pcs[engine][1], tile, tile.offset,
+                           tile.offset + tile.partition_bytes, tile.partition + tile.partitions)
+                    for number, tile in enumerate(self._names.tiles(core))
+                    if engine in tile.pcs
+                ]
+            )  # fmt: skip
+        return found
 
     def _leaves(self, event: Event, region: Region, does: str, used: list[Tile]) -> None:
         near = [tile for tile in used if tile.space == region.space] or used

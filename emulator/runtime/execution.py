@@ -128,34 +128,47 @@ def execute(
     Faults and hangs are values of the result; raises InputError for wrong inputs and unknown checks, LoadError,
     UnsupportedError or FormatError where the file cannot be loaded.
     """
+    # What is loaded and what watches is as many objects as what runs, and nearly all of it is gone by the end.
+    with seldom_collected():
+        return _executed(neff, inputs, settings, checks, progress, observers, guard)
+
+
+def _executed(
+    neff: Neff | str | os.PathLike[str] | bytes,
+    inputs: Mapping[str, Any],
+    settings: Settings,
+    checks: str | Sequence[str],
+    progress: Progress | None,
+    observers: Sequence[Any],
+    guard: Guard,
+) -> Result:
     opened = neff if isinstance(neff, Neff) else open_neff(neff)
     watching = list(observers)
     if checks:
         from emulator.checks.registry import make_checks  # deferred: start-up
 
         watching = [*make_checks(checks), *watching]
-    with seldom_collected():  # what is loaded and what watches is as many objects as what runs
-        arrays = check_inputs(opened, inputs)
-        device = new_device(opened, settings)
-        device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
-        device.load(opened)
-        device.set_inputs(arrays)
-        for observer in watching:
-            if hasattr(observer, "attach"):
-                observer.attach(device)
-        stream = DebugStream.of(device)
-        if stream is not None:
-            device.observers.append(stream)
-        started = perf_counter()
-        with guard(device):
-            if progress is None:
-                device.run()
-            else:
-                _run_with(device, progress)
-        seconds = perf_counter() - started
-        for observer in watching:
-            if hasattr(observer, "finish"):
-                observer.finish()
+    arrays = check_inputs(opened, inputs)
+    device = new_device(opened, settings)
+    device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
+    device.load(opened)
+    device.set_inputs(arrays)
+    for observer in watching:
+        if hasattr(observer, "attach"):
+            observer.attach(device)
+    stream = DebugStream.of(device)
+    if stream is not None:
+        device.observers.append(stream)
+    started = perf_counter()
+    with guard(device):
+        if progress is None:
+            device.run()
+        else:
+            _run_with(device, progress)
+    seconds = perf_counter() - started
+    for observer in watching:
+        if hasattr(observer, "finish"):
+            observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records())
     if not observers:

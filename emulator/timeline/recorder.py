@@ -164,8 +164,14 @@ class Recorder:
         number = transfer.number
         for resource, start_ps, end_ps in holds:
             found = self._holds.get(resource)
-            index = -1 if found is None else bisect_left(found.transfer, number)
-            if found is not None and index < len(found.transfer) and found.transfer[index] == number:
+            if found is None:
+                continue
+            given = found.transfer
+            if given and given[-1] == number:  # mostly nothing was given out since
+                found.start[-1], found.end[-1] = start_ps, end_ps
+                continue
+            index = bisect_left(given, number)
+            if index < len(given) and given[index] == number:
                 found.start[index], found.end[index] = start_ps, end_ps
 
     @property
@@ -205,10 +211,11 @@ class Recorder:
             track = self.tracks[owner] = self._queues[transfer.core, transfer.queue] = QueueTrack(owner)
         track.completed.append(now)
         track.number.append(number)
-        track.start.append(transfer.started_ps)
+        started, triggered = transfer.started_ps, transfer.triggered_ps  # the first is worked out of its plan each time
+        track.start.append(started)
         track.pc.append(transfer.pc)
-        track.waited.append(transfer.started_ps - transfer.triggered_ps)
-        track.triggered.append(transfer.triggered_ps)
+        track.waited.append(started - triggered)
+        track.triggered.append(triggered)
         track.generated.append(transfer.generated_ps)
         track.nbytes.append(transfer.nbytes)
         track.hbm_bytes.append(transfer.hbm_bytes)

@@ -16,6 +16,7 @@ from formats.isa.enums import ActivationFunction, UpdateMode
 from formats.isa.extension_dma import DmaIndirect
 from formats.isa.field import Enumeration
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
+from formats.isa.operand import AccessPattern
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, Use, place, span, uses_of
 from formats.isa.unknown import Unknown
 from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_BYTES, SBUF_BYTES, start_partitions
@@ -218,10 +219,24 @@ def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool
         _USES[known] = None if broken else uses
         if broken:
             return False
-    raw, fields = word.raw, cls.FIELDS
-    placed = []
-    for use in uses:
-        address = int.from_bytes(raw[(at := fields[use.name].offset) : at + 4], "little")
-        placed.append(use._replace(pattern=use.pattern._replace(address=address)))
+    raw, fields, placed = word.raw, cls.FIELDS, []
+    for name, pattern, dtype_field, dtype, size, partitions_field, partitions in uses:
+        at = fields[name].offset
+        address = int.from_bytes(raw[at : at + 4], "little")
+        moved = AccessPattern(address, pattern.steps, pattern.counts)
+        placed.append(Use(name, moved, dtype_field, dtype, size, partitions_field, partitions))
     context = Context(generation, tuple(placed))
-    return not any(True for rule in rules_of(cls) if rule.placed for _ in rule.check(word, context))
+    for rule in _placed_rules(cls):
+        for _ in rule.check(word, context):
+            return False
+    return True
+
+
+def _placed_rules(cls: type[Instruction]) -> tuple[Rule, ...]:
+    found = _PLACED.get(cls)
+    if found is None:
+        found = _PLACED[cls] = tuple(rule for rule in rules_of(cls) if rule.placed)
+    return found
+
+
+_PLACED: dict[type[Instruction], tuple[Rule, ...]] = {}

@@ -12,6 +12,7 @@ the tile which were overwritten through the tile of that name. The format is our
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -55,7 +56,12 @@ class Tile(NamedTuple):
     @property
     def partition_bytes(self) -> int:
         """Return the bytes the tile takes in each partition."""
-        return prod(self.shape[1:]) * Dtype.from_numpy_name(self.dtype).size
+        return _bytes_of(self.shape, self.dtype)
+
+
+@lru_cache(1 << 10)
+def _bytes_of(shape: tuple[int, ...], dtype: str) -> int:
+    return prod(shape[1:]) * Dtype.from_numpy_name(dtype).size
 
 
 def read_tiles(subgraph: Subgraph) -> tuple[Tile, ...]:

@@ -143,11 +143,12 @@ class Timeline(Pane):
         """Make the lines, and repaint those that differ."""
         made = list(self._made()) if self.size.width > _GUTTER else []
         before, self._lines = self._lines, made
-        for y, (key, _) in enumerate(made):
-            if y >= len(before) or before[y][0] != key:
-                self.refresh(Area(0, y, self.size.width, 1))
+        width = self.size.width
+        changed = [Area(0, y, width, 1) for y, (key, _) in enumerate(made) if y >= len(before) or before[y][0] != key]
         if len(made) < len(before):
             self.refresh()
+        elif changed:  # all at once: each call goes through what the screen remembers of the pane
+            self.refresh(*changed)
 
     def notify_style_update(self) -> None:
         """Repaint when colours change."""
