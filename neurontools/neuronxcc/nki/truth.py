@@ -44,6 +44,8 @@ def asked(mask: Any, kind: type, frame: FrameType) -> bool | None:
                  ast.Compare(middle, expression.ops[1:], expression.comparators[1:])]  # fmt: skip
     if not sides or not all(isinstance(one, ast.Compare) and len(one.ops) == 1 for one in sides):
         return None
+    if any(isinstance(part, ast.Call | ast.NamedExpr) for one in sides for part in ast.walk(one)):
+        return None  # to look at a side carries it out: what it calls may trace words
     for one in sides:
         code = compile(ast.fix_missing_locations(ast.Expression(one)), "<side>", "eval")
         if not isinstance(eval(code, frame.f_globals, dict(frame.f_locals)), kind):
