@@ -18,7 +18,7 @@ from emulator.checks.kinds import KINDS
 from emulator.checks.needless import NeedlessWaits
 from emulator.checks.place import Names, site_of
 from emulator.checks.serial import SerialQueues
-from emulator.checks.writers import Writers
+from emulator.checks.writers import Numbers, Writers
 from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side, Transfer
@@ -153,7 +153,7 @@ class Lint:
         writers = self._writers.of(region)
         if not writers.size:
             return
-        numbers = {int(writers.item(0))} if writers.size == 1 else set(np.unique(writers).tolist())
+        numbers = _distinct(writers)
         for number in numbers:
             self._read[number] = True
             if number in self._open and not (len(numbers) == 1 and self._holds(self._open[number][0])):
@@ -249,6 +249,17 @@ class Lint:
 
     def _name(self, event: Event, region: Region) -> str:
         return self._names.name(region, getattr(event.instruction, "engine", event.engine), event.pc)
+
+
+def _distinct(numbers: Numbers) -> set[int]:
+    """Return the numbers in an array; nearly always it is one, all over."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if low == high:
+        return {low}
+    if high > 2 * numbers.size:
+        return set(np.unique(numbers).tolist())
+    # np.unique takes ten times as long for many numbers of few kinds.
+    return set(np.flatnonzero(np.bincount(numbers.reshape(-1))).tolist())
 
 
 def _exact(side: Side, regions: Iterable[Region]) -> bool:

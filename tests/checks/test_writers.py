@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from emulator.checks.lint import _distinct
 from emulator.checks.tiles import _Lived, _Lives, _used
 from emulator.checks.writers import Writers
 from emulator.device import Device
@@ -79,3 +80,11 @@ def test_tiles_in_use_are_those_whose_first_and_last_words_lie_around():
         found = _Lives(lives)
         for pc in range(-1, 300):
             assert _used(found.near(pc), pc) == [one.tile for one in lives if one.first <= pc <= one.last]
+
+
+def test_numbers_told_apart_are_those_of_numpy():
+    chance = np.random.default_rng(3)
+    for most in (1, 2, 9, 500, 10**6):
+        for _ in range(40):
+            numbers = chance.integers(0, most, tuple(chance.integers(1, 9, 3))).astype(np.int32)[:, ::2]
+            assert _distinct(numbers) == set(np.unique(numbers).tolist())
