@@ -21,6 +21,7 @@ __all__ = ["Groups", "Tables"]
 
 _NONE = -1
 _READS = 256  # of PSUM, the latest
+_FILLED = 16  # places in a group
 
 
 class Tell(Protocol):
@@ -75,12 +76,20 @@ class Tables:
 
 
 class _Group:
-    """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read."""
+    """A group of products in PSUM: what it covers, the word that began it, whether it is over, whether it was read.
 
-    __slots__ = ("begun", "ended", "read", "region")
+    `filled` are the latest places, within it, that other words than products have written since.
+    """
+
+    __slots__ = ("begun", "ended", "filled", "read", "region")
 
     def __init__(self, region: Region, begun: Event) -> None:
         self.region, self.begun, self.ended, self.read = region, begun, False, False
+        self.filled: deque[Region] = deque(maxlen=_FILLED)
+
+    def holds(self, region: Region) -> bool:
+        """Return whether bytes of a region are this group's still: what was filled anew begins without it."""
+        return self.region.overlaps(region) and not any(each.covers(region) for each in self.filled)
 
 
 def _marks_ends(device: Device) -> bool:
@@ -135,13 +144,17 @@ class Groups:
         for region in event.writes:
             if region.space == "PSUM":
                 groups[:] = [one for one in groups if not region.covers(one.region)]
+                for one in groups:
+                    if one.region.overlaps(region):
+                        one.filled.append(region)
 
     def _product(self, event: Event, word: isa.MatMul, groups: list[_Group]) -> None:
         (region, *_) = event.writes or (None,)
         if region is None:
             return
-        mine = [one for one in groups if one.region.overlaps(region)]
-        if word.acc_flags & FIRST_OF_GROUP:
+        first = bool(word.acc_flags & FIRST_OF_GROUP)
+        mine = [one for one in groups if (one.region.overlaps(region) if first else one.holds(region))]
+        if first:
             for old in mine:
                 self._overwritten(event, region, old)
             gone = set(map(id, mine))
