@@ -60,10 +60,11 @@ def test_workers_without_the_same_package_are_named(
     """A machine of the cluster may have another version, or none: that is said before anything runs there."""
     address, _ = cluster
     monkeypatch.setattr(fleet, "__version__", "99.9")
-    ended = cli("run", neff, "--ranks", 4, "--cluster", address)
+    asked = ("run", neff, "--ranks", 4, "--inputs", "random:3", "--cluster", address)
+    ended = cli(*asked)
     assert ended.status == 3 and "expected neurontools 99.9, found neurontools" in ended.error_line
     monkeypatch.setattr(fleet, "_VERSION", "__import__('no_such_package')")
-    ended = cli("run", neff, "--ranks", 4, "--cluster", address)
+    ended = cli(*asked)
     assert ended.status == 3 and "No module named 'no_such_package'" in ended.error_line
 
 
