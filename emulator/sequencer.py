@@ -107,6 +107,7 @@ class Sequencer:
         "words": "the program", "count": "the program", "slots": "derived from the words",
         "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
+        "_is_ahead": "a figure of the chip",
     }  # fmt: skip
 
     def __init__(self, core: CoreContext, name: str) -> None:
@@ -123,6 +124,7 @@ class Sequencer:
         self.free_ps = self.last_done = 0
         self.path_ps = 0  # when the data path is free; words without data may issue before
         self._dispatch_ps = 0 if name == "Pool" else core.device.costs.dispatch_ps
+        self._is_ahead = name == "PE"
         self.busy_ps = 0
         self.bound = BoundWords(self)
         self._products = core.pe
@@ -245,6 +247,9 @@ class Sequencer:
             self.path_ps = free
             if beside and 0 < self._dispatch_ps < interval:
                 free = now + self._dispatch_ps
+        elif self._is_ahead and self.core.contention.array.is_busy_until(free):
+            # The Tensor engine has fetched it long before, while words in front of it waited for the array.
+            free = max(self.path_ps, now)
         elif not beside and self.path_ps > free:
             free = self.path_ps
         self.free_ps = free

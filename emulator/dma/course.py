@@ -32,6 +32,7 @@ class Course:
     """
 
     __slots__ = (
+        "cold_fill_ps",
         "cold_ps",
         "completion_ps",
         "engines",
@@ -53,14 +54,17 @@ class Course:
         self.held = descriptors_in_ring(self.shares)
         self.generator_ps = costs.trigger_ps(maker)
         self.start_ps = costs.start_ps(writes, maker)
-        self.fill_ps = 0 if writes else costs.fill_ps
-        self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=maker == "prebuilt")
+        each = facts.nbytes // self.engines if self.engines else 0
+        prebuilt = maker == "prebuilt"
+        self.fill_ps = 0 if writes else costs.filling_ps(self.engines, each)
+        self.cold_fill_ps = 0 if writes else costs.filling_ps(self.engines, each, cold=prebuilt)
+        self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=prebuilt)
         rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
         self.memory_ps = int(facts.hbm_bytes * rate)
         self.completion_ps = costs.completion_ps(self.engines)
         # By queue, how often it was given such a transfer and has completed one: its own lists.
         self.tallies: dict[Any, list[int]] = {}
-        self.stretches = _stretches(facts, self.shares, maker == "prebuilt", packet_bytes, costs)
+        self.stretches = _stretches(facts, self.shares, prebuilt, packet_bytes, costs)
 
 
 def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, costs: DmaCosts) -> tuple[Stretch, ...]:

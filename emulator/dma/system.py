@@ -202,13 +202,15 @@ class DmaSystem:
         transfer.generated_ps = begin
         ready = begin + course.start_ps
         is_first = not queue.completed and len(queue.pending) == 1
-        stagger = course.cold_ps if transfer.prebuilt and is_first else course.stagger_ps
+        is_cold = transfer.prebuilt and is_first
+        stagger = course.cold_ps if is_cold else course.stagger_ps
+        fill = course.cold_fill_ps if is_cold else course.fill_ps
         tally = course.tallies.get(queue)
         if tally is None:
             tally = course.tallies[queue] = queue.tally(shares)
         tally[0] += 1
         engines = self.engines[transfer.core]
-        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, course.fill_ps, now_ps)
+        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.facts.hbm_bytes
         at = transfer.memory_ps = ready

@@ -131,7 +131,7 @@ class Capture:
             yield start, begin_record(engine, place, begin_ps + start, track.waited[row])
             if row < len(track.completed):
                 shown = shown_ps(words[position].word, engine, device.arch)
-                end = track.shown_end(row) if shown is None else start + shown
+                end = track.shown_end(row, shown)
                 yield end, end_record(engine, place, begin_ps + end)
 
     def _packets(

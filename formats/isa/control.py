@@ -118,7 +118,7 @@ class SetOrderingMode(Instruction):
     """Choose how strictly the stream is ordered."""
 
     __slots__ = ()
-    CALM = True
+    CALM = BESIDE = True
     NAME = "SET_ORDERING_MODE"
     OPCODE = 0xB1
     ENGINES = ENGINES
