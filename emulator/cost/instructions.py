@@ -16,13 +16,14 @@ from emulator.cost.tiles import Tile, tile
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import AluOp, Fp32Pass
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["shown_ps"]
 
 _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
 _FP32 = frozenset((Dtype.FLOAT32,))
-_LEAST_ROWS = 128  # of a transfer: fewer take a generator no less, as far as captures show
+_LEAST_ROWS = PARTITIONS  # of a transfer: fewer take a generator no less, as far as captures show
 _WHOLE_WRITE = 4  # bytes that a strided write takes no longer than others: fp32 was measured, fp16 takes more
 # How long a word that rings bells takes: two registers, one, and until the next word.
 _TRIGGERS = {

@@ -244,10 +244,10 @@ class Tracer:
         self.visits: Visiting | None = None
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:
-        """Return the error to raise, with target and kernel line (or another `place`) added."""
-        return NkiValidationError(
-            f"{message}, on {self.target.name} ({self.limits.generation}) at {kernel_place(place)}"
-        )
+        """Return the error to raise, with target and kernel line (or another `place`) added: a finding of a check."""
+        text = f"{message}, on {self.target.name} ({self.limits.generation}) at {kernel_place(place)}"
+        file, line = (place or kernel_line())[:2]
+        return NkiValidationError(text).found("memcheck:operand", (file, line))
 
     def limit(self, error: NkiValidationError) -> None:
         """Raise the error about a limit of partitions or capacity; in a lenient launch only warn of it, once."""
