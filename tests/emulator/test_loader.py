@@ -117,7 +117,7 @@ def test_a_queue_between_the_programs_own_memories_has_one_bell_to_ring() -> Non
     assert write.address0 == 0xFFFF0001038  # the side that reads
     chip = arch_of("trn2")
     both = write.replace(size1=4, address1=0xFFFF0021038, data1=9)
-    for engine, one, two in (("SP", 43, 58), ("Pool", 26, 46), ("Activation", 25, 50), ("DVE", 32, 57), ("PE", 25, 75)):
+    for engine, one, two in (("SP", 45, 58), ("Pool", 26, 46), ("Activation", 25, 50), ("DVE", 32, 57), ("PE", 25, 75)):
         took = [cost_of(word, engine, chip).latency_ps for word in (write, both)]
         assert took == [one * 1000, two * 1000]
 
