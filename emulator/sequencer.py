@@ -360,7 +360,10 @@ class Sequencer:
                 self._update(mode, index, None, now)
             for each in action.signals:
                 self._update(each.mode, each.index, each.value, now)
-        except (FaultError, FormatError, UnsupportedError) as error:
+        except BaseException as error:
+            self.core.memory.unaccounted = True  # a part of what the word writes may be written
+            if not isinstance(error, FaultError | FormatError | UnsupportedError):
+                raise
             device.changes.clear()
             device.fail(error, self.place(loaded))
             return

@@ -137,7 +137,7 @@ class Lint:
             key, size, width = (region.space, found.address), (1, found.nbytes), found.nbytes
             region = region._replace(byte=region.byte - found.address)
         else:
-            size = self.device.cores[region.core].memory.array(region.space).shape
+            size = self.device.cores[region.core].memory.bound(region.space).shape
             key, width = (region.space, region.core), size[1]
         plane = self._planes.get(key)
         if plane is None:

@@ -352,7 +352,11 @@ class DmaSystem:
             if queue.pending:
                 transfer = queue.pending[0]
                 self._schedule(queue, now_ps)
-        except (FaultError, FormatError, UnsupportedError) as error:
+        except BaseException as error:
+            for each in device.cores:
+                each.memory.unaccounted = True  # a part of what the transfer writes may be written
+            if not isinstance(error, FaultError | FormatError | UnsupportedError):
+                raise
             device.changes.clear()
             device.fail(error, place_of(device, transfer))
             return
