@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from formats import isa
+from formats.neuron_core import WORD
 
 KINDS: tuple[tuple[int, isa.Instruction], ...] = (
     (
@@ -81,7 +82,7 @@ def best(task: Callable[[], Any], times: int = 3) -> float:
 def main() -> None:
     """Print thousands of words a second for each way of reading them."""
     data = streams(sys.argv[1]) if len(sys.argv) > 1 else made()
-    total = sum(map(len, data)) // isa.WORD
+    total = sum(map(len, data)) // WORD
     texts = [word.asm for stream in data for word in isa.decode_stream(stream)][::10]
     tasks: dict[str, tuple[int, Callable[[], Any]]] = {
         "decode": (total, lambda: [None for d in data for _ in isa.decode_stream(d)]),

@@ -21,7 +21,8 @@ from emulator.device import Device
 from emulator.loaded import LoadedWord
 from formats import isa
 from formats.dtypes import Dtype
-from formats.isa import PSUM_BASE, AccessPattern, Fp32Pass
+from formats.isa import AccessPattern, Fp32Pass
+from formats.neuron_core import PSUM_BASE
 
 DEPTH, WIDTH, BLOCK = 32768, 65536, 1024
 GOAL_RATIO, GOAL_STREAM, STREAM_WORDS = 3.0, 15.0, 32_000

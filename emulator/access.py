@@ -14,7 +14,8 @@ from emulator.faults import fault_error
 from emulator.memory import ChipMemory
 from formats import isa
 from formats.isa.behaviour import KEPT
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
+from formats.isa.operand import AccessPattern
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 
 __all__ = ["Operand", "Plan", "Resolver", "plan_of"]

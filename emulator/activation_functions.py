@@ -43,7 +43,7 @@ VALID: dict[str, Range] = {
 
 _REACH = 12.0  # erfc is below the smallest fp32 from here on
 _PER_UNIT = 128  # nodes per unit: cubic interpolation errs by less than 1e-9
-_PARTITIONS = 16  # computed together in float64
+_ROWS_AT_ONCE = 16  # computed together in float64
 _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
@@ -109,8 +109,8 @@ def _wide(function: Callable[[Array], Array]) -> Activation:
     """Return an activation that computes in float64 and rounds once, few partitions at a time to stay in cache."""
 
     def call(x: Array, out: Array, immediate: float) -> None:
-        for first in range(0, x.shape[0], _PARTITIONS):
-            part = slice(first, first + _PARTITIONS)
+        for first in range(0, x.shape[0], _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
             np.copyto(out[part], function(x[part].astype(np.float64)), casting="unsafe")
 
     return call

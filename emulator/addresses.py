@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from emulator.arch import ARCHS
 from emulator.errors import LoadError
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import (
+    DMA_ENGINES,
+    DMA_RINGS,
+    PARTITIONS,
+    PSUM_BASE,
+    PSUM_PARTITION_STRIDE,
+    SBUF_PARTITION_STRIDE,
+    SYNC_COUNT,
+)
 
-__all__ = ["ADDRESS_MAPS", "DMA_ENGINES", "DMA_RINGS", "PARTITIONS", "AddressMap", "Location", "address_map"]
+__all__ = ["ADDRESS_MAPS", "AddressMap", "Location", "address_map"]
 
-PARTITIONS = 128
-DMA_ENGINES = 16  # per core; rings per engine: the same number (hardware.md 4.1)
-DMA_RINGS = 16
 _WINDOW_SIZE = 0x4000000  # of one core on gen2; gen3 windows are larger and hold the same 64 MiB at their start
 
 # Offsets in the core's synchronisation window, 4 bytes per number. Source: formats.md 7.1.
 _EVENTS = 0x2700000
 _SEMAPHORES = {"read": 0x2701000, "set": 0x2701400, "increment": 0x2701800, "decrement": 0x2701C00}
-_SYNC_COUNT = 256
 
 # UDMA registers of one engine. Source: formats.md 8.2.
 _S2M = 0x20000
@@ -109,10 +114,10 @@ class AddressMap(NamedTuple):
 
     @staticmethod
     def _in_sync(core: int, offset: int) -> Location:
-        if _EVENTS <= offset < _EVENTS + 4 * _SYNC_COUNT:
+        if _EVENTS <= offset < _EVENTS + 4 * SYNC_COUNT:
             return Location("event", core, (offset - _EVENTS) // 4)
         for action, start in _SEMAPHORES.items():
-            if start <= offset < start + 4 * _SYNC_COUNT:
+            if start <= offset < start + 4 * SYNC_COUNT:
                 return Location("semaphore", core, (offset - start) // 4, action=action)
         return Location("register", core, offset=offset)
 
@@ -130,8 +135,11 @@ class AddressMap(NamedTuple):
         return Location("none")
 
 
-_GIB = 1 << 30
-_GEN3_HBM = ((0x0, 24 * _GIB), (0x4000000000, 24 * _GIB), (0x800000000000, 24 * _GIB), (0x804000000000, 24 * _GIB))
+def _hbm(target: str, *bases: int) -> tuple[tuple[int, int], ...]:
+    return tuple((base, ARCHS[target].hbm_bytes.whole) for base in bases)
+
+
+_GEN3_HBM = 0x0, 0x4000000000, 0x800000000000, 0x804000000000
 _GEN3_CORES = (
     0x2000000000,
     0x3000000000,
@@ -149,7 +157,7 @@ _GEN3_DMA = (0x1002000000, 0x5004000000, 0x801002000000, 0x805004000000)
 ADDRESS_MAPS: dict[str, AddressMap] = {
     "gen2": AddressMap(
         "gen2",
-        ((0x0, 16 * _GIB), (0x1000000000, 16 * _GIB)),
+        _hbm("trn1", 0x0, 0x1000000000),
         (0xFFFC0000000, 0xFFFC4000000),
         1,
         0,
@@ -161,7 +169,7 @@ ADDRESS_MAPS: dict[str, AddressMap] = {
     ),
     "gen3": AddressMap(
         "gen3",
-        _GEN3_HBM,
+        _hbm("trn2", *_GEN3_HBM),
         _GEN3_CORES,
         2,
         0x800000000,
@@ -171,11 +179,11 @@ ADDRESS_MAPS: dict[str, AddressMap] = {
         "documented",
         "formats.md 7.1, 7.2 (V3); cross-checked with loaded words",
     ),
-    # The gen4 driver keeps the structure of gen3; its addresses are not published here, so gen3's stand in. The stacks
-    # are 36 GiB (runtime.md 1.1).
+    # The gen4 driver keeps the structure of gen3; its addresses are not published here, so gen3's stand in, with
+    # stacks of its own size.
     "gen4": AddressMap(
         "gen4",
-        tuple((base, 36 * _GIB) for base, _ in _GEN3_HBM),
+        _hbm("trn3", *_GEN3_HBM),
         _GEN3_CORES,
         2,
         0x800000000,

@@ -16,7 +16,7 @@ from emulator.dtypes import Array
 from formats.errors import UnsupportedError
 from formats.isa import AluOp
 
-__all__ = ["BITWISE", "COMMUTATIVE", "REDUCIBLE", "UNARY", "Binary", "alu_op", "bitwise", "float32", "int64"]
+__all__ = ["BITWISE", "REDUCIBLE", "UNARY", "Binary", "alu_op", "bitwise", "float32", "int64"]
 
 Binary = Callable[[Array, ArrayLike, Array], object]
 
@@ -55,8 +55,6 @@ REDUCIBLE = frozenset(
         AluOp.BITWISE_XOR,
     )
 )
-# Folding these in any order gives the same bits.
-COMMUTATIVE = frozenset((AluOp.MAX, AluOp.MIN, AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR))
 
 
 def alu_op(code: int) -> AluOp:

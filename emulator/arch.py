@@ -6,6 +6,17 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.neuron_core import (
+    DMA_ENGINES,
+    DMA_RINGS,
+    MOVING_COLUMNS,
+    PARTITIONS,
+    PSUM_BANK_BYTES,
+    PSUM_BYTES,
+    PSUM_FP32,
+    SBUF_BYTES,
+    SYNC_COUNT,
+)
 from formats.targets import Target, resolve_target
 
 __all__ = ["ARCHS", "Arch", "Fact", "arch_of"]
@@ -61,7 +72,7 @@ class Arch:
         return clocks.get(engine, self.clock_scalar).value
 
 
-_KIB, _GIB = 1 << 10, 1 << 30
+_GIB = 1 << 30
 _DOC = "documented"
 
 
@@ -69,34 +80,34 @@ def _arch(
     target: str,
     generation: str,
     *,
-    sbuf: int,
     clocks: tuple[float, float, float, float],
     cores: int,
     stacks: int,
     hbm: int,
     lnc: int,
-    banks: int,
 ) -> Arch:
     """Return one chip from what differs between chips."""
     pe, vector, scalar, gpsimd = (Fact(clock, "GHz", _DOC, "hardware.md 3.1") for clock in clocks)
     return Arch(
         target=target,
         generation=generation,
-        partitions=Fact(128, "partitions", _DOC, "hardware.md 2.1"),
-        sbuf_bytes=Fact(sbuf, "bytes per partition", _DOC, "hardware.md 2.1"),
-        psum_bytes=Fact(16 * _KIB, "bytes per partition", _DOC, "hardware.md 2.1"),
-        psum_bank=Fact(2 * _KIB, "bytes per partition", _DOC, "hardware.md 2.1"),
-        matmul_banks=Fact(banks, "banks one matmul may span", _DOC, "hardware.md 2.1"),
-        semaphores=Fact(256, "per core", _DOC, "formats.md 7.2"),
-        events=Fact(256, "per core", _DOC, "formats.md 7.2"),
+        partitions=Fact(PARTITIONS, "partitions", _DOC, "hardware.md 2.1"),
+        sbuf_bytes=Fact(SBUF_BYTES[generation], "bytes per partition", _DOC, "hardware.md 2.1"),
+        psum_bytes=Fact(PSUM_BYTES, "bytes per partition", _DOC, "hardware.md 2.1"),
+        psum_bank=Fact(PSUM_BANK_BYTES, "bytes per partition", _DOC, "hardware.md 2.1"),
+        matmul_banks=Fact(
+            MOVING_COLUMNS[generation] // PSUM_FP32, "banks one matmul may span", _DOC, "hardware.md 2.1"
+        ),
+        semaphores=Fact(SYNC_COUNT, "per core", _DOC, "formats.md 7.2"),
+        events=Fact(SYNC_COUNT, "per core", _DOC, "formats.md 7.2"),
         # Programs get 64; loader words use R130 and R131, so the index space of words is larger (isa.md 15).
         registers=Fact(256, "32-bit registers per engine", "inferred", "isa.md 3, 15"),
         clock_pe=pe,
         clock_vector=vector,
         clock_scalar=scalar,
         clock_gpsimd=gpsimd,
-        dma_engines=Fact(16, "per core", _DOC, "hardware.md 4.1"),
-        dma_rings=Fact(16, "per engine", _DOC, "hardware.md 4.1"),
+        dma_engines=Fact(DMA_ENGINES, "per core", _DOC, "hardware.md 4.1"),
+        dma_rings=Fact(DMA_RINGS, "per engine", _DOC, "hardware.md 4.1"),
         cores=Fact(cores, "per chip", _DOC, "hardware.md 1.1"),
         hbm_stacks=Fact(stacks, "per chip", _DOC, "hardware.md 1.1"),
         hbm_bytes=Fact(hbm, "bytes per stack", _DOC, "hardware.md 1.1"),
@@ -108,10 +119,10 @@ def _arch(
 _V2, _V3, _V4 = (2.8, 1.12, 1.4, 1.4), (2.4, 0.96, 1.2, 1.2), (2.4, 1.2, 1.2, 1.2)
 
 ARCHS: dict[str, Arch] = {
-    "trn1": _arch("trn1", "gen2", sbuf=192 * _KIB, clocks=_V2, cores=2, stacks=2, hbm=16 * _GIB, lnc=1, banks=1),
-    "inf2": _arch("inf2", "gen2", sbuf=192 * _KIB, clocks=_V2, cores=2, stacks=2, hbm=16 * _GIB, lnc=1, banks=1),
-    "trn2": _arch("trn2", "gen3", sbuf=224 * _KIB, clocks=_V3, cores=8, stacks=4, hbm=24 * _GIB, lnc=2, banks=1),
-    "trn3": _arch("trn3", "gen4", sbuf=256 * _KIB, clocks=_V4, cores=8, stacks=4, hbm=36 * _GIB, lnc=2, banks=8),
+    "trn1": _arch("trn1", "gen2", clocks=_V2, cores=2, stacks=2, hbm=16 * _GIB, lnc=1),
+    "inf2": _arch("inf2", "gen2", clocks=_V2, cores=2, stacks=2, hbm=16 * _GIB, lnc=1),
+    "trn2": _arch("trn2", "gen3", clocks=_V3, cores=8, stacks=4, hbm=24 * _GIB, lnc=2),
+    "trn3": _arch("trn3", "gen4", clocks=_V4, cores=8, stacks=4, hbm=36 * _GIB, lnc=2),
 }
 
 

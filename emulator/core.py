@@ -20,7 +20,8 @@ from emulator.scratch import lend
 from emulator.semaphores import CountersState, Events, Semaphores
 from emulator.sequencer import Sequencer, SequencerState
 from emulator.workspace import give_back, take_workspace
-from formats.isa import ENGINES, ActivationFunction
+from formats.engines import ENGINES
+from formats.isa import ActivationFunction
 
 if TYPE_CHECKING:
     from emulator.context import DeviceContext

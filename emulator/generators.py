@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from formats.neuron_core import PARTITIONS
+
 __all__ = ["GeneratorBank", "Generators", "GeneratorsState", "generators_of"]
 
-_LANES = 128
 _WORDS = 6  # x, y, z, w, v of Marsaglia's xorwow, and the Weyl counter d
 _PER_LANE = {"DVE": 4, "Pool": 1}
 _WEYL = np.uint32(362437)
@@ -42,7 +43,7 @@ class Generators:
     NOT_STATE: ClassVar = {"words": "a figure of the chip"}
 
     def __init__(self, per_lane: int) -> None:
-        self.state: Words = np.zeros((_LANES, per_lane, _WORDS), np.uint32)
+        self.state: Words = np.zeros((PARTITIONS, per_lane, _WORDS), np.uint32)
         self.words = per_lane * _WORDS
         self.seed(0)
 

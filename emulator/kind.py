@@ -20,7 +20,8 @@ from emulator.engines.registry import executor_of, is_movable
 from emulator.scratch import Arena, taking_from
 from formats import isa
 from formats.errors import NeuronError
-from formats.isa.operand import PSUM_BASE, AccessPattern
+from formats.isa.operand import AccessPattern
+from formats.neuron_core import PSUM_BASE
 from formats.regions import Shape, shape_of
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from formats.isa import Instruction
 from formats.neff import Neff, SourceLocation, Subgraph, TensorInfo
 from formats.neff.activation import ActivationFunction, ActivationSet
 from formats.neff.tiles import Tile, read_tiles
+from formats.neuron_core import WORD
 
 __all__ = ["LoadedCore", "LoadedModel", "LoadedWord", "TransferFactory"]
 
@@ -57,7 +58,7 @@ class LoadedCore:
         offsets = self.subgraph.streams[engine].offsets
         if not 0 <= pc < len(offsets):
             return None
-        return self.subgraph.source_of(engine, offsets[pc] // 64)
+        return self.subgraph.source_of(engine, offsets[pc] // WORD)
 
     def word_of(self, engine: str, pc: int) -> Instruction | None:
         """Return a word as the file has it, before the loader put another in its place; None without such a pc."""

@@ -20,7 +20,7 @@ from emulator.errors import LoadError
 from emulator.fresh import fill_fresh
 from emulator.loaded import LoadedCore, LoadedModel, LoadedWord
 from emulator.placement import Placement, place
-from emulator.semaphores import COUNT as SEMAPHORES
+from formats.engines import ENGINES
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import (
     Collective,
@@ -34,10 +34,11 @@ from formats.isa import (
     Write,
 )
 from formats.isa.understood import is_understood, unknown_bytes
-from formats.neff import ENGINES, DmaBlock, Neff, Subgraph
+from formats.neff import DmaBlock, Neff, Subgraph
 from formats.neff import Queue as QueueSet
 from formats.neff.activation import ActivationFunction, ActivationSet
 from formats.neff.understood import unknown_in_file, unknown_in_subgraph
+from formats.neuron_core import SYNC_COUNT, WORD
 
 __all__ = ["load"]
 
@@ -132,9 +133,9 @@ class _CoreLoader:
             if kind is OpcodeCC:
                 continue
             if kind in _TRANSLATED:
-                words.append(self._translate(word, pc, offset // 64, engine))
+                words.append(self._translate(word, pc, offset // WORD, engine))
             else:
-                words.append(LoadedWord(word, pc, offset // 64))
+                words.append(LoadedWord(word, pc, offset // WORD))
         return words
 
     def _translate(self, word: Instruction, pc: int, slot: int, engine: str) -> LoadedWord:
@@ -292,10 +293,10 @@ class _CoreLoader:
     def _check_semaphores(self, block: DmaBlock, where: str) -> None:
         named = (*block.remote_semaphores, *(() if block.semaphore is None else (block.semaphore,)))
         for index in named:
-            if not 0 <= index < SEMAPHORES:
+            if not 0 <= index < SYNC_COUNT:
                 raise LoadError(
                     f"{where}: DMA block {block.block_id} of {block.queue!r} raises semaphore {index}, there are "
-                    f"{SEMAPHORES}"
+                    f"{SYNC_COUNT}"
                 )
         if block.remote_semaphores and self.cores < 2:
             raise LoadError(

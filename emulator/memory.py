@@ -16,6 +16,7 @@ from emulator.buffers import blank, drop, filled, give, renew, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, Ranges
 from emulator.faults import fault_error
+from emulator.large_arrays import Pages, own_copy, pages_of
 from emulator.memory_state import AllocationState, Blocks, ChipState, DeviceMemoryState
 from emulator.renewal import Columns, columns_of_runs, fill_columns
 from formats.regions import Region, RegionParts
@@ -318,10 +319,11 @@ class Allocation:
     `whole` says that every byte is known to be written; then there is no plane to keep or to scan.
     """
 
-    __slots__ = ("_data", "_written", "address", "lent", "name", "nbytes", "notes", "set_apart", "whole")
+    __slots__ = ("_data", "_written", "address", "lent", "name", "nbytes", "notes", "pages", "set_apart", "whole")
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("address", "name", "nbytes", "set_apart"), "the program"),
         "lent": "whose the bytes are",
+        "pages": "where they are",
         "notes": "in the plane for whoever asks for it",
         "whole": "in the state as `written` None",
     }
@@ -334,12 +336,16 @@ class Allocation:
         self.notes = Notes()
         self.whole = False
         self.lent = False
+        self.pages: Pages | None = None  # of bytes in a file that nothing has changed: `data` cannot be written then
 
     def lend(self, data: Bytes) -> None:
         """Let the bytes be those of the caller from here on, all of them written; they are never given back."""
         if data.size != self.nbytes:
             raise ValueError(f"{self.name} has {self.nbytes} bytes, not {data.size}")
         self._data, self._written, self.whole, self.lent = data, None, True, True
+        self.pages = pages_of(data)
+        if self.pages is not None:
+            self._data = self.pages.read_only()
         self.notes.extents.clear()
 
     @property
@@ -348,8 +354,15 @@ class Allocation:
         return self._data is not None
 
     @property
+    def writable(self) -> Bytes:
+        """Return the bytes for whoever changes them."""
+        if self.pages is not None:
+            self._data, self.pages = self.pages.writable(), None
+        return self.data
+
+    @property
     def data(self) -> Bytes:
-        """Return the bytes."""
+        """Return the bytes for whoever looks at them."""
         if self._data is None:
             self._data = self.fresh()
         return self._data
@@ -403,7 +416,7 @@ class Allocation:
         if state.data is None:
             self.untouch()
             return
-        np.copyto(self.data, state.data)
+        np.copyto(self.writable, state.data)
         self.whole, self._written = state.written is None, None
         self.notes.extents.clear()
         if state.written is not None:
@@ -411,7 +424,7 @@ class Allocation:
 
     def untouch(self) -> None:
         """Be as before anything looked at the bytes."""
-        self._data, self._written, self.whole = None, None, False
+        self._data, self._written, self.whole, self.pages = None, None, False, None
         self.notes.extents.clear()
 
     def doubt(self) -> None:
@@ -424,16 +437,20 @@ class Allocation:
         if not self.lent:
             give(self._data)
         give(self._written)
-        self._data = self._written = None
+        self._data = self._written = self.pages = None
         self.notes.extents.clear()
 
     def write(self, offset: int, data: Bytes) -> None:
         """Store bytes and note them written."""
         if offset == 0 and data.size == self.nbytes and self._data is None:
+            shared = own_copy(data)
+            if shared is not None:
+                self.lend(shared)
+                return
             self._data = take(self.nbytes)
             np.copyto(self._data, data)
         else:
-            self.data[offset : offset + data.size] = data
+            self.writable[offset : offset + data.size] = data
         if data.size == self.nbytes:
             self.whole, self._written = True, None
             self.notes.extents.clear()
@@ -447,7 +464,10 @@ class DeviceMemory:
     `ranges` are the (base, size) pairs of the stacks; allocations go to `stack`, then to the others in order.
     """
 
-    NOT_STATE: ClassVar = dict.fromkeys(("_next", "_starts", "ranges"), "set before the run: programs do not allocate")
+    NOT_STATE: ClassVar = {
+        **dict.fromkeys(("_next", "_starts", "ranges"), "set before the run: programs do not allocate"),
+        "paged": "where bytes are",
+    }
 
     def __init__(self, ranges: tuple[tuple[int, int], ...], stack: int = 0, reserve: int = 1 << 20) -> None:
         self.ranges = (*ranges[stack:], *ranges[:stack])
@@ -455,6 +475,7 @@ class DeviceMemory:
         self._next = [base + reserve for base, _ in self.ranges]
         self._starts: list[int] = []
         self.allocations: dict[int, Allocation] = {}
+        self.paged = False  # whether bytes of an allocation lie in a file
 
     def allocate(self, nbytes: int, name: str, align: int = 4096) -> int:
         """Reserve `nbytes` and return the device address; LoadError where no stack has room."""
@@ -510,6 +531,7 @@ class DeviceMemory:
         array = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
         found = self.holding(address, array.size)
         found.write(address - found.address, array.reshape(-1))
+        self.paged = self.paged or found.pages is not None
 
     def set_fresh(self, address: int, nbytes: int, pattern: bytes) -> None:
         """Have bytes hold elements of a pattern until they are written; nothing may have looked at them yet."""

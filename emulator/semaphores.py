@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple, Protocol
 from emulator.events import SemaphoreChange
 from emulator.faults import fault_error
 from formats.isa import WaitMode
+from formats.neuron_core import SYNC_COUNT
 
-__all__ = ["COUNT", "Counters", "CountersState", "Events", "Semaphores", "holds", "signed"]
+__all__ = ["Counters", "CountersState", "Events", "Semaphores", "holds", "signed"]
 
-COUNT = 256
 _LOW, _HIGH = -(1 << 31), (1 << 31) - 1
 
 _EQ, _GT, _GE = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE)
@@ -66,16 +66,16 @@ class Counters:
 
     def __init__(self, core: Owner) -> None:
         self.core = core
-        self.values = [0] * COUNT
+        self.values = [0] * SYNC_COUNT
         # Before any time that a wait may ask about.
-        self.changed = [-(1 << 62)] * COUNT
-        self.waiters: list[list[Waiter]] = [[] for _ in range(COUNT)]
+        self.changed = [-(1 << 62)] * SYNC_COUNT
+        self.waiters: list[list[Waiter]] = [[] for _ in range(SYNC_COUNT)]
 
     def __getitem__(self, index: int) -> int:
         return self.values[index]
 
     def __len__(self) -> int:
-        return COUNT
+        return SYNC_COUNT
 
     def snapshot(self) -> CountersState:
         """Return the state as a value, for `restore`."""

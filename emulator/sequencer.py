@@ -20,9 +20,10 @@ from emulator.semaphores import Events, Semaphores, holds
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import UpdateMode, WaitMode
-from formats.isa.instruction import WORD, header_sync
+from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
+from formats.neuron_core import WORD
 
 if TYPE_CHECKING:
     from emulator.context import CoreContext
@@ -103,10 +104,11 @@ class Sequencer:
     """
 
     NOT_STATE: ClassVar = {
-        "core": "wiring", "device": "wiring", "name": "wiring",
+        "core": "wiring", "device": "wiring", "name": "wiring", "_products": "the core's",
         "words": "the program", "count": "the program", "slots": "derived from the words",
         "bound": "a cache", "reaches": "a cache",
         "_completing": "set only while a word completes", "_dispatch_ps": "a figure of the chip",
+        "_is_ahead": "a figure of the chip",
     }  # fmt: skip
 
     def __init__(self, core: CoreContext, name: str) -> None:
@@ -123,8 +125,10 @@ class Sequencer:
         self.free_ps = self.last_done = 0
         self.path_ps = 0  # when the data path is free; words without data may issue before
         self._dispatch_ps = 0 if name == "Pool" else core.device.costs.dispatch_ps
+        self._is_ahead = name == "PE"
         self.busy_ps = 0
         self.bound = BoundWords(self)
+        self._products = core.pe
         self._draining = self._barrier_raised = False
         self._completing: LoadedWord | None = None
         self._waiters: list[Callable[[int], None]] | None = None
@@ -244,6 +248,9 @@ class Sequencer:
             self.path_ps = free
             if beside and 0 < self._dispatch_ps < interval:
                 free = now + self._dispatch_ps
+        elif self._is_ahead and self.core.contention.array.is_busy_until(free):
+            # The Tensor engine has fetched it long before, while words in front of it waited for the array.
+            free = max(self.path_ps, now)
         elif not beside and self.path_ps > free:
             free = self.path_ps
         self.free_ps = free
@@ -346,6 +353,8 @@ class Sequencer:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:
                     hook(event)
+            if self._products.pending and self.name != "PE":
+                self._products.settle(action.read_places, action.write_places)
             effect = action.effect
             if effect is not None:
                 effect()

@@ -21,7 +21,7 @@ from emulator.engines.registry import bind_unguarded, is_lasting
 from emulator.kind import Kind, Spec, kind_of
 from emulator.scratch import arena_of
 from formats import isa
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import RegionParts
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ def write_device(device: DeviceContext, address: int, size: int, value: int) -> 
     if kind == "hbm":
         device.hbm.write(address, value.to_bytes(size, "little"))
     elif kind in ("sbuf", "psum"):
+        _settle_products(device, location, size, writes=True)
         view, written = _on_chip(device, location, address, size)
         view[:] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
         written[:] = True
@@ -64,6 +65,7 @@ def read_device(device: DeviceContext, address: int, size: int) -> int:
     if kind == "hbm":
         return int.from_bytes(device.hbm.view(address, size).tobytes(), "little")
     if kind in ("sbuf", "psum"):
+        _settle_products(device, location, size, writes=False)
         return int.from_bytes(_on_chip(device, location, address, size)[0].tobytes(), "little")
     if kind == "semaphore" and action == "read":
         _check_counter(address, size)
@@ -99,6 +101,13 @@ def _on_chip(device: DeviceContext, location: Location, address: int, size: int)
             expected=f"partitions 0 to {array.shape[0] - 1}, bytes 0x0 to {array.shape[1] - 1:#x} of each",
         )
     return array[index, first:end], memory.written(space)[index, first:end]
+
+
+def _settle_products(device: DeviceContext, location: Location, size: int, *, writes: bool) -> None:
+    """Have the Tensor engine add what is about to be looked at or overwritten."""
+    if location.core < len(device.cores) and (pe := device.cores[location.core].pe).pending:
+        place = (location.kind.upper(), location.core, int(location.index), 1, location.offset, size, None)
+        pe.settle((), [place]) if writes else pe.settle([place], ())
 
 
 def _check_counter(address: int, size: int) -> None:

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from emulator.access import Resolver
 from emulator.arch import Arch
-from emulator.engines.pe_state import ARRAY, PeState
+from emulator.engines.pe_state import PeState
 from emulator.memory import ChipMemory
 from emulator.scratch import Arena
-from formats.isa import ENGINES
+from formats.engines import ENGINES
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["Workspace", "give_back", "take_workspace"]
 
@@ -40,7 +41,9 @@ class Workspace:
         self.arena = Arena()
         self.pe = PeState()
         # One per partition.
-        self.accumulators: dict[str, npt.NDArray[np.float32]] = {name: np.zeros(ARRAY, np.float32) for name in ENGINES}
+        self.accumulators: dict[str, npt.NDArray[np.float32]] = {
+            name: np.zeros(PARTITIONS, np.float32) for name in ENGINES
+        }
         self._words: dict[Hashable, dict[str, Any]] = {}
 
     def words_of(self, engine: str, condition: Hashable, make: Callable[[], Kept]) -> Kept:

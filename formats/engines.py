@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from formats.errors import NotFoundError
 
-__all__ = ["ENGINE_ALIASES", "engine_name", "short_engine"]
+__all__ = ["ENGINES", "ENGINE_ALIASES", "engine_name", "short_engine"]
+
+# In the order in which captures number them (formats.md 6.1).
+ENGINES: tuple[str, ...] = ("PE", "Activation", "Pool", "DVE", "SP")
 
 # What people type, in any case, by the NEFF's spelling.
 ENGINE_ALIASES: dict[str, str] = {

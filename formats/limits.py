@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from formats.errors import FormatError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Span", "need_apart", "need_few", "overlapping"]
+__all__ = ["DEFAULT_LIMITS", "MAX_RANKS", "Limits", "Span", "need_apart", "need_few", "overlapping"]
 
 
 class Limits(NamedTuple):
@@ -56,6 +56,8 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
+
+MAX_RANKS = 1 << 14  # that are emulated, and that groups of a program may name; ours
 
 
 class Span(NamedTuple):

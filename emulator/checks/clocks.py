@@ -22,7 +22,8 @@ from emulator.diagnosis.index import index_of, signals_at
 from emulator.events import Event
 from emulator.loaded import LoadedWord
 from emulator.sequencer import Sequencer
-from formats.isa import ENGINES, Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
+from formats.engines import ENGINES
+from formats.isa import Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
 
 __all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
@@ -110,8 +111,8 @@ class Clocks:
     Listeners have `on_unit(unit, event)`; `raised` holds functions told of every change of a semaphore or event,
     `unordered` functions told of raises that another schedule could have put before a wait that did without them: the
     waiting unit, what it awaited, the value, whether exactly that, and the raise; `mixed` of a unit that sets a
-    semaphore to a number and a change of it that has no order with that. `ignored` waits teach nothing: the
-    analysis is that of a program without them.
+    semaphore and a change that has no order with that; `lowered` of a wait that was met, the value, and a change below
+    that which could have come first. `ignored` waits teach nothing: the analysis is that of a program without them.
     """
 
     def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
@@ -120,6 +121,7 @@ class Clocks:
         self.raised: list[Callable[[Raise], object]] = []
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
+        self.lowered: list[Callable[[Unit, int, Raise], object]] = []
         # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
         self.signals: list[deque[tuple[int, Key, int]]] = []
         self.last_signals: list[dict[Key, int]] = []
@@ -176,12 +178,7 @@ class Clocks:
         self._flights[actor].append(unit)
 
     def _learn(
-        self,
-        actor: int,
-        core: int,
-        name: str,
-        loaded: LoadedWord,
-        awaited: Awaited,
+        self, actor: int, core: int, name: str, loaded: LoadedWord, awaited: Awaited
     ) -> tuple[_History | None, int, bool]:
         """Join what a satisfied wait tells."""
         kind, index, mode, value, by = awaited
@@ -315,6 +312,10 @@ class Clocks:
         if self.mixed:
             self._mixes(history, change)
         if new <= change.old:
+            for waiter, (wait, need, _, _) in history.waits.items() if self.lowered else ():
+                if new < need and not unit.knows(waiter, wait.number):
+                    for tell_lowered in self.lowered:
+                        tell_lowered(wait, need, change)
             history.begin(new, clock)
             return
         if self.unordered and history.waits:
@@ -324,7 +325,7 @@ class Clocks:
                 if early and (exact or (shared and history.replaceable(waiter, need, knew, release))):
                     for tell in self.unordered:
                         tell(wait, change.key, need, exact, change)
-        if self._writes(unit, change.key):
+        if self.writes(unit, change.key):
             # A value that is written, not added: whoever raised it before, what counts begins here.
             history.begin(new, clock)
             return
@@ -336,7 +337,7 @@ class Clocks:
     def _mixes(self, history: _History, change: Raise) -> None:
         """Compare a change with what it has no order with: a number that is set, and what other actors added to it."""
         unit = change.unit
-        if self._writes(unit, change.key):
+        if self.writes(unit, change.key):
             others = [one for one in history.last.values() if not unit.knows(one.actor, one.number)]
             history.last, history.writer = {}, unit
             pairs = [(unit, one) for one in others]
@@ -348,7 +349,7 @@ class Clocks:
             for tell in self.mixed:
                 tell(writing, other, change.key)
 
-    def _writes(self, unit: Unit, key: Key) -> bool:
+    def writes(self, unit: Unit, key: Key) -> bool:
         """Return whether a word sets a semaphore to a number; transfers only raise them."""
         word = unit.word
         if isinstance(word, EventSemaphoreRangeClear):

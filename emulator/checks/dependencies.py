@@ -12,6 +12,7 @@ from emulator.device import Device
 from formats.isa import Awaited, WaitMode
 from formats.neff import Subgraph
 from formats.neff.debuginfo import DebugInstruction
+from formats.neuron_core import WORD
 
 __all__ = ["Dependencies", "Disagreement"]
 
@@ -95,7 +96,7 @@ class Dependencies:
         if found is None:
             subgraph = self._subgraphs[core]
             asm, offsets = subgraph.debug(engine), subgraph.streams[engine].offsets
-            slot = offsets[pc] // 64 if pc < len(offsets) else 0
+            slot = offsets[pc] // WORD if pc < len(offsets) else 0
             parent = None if asm is None else subgraph.debug_parent(asm)
             found = ()
             if asm is not None and parent is not None and slot < len(asm):

@@ -14,10 +14,10 @@ from emulator.engines.indirection import column_places
 from formats import isa
 from formats.isa import KEPT, Dataflow, Fp32Pass, ReduceCommand
 from formats.isa.behaviour import EngineState
+from formats.neuron_core import PARTITIONS, QUADRANT
 
 __all__ = ["Flow", "outputs_of"]
 
-_QUADRANT = 32
 _GROUP = 16  # partitions of one GpSimd core
 _WHOLE_PARTITIONS = (Dataflow.PARTITION, Dataflow.GROUP, Dataflow.LOOKUP)
 
@@ -36,8 +36,18 @@ class Flow:
     @property
     def dirty(self) -> bool:
         """Return whether an engine holds anything undefined."""
-        held = (*self.weights.values(), *self.accumulators.values(), *self.generators.values())
-        return any(marks is not None and marks.any() for marks in held)
+        for held in (self.weights, self.accumulators, self.generators):
+            for marks in held.values():
+                if marks is not None and marks.any():
+                    return True
+        return False
+
+    def held(self, word: Any, engine: str) -> tuple[Marks | None, ...]:
+        """Return what of an engine a word's results depend on, besides its operands."""
+        if word.DATAFLOW is Dataflow.PRODUCT:
+            return (self.weights.get(self.current),)
+        generators = self.generators.get(engine) if word.STATE is EngineState.GENERATOR else None
+        return (self.accumulators.get(engine) if word.DATAFLOW is Dataflow.ACCUMULATORS else None, generators)
 
     def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
@@ -62,7 +72,7 @@ class Flow:
 
     def seed(self, engine: str, word: Any, marks: Marks | None) -> None:
         """Give the generators of an engine the marks of what they are set from; one number sets those of all lanes."""
-        lanes = self.generators[engine] = np.zeros(128, np.int16)
+        lanes = self.generators[engine] = np.zeros(PARTITIONS, np.int16)
         if marks is not None and word.DATAFLOW is Dataflow.ALL:
             lanes[:] = marks.max()
         elif marks is not None:
@@ -73,7 +83,7 @@ class Flow:
         command = int(getattr(word, "reduce_command", 0))
         if command == ReduceCommand.IDLE:
             return
-        lanes = self.accumulators.setdefault(engine, np.zeros(128, np.int16))
+        lanes = self.accumulators.setdefault(engine, np.zeros(PARTITIONS, np.int16))
         if command in (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_REDUCE):
             lanes[:] = 0
         if command != ReduceCommand.RESET and results is not None:
@@ -168,9 +178,9 @@ def _grouped(marks: Marks) -> Marks:
 def _shuffled(word: Any, source: Marks | None, before: Marks | None, shape: tuple[int, int]) -> Marks:
     found = np.zeros(shape, np.int16) if before is None else before.copy()
     for p in range(shape[0]):
-        chosen = word.mask[p % _QUADRANT]
+        chosen = word.mask[p % QUADRANT]
         if chosen != KEPT:
-            found[p] = 0 if source is None else source[p - p % _QUADRANT + chosen]
+            found[p] = 0 if source is None else source[p - p % QUADRANT + chosen]
     return found
 
 

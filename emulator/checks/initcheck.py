@@ -10,6 +10,7 @@ import numpy as np
 from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
+from emulator.checks.origins import MOST, Origin, Origins
 from emulator.checks.place import Names, site_of
 from emulator.checks.poison import Marks, Planes, unwritten_in
 from emulator.checks.registers import ACCUMULATING, Registers
@@ -23,21 +24,8 @@ from formats.regions import Region
 
 __all__ = ["Initcheck"]
 
-_MOST = 30000  # reads told apart; what comes later shares the last number
 _NOTES = 50
-
-
-class _Origin:
-    """One read of bytes that nothing wrote; `store` is the last transfer that brought them to an output."""
-
-    __slots__ = ("count", "event", "missing", "name", "region", "store", "tensor")
-
-    def __init__(self, event: Event, name: str, region: Region | None) -> None:
-        self.event, self.name, self.region = event, name, region
-        self.missing = 0  # bytes of the region that nothing wrote, once it is cut down to them
-        self.store: Event | None = None
-        self.tensor = ""
-        self.count = 1
+_WRITE_FIRST = "write the tile before this word, or leave out of the access what is not written"
 
 
 class Initcheck:
@@ -47,8 +35,7 @@ class Initcheck:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
-        self._origins: list[_Origin] = []
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._origins = Origins()
         self._inputs: dict[str, Marks | None] | None = None
         self._registers = Registers()
         self._outputs: dict[str, Operand] = {}
@@ -101,12 +88,12 @@ class Initcheck:
             keeps = plan.writes and (word.KEEPS or word.adds)
             if plan.reads or keeps:
                 known = len(self._origins)
-                number = self._number(event, plan.name, operand)
+                number = self._origins.number(event, plan.name, operand.regions[0] if operand.regions else None)
                 marks = inputs[plan.name] = self._planes.read(core, operand, number)
                 if len(self._origins) > known and operand.regions:
                     self._cut(operand.regions)
                 if len(self._origins) > known and (marks is None or not (marks == number).any()):
-                    self._forget()
+                    self._origins.forget()
         self._inputs = inputs
         if indirect:
             self._ask(event, inputs.get("index"))
@@ -121,7 +108,7 @@ class Initcheck:
         core, word = self.device.cores[event.core], event.instruction
         for plan in plan_of(type(word)):
             operand = core.resolver.resolve(word, plan, event.engine) if plan.reads else None
-            marks = None if operand is None else self._planes.read(core, operand, _MOST)
+            marks = None if operand is None else self._planes.read(core, operand, MOST)
             if operand is not None and marks is not None and marks.any():
                 name = self._names.name(operand.regions[0], event.engine, event.pc)
                 return f"bytes of {name or 'memory'}"
@@ -131,9 +118,11 @@ class Initcheck:
         """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
         planes, memory = self._planes, core.memory
         for region in event.reads:
-            if planes.touched(core.index, region.space) or memory.extent(region).missing():
+            if memory.extent(region).missing():
                 return False
-        if any(planes.touched(core.index, region.space) for region in event.writes):
+        if planes.any_touched and any(
+            planes.touched(core.index, region.space) for region in (*event.reads, *event.writes)
+        ):
             return False
         if isinstance(word, isa.LoadWeights):
             self._flows[core.index].load(word, None)
@@ -155,32 +144,16 @@ class Initcheck:
             flow.load(word, inputs.get("src"))
             return
         marks = outputs_of(flow, word, event.engine, inputs, self._outputs, core)
+        self._origins.mix((*inputs.values(), *flow.held(word, event.engine)), marks.values())
         for name, operand in self._outputs.items():
             self._planes.write(core, operand, marks.get(name))
 
-    def _number(self, event: Event, name: str, operand: Operand | None, region: Region | None = None) -> int:
-        """Return the number of a read: one for each region that a word of the program reads."""
-        where = operand.regions[0] if operand is not None and operand.regions else region
-        place = (event.core, event.engine, event.pc, where)
-        number = self._numbers.get(place)
-        if number is None:
-            if len(self._origins) >= _MOST:
-                return _MOST
-            self._origins.append(_Origin(event, name, where))
-            number = self._numbers[place] = len(self._origins)
-        return number
-
     def _cut(self, regions: tuple[Region, ...]) -> None:
         """Cut the region of the newest read down to the bytes that nothing wrote."""
-        origin = self._origins[-1]
+        origin = self._origins.newest
         found = [one for one in (unwritten_in(self.device, region) for region in regions) if one is not None]
         if found:
             origin.region, origin.missing = found[0][0], sum(count for _, count in found)
-
-    def _forget(self) -> None:
-        """Take back the number of a read that found nothing of its own."""
-        self._origins.pop()
-        self._numbers.popitem()
 
     # --- transfers ---------------------------------------------------------------------------------------------------
 
@@ -192,19 +165,22 @@ class Initcheck:
         width = self.device.arch.sbuf_bytes.whole
         target = part.copies[0][1]
         total: Marks | None = np.full(target.nbytes, asked, np.int16) if asked else None
+        given = [total]
         for index, (source, _) in enumerate(part.copies):
             if self._planes.is_defined(source):
                 continue
             known = len(self._origins)
-            number = self._number(event, f"src{index}" if index else "src", None, side_regions(source, width)[0])
+            number = self._origins.number(event, f"src{index}" if index else "src", side_regions(source, width)[0])
             marks = self._planes.read_side(source, number)
             if len(self._origins) > known:
                 self._cut(side_regions(source, width))
             if len(self._origins) > known and (marks is None or not (marks == number).any()):
-                self._forget()
+                self._origins.forget()
             if marks is not None:
+                given.append(marks)
                 marks = _converted(marks, source.dtype.size, target.dtype.size)
                 total = marks if total is None else np.maximum(total, marks)
+        self._origins.mix(given, [total])
         if total is not None and part.op == "transpose" and part.shape:
             inner, first, second, outer = part.shape
             blocks = total.reshape(-1, inner, second, first, outer, part.element)
@@ -223,7 +199,7 @@ class Initcheck:
                 if tensor and total is not None:
                     for number in np.unique(total):
                         if number:
-                            origin = self._origins[number - 1]
+                            origin = self._origins[number]
                             origin.store, origin.tensor = event, tensor
 
     # --- the end -----------------------------------------------------------------------------------------------------
@@ -232,9 +208,13 @@ class Initcheck:
         """Report what reached an output, note what did not, and name outputs that were left unwritten."""
         reached = self._reached()
         notes = 0
-        for number, origin in enumerate(self._origins, 1):
-            if number in reached:
-                self.findings.append(self._finding(origin, reached[number]))
+        for origin in self._origins:
+            first = self._origins.within(origin, reached)
+            if origin.number in reached:
+                self.findings.append(self._finding(origin, reached[origin.number]))
+            elif first is not None:
+                if not _same_bytes(origin, first):
+                    self.findings.append(self._mixed(origin, first))
             elif self._faults(origin.event):
                 self.findings.append(self._faulting(origin))
             elif notes < _NOTES:
@@ -270,7 +250,7 @@ class Initcheck:
             time_ps=event.time_ps,
         )
 
-    def _finding(self, origin: _Origin, count: int) -> Finding:
+    def _finding(self, origin: Origin, count: int) -> Finding:
         event, store = origin.event, origin.store
         site = self._site(event, "reads", origin.name)
         others = (self._site(store, "stores", "dst"),) if store is not None and store is not event else ()
@@ -288,8 +268,26 @@ class Initcheck:
             others,
             origin.region,
             name,
-            "write the tile before this word, or leave out of the access what is not written",
+            _WRITE_FIRST,
             details={"output": origin.tensor, "bytes": count},
+        )
+
+    def _mixed(self, origin: Origin, first: Origin) -> Finding:
+        """Return the finding of a read whose bytes are mixed with others that nothing wrote either."""
+        site, other = self._site(origin.event, "reads", origin.name), self._site(first.event, "reads", first.name)
+        name = self._name(origin)
+        return Finding(
+            "initcheck",
+            "undefined-output",
+            "error",
+            f"{site.engine} pc {site.pc} reads {origin.missing} bytes of {name or 'memory'} that nothing wrote, and "
+            f"output {first.tensor} comes from them together with those of {other.engine} pc {other.pc}",
+            site,
+            (other,),
+            origin.region,
+            name,
+            _WRITE_FIRST,
+            details={"output": first.tensor, "bytes": 0},
         )
 
     def _faults(self, event: Event) -> bool:
@@ -298,7 +296,7 @@ class Initcheck:
         place = event.core, event.engine, event.pc
         return event.kind == "instruction" and fault is not None and place == (fault.core, fault.engine, fault.pc)
 
-    def _faulting(self, origin: _Origin) -> Finding:
+    def _faulting(self, origin: Origin) -> Finding:
         fault = self.device.fault
         assert fault is not None
         site, name = self._site(origin.event, "reads", origin.name), self._name(origin)
@@ -312,10 +310,10 @@ class Initcheck:
             (),
             origin.region,
             name,
-            "write the tile before this word, or leave out of the access what is not written",
+            _WRITE_FIRST,
         )
 
-    def _note(self, origin: _Origin) -> Finding:
+    def _note(self, origin: Origin) -> Finding:
         site = self._site(origin.event, "reads", origin.name)
         name = self._name(origin)
         message = (
@@ -334,7 +332,7 @@ class Initcheck:
             "nothing, where it is the tail of a ragged tile; else write the tile before this word",
         )
 
-    def _name(self, origin: _Origin) -> str:
+    def _name(self, origin: Origin) -> str:
         event = origin.event
         owner = getattr(event.instruction, "engine", event.engine)
         return "" if origin.region is None else self._names.name(origin.region, owner, event.pc)
@@ -365,6 +363,11 @@ class Initcheck:
                     "store every part of the output; check the tail of ragged loops",
                 )
             )
+
+
+def _same_bytes(one: Origin, other: Origin) -> bool:
+    """Return whether two reads miss bytes of one place: the later one then says nothing new."""
+    return one.region is None or other.region is None or one.region.overlaps(other.region)
 
 
 def _converted(marks: Marks, source: int, target: int) -> Marks:

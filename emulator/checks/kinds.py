@@ -59,6 +59,7 @@ KINDS: dict[str, Kind] = {
     "synccheck:overshoot": Kind("error", "A semaphore can pass the value that a wait wants exactly."),
     "synccheck:ambiguous": Kind("error", "A wait that signals of different producers can satisfy."),
     "synccheck:unordered-set": Kind("error", "A semaphore is set to a number, in no order with what raises it."),
+    "synccheck:lost-signal": Kind("error", "A semaphore is lowered, in no order with a wait that needs it higher."),
     "synccheck:count-mismatch": Kind("error", "A wait for a part of what a DMA transfer raises."),
     "synccheck:ring-full": Kind("warning", "More descriptors are under way than a ring of the queue holds."),
     "synccheck:never-triggered": Kind("warning", "A DMA block that nothing triggers."),

@@ -1,8 +1,8 @@
 """lint: work that no output needs. Stores that nothing reads, loads of what is there, waits for what is known.
 
-Every byte on chip and in device memory carries the number of the word or transfer that wrote it last. Advice, never an
-error: what cannot be said for certain is not said. A store counts as dead only where no byte of it was read, in none of
-its executions; a load as a reload only where the earlier copy could have served every read of the later one.
+Every byte on chip and in device memory has the number of the word or transfer that wrote it last (`writers.py`).
+Advice, never an error: what cannot be said for certain is not said. A store counts as dead only where no byte of it was
+read, in any execution; a load as a reload only where the earlier copy could have served all reads of the later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding, Site
@@ -19,6 +18,7 @@ from emulator.checks.kinds import KINDS
 from emulator.checks.needless import NeedlessWaits
 from emulator.checks.place import Names, site_of
 from emulator.checks.serial import SerialQueues
+from emulator.checks.writers import Writers
 from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side, Transfer
@@ -28,7 +28,7 @@ from emulator.sequencer import Sequencer
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 __all__ = ["Lint"]
@@ -40,7 +40,6 @@ _COPIES = 4  # loads of the same bytes that are kept in mind
 _HIDDEN = (isa.TensorLoad, isa.TensorStore, isa.Unknown)
 _WHOLE = frozenset((Dataflow.SCATTER, Dataflow.CHOICE, Dataflow.PERMUTATION, Dataflow.GATHER))
 
-Writers = npt.NDArray[np.int32]
 Place = tuple[int, str, int]
 
 
@@ -72,10 +71,9 @@ class Lint:
         self.findings: list[Finding] = []
         self._waits = NeedlessWaits(clocks)
         self._queues = SerialQueues(clocks)
-        self._planes: dict[tuple[str, int], Writers] = {}
         self._stores: dict[Place, _Store] = {}
         self._by_number: list[_Store | None] = [None]
-        self._read = np.zeros(1 << 12, np.bool_)
+        self._read = bytearray(1)  # by number, whether anybody read of it
         self._loads: dict[tuple[Any, ...], list[_Load]] = {}
         self._open: dict[int, tuple[_Load, _Load]] = {}  # later loads that an earlier copy could serve so far
         self._again: dict[int, tuple[_Load, _Load]] = {}  # those that lie where the earlier one lay
@@ -86,6 +84,7 @@ class Lint:
         self.device = device
         self._width = device.arch.sbuf_bytes.whole
         self._names = Names(device)
+        self._writers = Writers(device)
         self._waits.attach(device)
         self._queues.attach(device)
         named = [each for core in device.cores for each in core.variables.values()]
@@ -120,7 +119,7 @@ class Lint:
         if load is not None:
             self._loaded(load, word, _Load(number, event, tuple(writes)))
         for region in writes:
-            self._beside(region, True)[...] = number
+            self._writers.write(region, number)
 
     def _stores_there(self, word: isa.Write) -> bool:
         """Return whether a WRITE goes to memory; nearly all go to doorbells and semaphores."""
@@ -128,24 +127,6 @@ class Lint:
         return any(size and self.device.addresses.locate(int(address)).kind in _MEMORIES for size, address in places)
 
     # --- who wrote which byte ----------------------------------------------------------------------------------------
-
-    def _beside(self, region: Region, make: bool) -> Writers:
-        """Return the numbers of the writers of a region's bytes; nothing where nobody wrote, unless they are made."""
-        if region.space == "HBM":
-            found = self.device.hbm.find(region.byte)
-            assert found is not None, "the transfer was bound, so its bytes exist"
-            key, size, width = (region.space, found.address), (1, found.nbytes), found.nbytes
-            region = region._replace(byte=region.byte - found.address)
-        else:
-            size = self.device.cores[region.core].memory.bound(region.space).shape
-            key, width = (region.space, region.core), size[1]
-        plane = self._planes.get(key)
-        if plane is None:
-            if not make:
-                return np.zeros(0, np.int32)
-            plane = self._planes[key] = np.zeros(size, np.int32)
-        offset, shape, strides = region.walk(width)
-        return np.ndarray(shape, np.int32, plane, offset * 4, tuple(4 * step for step in strides))
 
     def _number(self, event: Event, region: Region) -> int:
         place = event.core, event.engine, event.pc
@@ -162,28 +143,26 @@ class Lint:
         if not all(self._may_be_dead(each) for each in event.writes):
             store.live = True
         self._by_number.append(store)
-        number = len(self._by_number) - 1
-        if number >= self._read.size:
-            self._read = np.concatenate([self._read, np.zeros_like(self._read)])
-        return number
+        self._read.append(0)
+        return len(self._by_number) - 1
 
     def _may_be_dead(self, region: Region) -> bool:
         return region.space != "HBM" or any(low <= region.byte and region.end <= high for low, high in self._scratch)
 
     def _reads(self, region: Region) -> None:
-        writers = self._beside(region, False)
+        writers = self._writers.of(region)
         if not writers.size:
             return
-        self._read[writers] = True
-        for number, (earlier, _) in list(self._open.items()):
-            of_it = writers == number
-            if of_it.any() and not (of_it.all() and self._holds(earlier)):
+        numbers = {int(writers.item(0))} if writers.size == 1 else set(np.unique(writers).tolist())
+        for number in numbers:
+            self._read[number] = True
+            if number in self._open and not (len(numbers) == 1 and self._holds(self._open[number][0])):
                 del self._open[number]
 
     # --- loads -------------------------------------------------------------------------------------------------------
 
     def _holds(self, load: _Load) -> bool:
-        return all(bool((self._beside(region, True) == load.number).all()) for region in load.regions)
+        return all(bool((self._writers.of(region) == load.number).all()) for region in load.regions)
 
     def _loaded(self, key: tuple[Any, ...], transfer: Transfer, load: _Load) -> None:
         """Compare a load with those of the same bytes whose copies are still there."""
@@ -209,7 +188,7 @@ class Lint:
     def _unchanged(self, transfer: Transfer, since: int) -> bool:
         for side in transfer.reads:
             for region in side_regions(side, self._width):
-                writers = self._beside(region, False)
+                writers = self._writers.of(region)
                 if writers.size and int(writers.max()) > since:
                     return False
         return True

@@ -9,11 +9,11 @@ from emulator.device import Device
 from emulator.diagnosis.causes import Reason
 from emulator.loaded import LoadedWord
 from formats.isa import BranchCompare, CompareBranch
+from formats.neuron_core import WORD
 
 __all__ = ["Endless", "Loops"]
 
 _TURNS = 100  # without a step towards the end, for a loop to be called one that comes no nearer to it
-_WORD = 64  # bytes
 _BUDGETS = (Reason.INSTRUCTION_LIMIT, Reason.TIME_LIMIT, Reason.HOST_TIME_LIMIT)
 
 
@@ -104,7 +104,7 @@ def _around(words: Sequence[LoadedWord], here: int) -> list[tuple[int, int]]:
     for last in range(here, len(words)):
         word = words[last].word
         if isinstance(word, CompareBranch) and word.target <= 0:
-            first = slots.get(words[last].slot + word.target // _WORD)
+            first = slots.get(words[last].slot + word.target // WORD)
             if first is not None and first <= here:
                 found.append((first, last))
     return sorted(found, key=lambda loop: loop[1] - loop[0])
@@ -115,7 +115,7 @@ def _leaves(one: LoadedWord, first: int, last: int) -> bool:
     word = one.word
     if not isinstance(word, CompareBranch) or word.compare == BranchCompare.ALWAYS:
         return False
-    return one.slot == last or not first <= one.slot + word.target // _WORD <= last
+    return one.slot == last or not first <= one.slot + word.target // WORD <= last
 
 
 def _signed(value: int) -> int:

@@ -20,6 +20,7 @@ from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
 from emulator.dtypes import numpy_dtype
 from emulator.events import Event
+from emulator.memory import Allocation
 from formats import isa
 from formats.dtypes import Dtype
 
@@ -29,6 +30,7 @@ _MOST = 30000  # places told apart
 _UNWRITTEN = _MOST + 1
 _NAN = "NaN"
 _WAY = 8  # sites of a way that a finding names
+_PART = 1 << 22  # elements looked at together
 
 Mask = npt.NDArray[np.bool_]
 _Place = tuple[int, str, int]
@@ -73,10 +75,13 @@ class Nancheck:
         for tensor in device.model.inputs:
             allocation = device.hbm.allocations[device.model.tensors[tensor.name].address]
             dtype = numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
-            bad = _bad(allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype))
-            if bad is not None and bad.any():
+            values = allocation.data[: allocation.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+            if not _any_bad(values, allocation):
+                continue
+            bad = _bad(values)
+            if bad is not None:
                 made = self._new(None, tensor.name)
-                if np.isnan(allocation.data[: bad.size * dtype.itemsize].view(dtype).astype(np.float32)).any():
+                if np.isnan(values.astype(np.float32)).any():
                     made.what = _NAN
                 self._planes.mark(allocation, np.repeat(bad, dtype.itemsize), made.number)
 
@@ -104,8 +109,8 @@ class Nancheck:
 
     def _look(self, core: Core, operand: Operand) -> None:
         """Note what of an operand is not finite, and who made it."""
-        bad = _bad(operand.view)
-        if bad is None or not bad.any():
+        bad = _some_bad(operand.view)
+        if bad is None:
             return
         marks = self._planes.read(core, operand, _UNWRITTEN)
         numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
@@ -134,8 +139,8 @@ class Nancheck:
         if isinstance(word, isa.MatMul):
             self._parents |= self._weights.get((event.core, False), {})
         for operand in self._outputs:
-            bad = _bad(operand.view)
-            if bad is None or not bad.any():
+            bad = _some_bad(operand.view)
+            if bad is None:
                 self._planes.write(core, operand, None)
                 continue
             number = self._note(event, operand.view)
@@ -303,10 +308,35 @@ def _is_meant(made: _Made) -> bool:
     return not read or any(isinstance(value, float) and math.isinf(value) for value in values)
 
 
+def _any_bad(values: npt.NDArray[Any], allocation: Allocation) -> bool:
+    """Return whether anything is NaN or infinite, without a mask as large as the allocation."""
+    for start in range(0, values.size, _PART):
+        bad = _bad(values[start : start + _PART])
+        if bad is not None and bad.any():
+            return True
+        if allocation.pages is not None:
+            allocation.pages.leave()
+    return False
+
+
 def _bad(values: npt.NDArray[Any]) -> Mask | None:
     """Return which elements are NaN or infinite, None for types that have neither."""
-    if values.dtype.kind in "iub":
+    finite = _finite(values)
+    return None if finite is None else ~finite
+
+
+def _some_bad(values: npt.NDArray[Any]) -> Mask | None:
+    """Return which elements are NaN or infinite, None where none is."""
+    finite = _finite(values)
+    return None if finite is None or finite.all() else ~finite
+
+
+def _finite(values: npt.NDArray[Any]) -> Mask | None:
+    dtype = values.dtype
+    if dtype.kind in "iub":
         return None
+    if dtype == np.float32:
+        found: Mask = np.isfinite(values)
+        return found
     with np.errstate(all="ignore"):
-        found: Mask = ~np.isfinite(values.astype(np.float32))
-    return found
+        return np.isfinite(values.astype(np.float32))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from emulator.checks.clocks import Clock, Clocks, Key, Raise, WaitPlace
@@ -21,6 +23,9 @@ from formats.isa.signals import BARRIER, SECOND_SLOT
 __all__ = ["NeedlessWaits"]
 
 _PATIENCE = 4096  # words of an engine that taught it something, kept to name the one that told first
+
+
+_value = attrgetter("new")
 
 
 class _Taught(NamedTuple):
@@ -103,7 +108,9 @@ class NeedlessWaits:
         if awaited.kind == "event" or awaited.mode not in (WaitMode.SEM_GE, WaitMode.SEM_GT) or key in self._open:
             return None
         need = awaited.value + (awaited.mode == WaitMode.SEM_GT)
-        return next((one for one in self._raises.get(key, ()) if one.new >= need), None)
+        raises = self._raises.get(key, ())  # ever higher, else the key were open
+        place = bisect_left(raises, need, key=_value)
+        return raises[place] if place < len(raises) else None
 
     def _knows(self, actor: int, known: Clock, change: Raise) -> bool:
         by, number = change.unit.actor, change.unit.number

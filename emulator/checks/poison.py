@@ -35,6 +35,11 @@ class Planes:
         self._chip: dict[tuple[int, str], Marks] = {}
         self._hbm: dict[int, Marks] = {}
 
+    @property
+    def any_touched(self) -> bool:
+        """Return whether anything on any core's memory ever was computed from undefined bytes."""
+        return bool(self._chip)
+
     def touched(self, core: int, space: str) -> bool:
         """Return whether anything on a core's memory ever was computed from undefined bytes."""
         return (core, space) in self._chip
@@ -72,10 +77,13 @@ class Planes:
             return
         space = operand.regions[0].space
         plane = self._chip.get((core.index, space))
+        none = marks is None or not marks.any()
+        if none and plane is None:
+            return
         lanes: Any = _lanes(core, operand)
         if lanes is None:
             lanes = ...
-        if marks is None or not marks.any():
+        if marks is None or none:
             if plane is not None:
                 _beside(core, space, plane, operand.view)[lanes] = 0
             return

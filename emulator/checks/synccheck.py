@@ -24,6 +24,7 @@ from emulator.loaded import LoadedWord
 from formats.isa import CompareBranch, PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
 from formats.neff.debuginfo import SourceLocation
+from formats.numerals import parse_decimal
 
 __all__ = ["Synccheck"]
 
@@ -44,9 +45,11 @@ class Synccheck:
         self._setters: dict[Key, Unit] = {}
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
+        self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
         clocks.raised.append(self._raised)
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
+        clocks.lowered.append(self._lowered)
 
     def attach(self, device: Device) -> None:
         """Compare what is awaited with what can be signalled, before anything moves."""
@@ -145,7 +148,11 @@ class Synccheck:
         return unit_site(self.device, self.clocks.names, unit, access=access)
 
     def _raised(self, change: Raise) -> None:
-        if change.key[1] != "event" or not change.new:
+        if change.key[1] != "event":
+            if change.new < change.old and not self.clocks.writes(change.unit, change.key):
+                self._credits.add(change.key)
+            return
+        if not change.new:
             return
         before = self._setters.get(change.key)
         if change.old and before is not None:
@@ -197,6 +204,20 @@ class Synccheck:
             raises,
             key=key,
             hint=f"let {site.owner} wait until that is over, or {raises.owner} until the semaphore is set",
+        )
+
+    def _lowered(self, wait: Unit, need: int, change: Raise) -> None:
+        site, waits = self._site(change.unit, "lowers"), self._site(wait, "waits")
+        key = change.key
+        self._add(
+            "lost-signal",
+            "error",
+            f"{site.engine} pc {site.pc} lowers S[{key[2]}] to {change.new}, and nothing keeps that behind the wait "
+            f"of {waits.engine} pc {waits.pc} for {condition(key, need)}: where it comes first, that misses its signal",
+            site,
+            waits,
+            key=key,
+            hint=f"let {waits.owner} say on a semaphore of its own that it has gone on, and {site.owner} wait for that",
         )
 
     # --- the end -----------------------------------------------------------------------------------------------------
@@ -306,7 +327,7 @@ class Synccheck:
                     )
         for actor, last in enumerate(self.clocks.last_signals):
             for key, value in last.items():
-                if key[1] != "semaphore":
+                if key[1] != "semaphore" or key in self._credits:
                     continue
                 need = self._needs.get(key)
                 if need is not None and value == self.device.cores[key[0]].semaphores[key[2]] > need:
@@ -325,4 +346,5 @@ class Synccheck:
 def _declared(comment: str | None) -> SourceLocation | None:
     """Return the line that declares a DMA block, where its comment says it: FILE:LINE."""
     file, _, line = (comment or "").rpartition(":")
-    return SourceLocation(file, int(line), "") if file and line.isdecimal() else None
+    number = parse_decimal(line)
+    return SourceLocation(file, number, "") if file and number is not None else None

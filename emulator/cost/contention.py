@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar, NamedTuple
 
+from emulator.cost.cold import Cold, ColdState, Part
 from emulator.cost.model import Chip, Cost
 from emulator.cost.tensor_array import TensorArray, TensorArrayState
 from formats.errors import UnsupportedError
@@ -26,7 +27,8 @@ _SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of
 class Claim(NamedTuple):
     """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it.
 
-    `read_ps` is how long strided weights take to read, `drain_ps` how long the slow writes of `engine` take.
+    `read_ps` is how long strided weights take to read, `drain_ps` how long the slow writes of `engine` take; `cold` is
+    what takes longer the first times.
     """
 
     ports: tuple[int, ...]
@@ -36,13 +38,14 @@ class Claim(NamedTuple):
     read_ps: int = 0
     drain_ps: int = 0
     engine: str = ""
+    cold: tuple[Part, ...] = ()
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
         work, read, drain = (
             each * interval // of if of else each for each in (self.work_ps, self.read_ps, self.drain_ps)
         )
-        if not work and not (self.weights and interval):
+        if not work and not ((self.weights or self.cold) and interval):
             return None
         return self._replace(work_ps=work, read_ps=read, drain_ps=drain)
 
@@ -61,16 +64,18 @@ class ContentionState(NamedTuple):
     free: tuple[int, ...]
     drained: tuple[tuple[str, int], ...]
     array: TensorArrayState
+    cold: ColdState = ColdState()
 
 
 class Contention:
     """Who holds what in one core; integers in picoseconds throughout."""
 
-    __slots__ = ("_drained", "_free", "array", "generation", "granted", "ports")
+    __slots__ = ("_drained", "_free", "array", "cold", "generation", "granted", "own_end_ps", "ports")
     NOT_STATE: ClassVar = {
         "generation": "a figure of the chip",
         "ports": "which parts of the model are on",
         "granted": "told to the observers of the word that asked",
+        "own_end_ps": "told to the observers of the word that is cold",
     }
 
     def __init__(self, chip: Chip, without: Collection[str] = ()) -> None:
@@ -79,6 +84,8 @@ class Contention:
         self._free = [0] * (_SBUF + 1)
         self._drained: dict[str, int] = {}  # when the writes of an engine's last word are through
         self.granted: Grant | None = None
+        self.cold = Cold(chip)
+        self.own_end_ps: int | None = None  # of a word that is cold, as profiles show it
         self.array = TensorArray(chip, chip.generation != "gen2" and "throttle" not in without)
 
     def claim(self, engine: str, cost: Cost, banks: Collection[int], sbuf: bool) -> Claim | None:
@@ -88,7 +95,8 @@ class Contention:
                 return None
             return Claim((), cost.work_ps, True, cost.weights, cost.read_ps)
         if not cost.work_ps:
-            return None
+            cold = self.cold.parts(engine, cost.cold)
+            return Claim((), 0, False, cold=cold) if cold else None
         # Only Vector and Scalar are charged for PSUM: the Tensor engine's writes are a part of its array's time, GpSimd
         # has no path there (hardware.md 2.4).
         needed: list[int] = []
@@ -111,6 +119,13 @@ class Contention:
             return self.array.load(claim.work_ps, claim.read_ps, now)
         if claim.array:
             return self.array.multiply(claim.work_ps, now, queues_next)
+        if claim.cold:
+            longer, shown = self.cold.take(claim.cold, now, interval)
+            if shown is not None:
+                self.own_end_ps = now + shown
+            elif longer:
+                self.own_end_ps = now + latency + longer
+            return interval + longer, latency + longer
         wait = 0
         if claim.ports:
             free = self._free
@@ -130,12 +145,15 @@ class Contention:
 
     def snapshot(self) -> ContentionState:
         """Return the state as a value, for `restore`."""
-        return ContentionState(tuple(self._free), tuple(self._drained.items()), self.array.snapshot())
+        return ContentionState(
+            tuple(self._free), tuple(self._drained.items()), self.array.snapshot(), self.cold.snapshot()
+        )
 
     def restore(self, state: ContentionState) -> None:
         """Return to a state that `snapshot` gave."""
         self._free[:], self._drained = state.free, dict(state.drained)
         self.array.restore(state.array)
+        self.cold.restore(state.cold)
 
 
 def check_parts(without: Collection[str]) -> frozenset[str]:

@@ -39,13 +39,23 @@ FIGURES: tuple[Figure, ...] = (
     Figure("read_fill", _V3, 152.0, "ns", "observed", "hardware.md 8.2: B-1b and B-2c"),
     Figure("read_fill", _V2, 0.0, "ns", "inferred", "hardware.md 8.2: B-7, whose start is trn2's"),
     Figure("read_fill", _V4, 152.0, "ns", "inferred", "hardware.md 8.2: B-1b for trn2"),
+    # Where many engines begin to load at once, the memory takes its time until all have what they asked for: bursts of
+    # up to 8 KiB an engine show none of it, those of 24 KiB and more all. It is more where nothing was loaded before.
+    Figure("ramp_from", _ALL, 8192.0, "bytes", "observed", "captures of formats.md 1.2: 4 and 8 KiB an engine"),
+    Figure("ramp_to", _ALL, 24576.0, "bytes", "observed", "captures of formats.md 1.2: 16 to 64 KiB an engine"),
+    Figure("ramp", _V3, 200.0, "ns", "observed", "captures of formats.md 1.2: 16 engines x 32 KiB, idle till then"),
+    Figure("ramp", _V2, 0.0, "ns", "inferred", "captures of formats.md 1.2: not on trn1"),
+    Figure("ramp", _V4, 200.0, "ns", "inferred", "trn2's"),
+    Figure("ramp_cold", _V3, 600.0, "ns", "observed", "captures of formats.md 1.2: first loads of a queue"),
+    Figure("ramp_cold", _V2, 0.0, "ns", "inferred", "captures of formats.md 1.2: not on trn1"),
+    Figure("ramp_cold", _V4, 600.0, "ns", "inferred", "trn2's"),
     Figure("stagger_read", _V3, 15.0, "ns", "observed", "profiles of formats.md 1.1: 16 starts over 225 ns"),
     Figure("stagger_read", _V24, 15.0, "ns", "inferred", "trn2's"),
-    # Where descriptors lie in device memory, the first data of 16 engines are through over 600 to 1,000 ns, in any
+    # Where descriptors lie in device memory, the first data of 16 engines are through over 360 to 1,000 ns, in any
     # order; later transfers of the queue show none of it.
-    Figure("stagger_cold", _V3, 50.0, "ns", "observed", "captures of formats.md 1.2: first packets of loads"),
+    Figure("stagger_cold", _V3, 30.0, "ns", "observed", "captures of formats.md 1.2: first packets of loads"),
     Figure("stagger_cold", _V2, 15.0, "ns", "inferred", "captures of formats.md 1.2: 16 starts over 46 ns on trn1"),
-    Figure("stagger_cold", _V4, 50.0, "ns", "inferred", "trn2's"),
+    Figure("stagger_cold", _V4, 30.0, "ns", "inferred", "trn2's"),
     Figure("stagger_write", _V3, 10.0, "ns", "observed", "profiles of formats.md 1.1: 16 starts over 150 ns"),
     Figure("stagger_write", _V24, 10.0, "ns", "inferred", "trn2's"),
     # 600 ns per transfer are documented for hardware descriptor generation (4.4), and profiles show triggers 563-606 ns
@@ -112,6 +122,10 @@ class DmaCosts(NamedTuple):
     software_ps: int
     prebuilt_start_ps: int
     fill_ps: int
+    ramp_from: int
+    ramp_to: int
+    ramp_ps: int
+    ramp_cold_ps: int
     stagger_read_ps: int
     stagger_cold_ps: int
     stagger_write_ps: int
@@ -174,6 +188,17 @@ class DmaCosts(NamedTuple):
             return self.stagger_write_ps
         return self.stagger_cold_ps if cold else self.stagger_read_ps
 
+    def filling_ps(self, engines: int, nbytes: int, cold: bool = False) -> int:
+        """Return how much longer the first packet of a load takes on an engine that was idle.
+
+        `nbytes` is what each of the `engines` loads; `cold` as in `stagger_ps`.
+        """
+        if engines < 2 or nbytes <= self.ramp_from:
+            return self.fill_ps
+        ramp = self.ramp_cold_ps if cold else self.ramp_ps
+        part = min(nbytes - self.ramp_from, self.ramp_to - self.ramp_from) / (self.ramp_to - self.ramp_from)
+        return self.fill_ps + round(ramp * part * min(engines - 1, 15) / 15)
+
     def completion_ps(self, engines: int) -> int:
         """Return the time from the last byte until the last engine's semaphore write is seen.
 
@@ -183,7 +208,9 @@ class DmaCosts(NamedTuple):
 
 
 # Every step takes one picosecond: order without time.
-UNIT = DmaCosts(1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, 8, 1.0, 1.0)
+UNIT = DmaCosts(
+    1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0, 0, 8, 1.0, 1.0
+)
 
 
 @cache
@@ -205,6 +232,10 @@ def dma_costs(target: str) -> DmaCosts:
         ps("start_software"),
         ps("start_prebuilt"),
         ps("read_fill"),
+        int(found["ramp_from"]),
+        int(found["ramp_to"]),
+        ps("ramp"),
+        ps("ramp_cold"),
         ps("stagger_read"),
         ps("stagger_cold"),
         ps("stagger_write"),

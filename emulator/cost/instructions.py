@@ -6,20 +6,24 @@ Most classes declare theirs (`COST`); those with modes of their own have a funct
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
+from emulator.cost.cold import DOORBELL, GENERATE, PAUSE, REGISTER, ROWS
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip, Cost, cost_of, costs, costs_of
 from emulator.cost.tiles import Tile, tile
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import AluOp, Fp32Pass
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["shown_ps"]
 
 _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
 _FP32 = frozenset((Dtype.FLOAT32,))
+_LEAST_ROWS = PARTITIONS  # of a transfer: fewer take a generator no less, as far as captures show
 _WHOLE_WRITE = 4  # bytes that a strided write takes no longer than others: fp32 was measured, fp16 takes more
 # How long a word that rings bells takes: two registers, one, and until the next word.
 _TRIGGERS = {
@@ -316,14 +320,14 @@ def read_accumulator(word: isa.ActivationReadAccumulator, engine: str, chip: Chi
 def nop(word: isa.Nop, engine: str, chip: Chip) -> Cost:
     """Return the cost of a pause of so many cycles."""
     cost, pause = _timed("nop", "nop_interval", chip), _ps(word.cycle / chip.clock_ghz(engine))
-    return Cost(cost.interval_ps + pause, cost.latency_ps + pause)
+    return Cost(cost.interval_ps + pause, cost.latency_ps + pause, cold=(PAUSE,))
 
 
 @costs(isa.PseudoDmaTrigger, isa.TensorStore, isa.Collective)
 def trigger(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of telling a queue or a device register something."""
     both, _, interval = _TRIGGERS[engine]
-    return _timed(both, interval, chip)
+    return _timed(both, interval, chip)._replace(cold=(DOORBELL, REGISTER))
 
 
 @costs(isa.Write)
@@ -333,7 +337,7 @@ def write(word: isa.Write, engine: str, chip: Chip) -> Cost:
         return trigger(word, engine, chip)
     _, one, interval = _TRIGGERS[engine]
     shorter = figure(interval, chip.target) - figure("trigger_second", chip.target)
-    return Cost(_ps(shorter), _ps(figure(one, chip.target)))
+    return Cost(_ps(shorter), _ps(figure(one, chip.target)), cold=(DOORBELL,))
 
 
 @costs(isa.PseudoDmaDirect2d, isa.DmaDirect2d, isa.DmaIndirect, isa.SendReceive)
@@ -341,8 +345,14 @@ def direct(word: isa.Instruction, engine: str, chip: Chip) -> Cost:
     """Return the cost, to the engine, of a transfer whose descriptors are made now."""
     target = chip.target
     if engine == "Pool":
-        return Cost(_ps(figure("generate_software", target)), _ps(figure("generate_first", target)))
-    return Cost(_ps(figure("generate_interval", target)), _ps(figure("generate_hardware", target)))
+        return Cost(_ps(figure("generate_software", target)), _ps(figure("generate_first", target)), cold=(GENERATE,))
+    rows = max(
+        (prod(each.pattern.counts) for each in word.writes if isinstance(each, isa.DmaAccess)), default=_LEAST_ROWS
+    )
+    rows = max(rows, _LEAST_ROWS)
+    took = figure("generate_hardware", target) + figure("generate_row", target) * rows
+    cold = (GENERATE,) if rows <= _LEAST_ROWS else (GENERATE, ROWS)
+    return Cost(_ps(took + figure("generate_gap", target)), _ps(took), cold=cold)
 
 
 def shown_ps(word: isa.Instruction, engine: str, chip: Chip) -> int | None:

@@ -36,7 +36,8 @@ class Cost(NamedTuple):
 
     `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port,
     `weights` marks a load of the Tensor engine, whose result the next matmul needs; `read_ps` is how long memory takes
-    to give its elements where they lie far apart, `drain_ps` how long writes take that are slower than the work.
+    to give its elements where they lie far apart, `drain_ps` how long writes take that are slower than the work; `cold`
+    names what of it takes longer the first times (`emulator.cost.cold`).
     """
 
     interval_ps: int
@@ -46,6 +47,7 @@ class Cost(NamedTuple):
     weights: bool = False
     read_ps: int = 0
     drain_ps: int = 0
+    cold: tuple[str, ...] = ()
 
 
 UNIT_COST = Cost(1, 1)

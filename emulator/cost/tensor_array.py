@@ -28,6 +28,7 @@ class TensorArrayState(NamedTuple):
     window_end: int
     used: int
     slow: bool
+    carried: int = 0
 
 
 class TensorArray:
@@ -40,7 +41,7 @@ class TensorArray:
     NOT_STATE: ClassVar = {
         **dict.fromkeys(
             ("_factor", "_head", "_late", "_lead", "_lead_slow", "_needed", "_window", "_strided", "_behind", "_ahead",
-             "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
+             "_left", "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
         "throttle": "which parts of the model are on",
         "loaded_ps": "told to the observers of the load",
     }  # fmt: skip
@@ -60,11 +61,12 @@ class TensorArray:
         self._weights = self._entry = self._free = self._read = 0
         self.loaded_ps: int | None = None
         self.throttle = throttle
-        self._window = self._window_end = self._needed = self._used = 0
+        self._window = self._window_end = self._needed = self._used = self._carried = self._left = 0
         self._slow = throttle
         if throttle:
             self._window = round(figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000)
-            self._window_end = round(self._window * figure("throttle_phase", chip.target))
+            self._window_end = -self._window
+            self._left = round(self._window * (1 - figure("throttle_phase", chip.target)))
             self._needed = round(self._window * figure("throttle_share", chip.target))
             self._factor = figure("throttle_factor", chip.target)
             self._late, self._lead_slow = ps("throttle_latency"), ps("load_weights_throttled")
@@ -88,15 +90,26 @@ class TensorArray:
     def multiply(self, work: int, now: int, queues_next: bool) -> tuple[int, int]:
         """Return interval and latency of a matmul that issues: `work` at full clock; `queues_next`: another follows."""
         self._pass_windows(now)
-        self._used += work
-        work = self._stretched(work)
+        full, work = work, self._stretched(work)
         self._entry = entry = max(now + self._head, self._weights, self._free)
         self._free = entry + work
+        # What enters the array behind the end of a window is work of the next one.
+        behind = min(max(self._free - self._window_end, 0), work) * full // work if self.throttle and work else 0
+        self._used += full - behind
+        self._carried += behind
         if queues_next:
             interval = max(self._least, self._turn(now))
         else:
-            interval = max(self._exposed, self._read - self._ahead - now)
+            # The load behind is taken when it can do something: when the memory is about to be free for its weights, or
+            # the data of this matmul about to enter.
+            late = self._late if self._slow else 0
+            turn = self._read - self._ahead if self._read > now else entry - self._head - late
+            interval = max(self._exposed, turn - now)
         return interval, self._free + self._tail - now
+
+    def is_busy_until(self, time_ps: int) -> bool:
+        """Return whether matmuls that were issued still enter at a time."""
+        return self._free >= time_ps
 
     def _turn(self, now: int) -> int:
         """Return how long from now on a matmul is not taken because others are in front of it."""
@@ -108,18 +121,30 @@ class TensorArray:
     def _pass_windows(self, now: int) -> None:
         """Let the use of the window before decide the clock of this one."""
         if self.throttle and now >= self._window_end:
-            # A whole window in which nothing issued had no use at all, and slows the clock as well.
-            passed = (now - self._window_end) // self._window
-            self._slow = passed > 0 or self._used < self._needed
-            self._window_end += (passed + 1) * self._window
-            self._used = 0
+            # A whole window in which nothing issued had no use at all, and slows the clock as well. The windows go on
+            # by themselves; where in one of them work begins again, no program decides, so it is the middle of cases.
+            if now >= self._window_end + self._window:
+                self._slow, self._window_end, self._carried = True, now + self._left, 0
+            else:
+                self._slow = self._used < self._needed
+                self._window_end += self._window
+            self._used, self._carried = self._carried, 0
 
     def snapshot(self) -> TensorArrayState:
         """Return the state as a value, for `restore`."""
         return TensorArrayState(
-            self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow
+            self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow, self._carried
         )
 
     def restore(self, state: TensorArrayState) -> None:
         """Return to a state that `snapshot` gave."""
-        (self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow) = state
+        (
+            self._weights,
+            self._entry,
+            self._free,
+            self._read,
+            self._window_end,
+            self._used,
+            self._slow,
+            self._carried,
+        ) = state

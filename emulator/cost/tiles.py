@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formats.dtypes import DTYPES, Dtype
-from formats.isa import PSUM_BASE, AccessPattern, Instruction
+from formats.isa import AccessPattern, Instruction
+from formats.neuron_core import PSUM_BASE
 
 __all__ = ["Tile", "tile"]
 

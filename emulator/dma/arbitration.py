@@ -15,10 +15,10 @@ from collections import deque
 from typing import ClassVar, NamedTuple
 
 from emulator.dma.work import Apart, Head, Piece, PlanState, Run, Time, joined, within
+from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Plan"]
 
-_RINGS = 16
 _SERVED = 32  # runs of a ring that may be kept after they were served, so that few calls delete many
 
 
@@ -61,7 +61,7 @@ class Plan:
         ("_behind", "_starts", "_given_ps", "_points", "_served_ps", "_state"), "derived from the state"
     )
 
-    def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = _RINGS - 1) -> None:
+    def __init__(self, first: int = 0, last: int = 0, time_ps: int = 0, last_ring: int = DMA_RINGS - 1) -> None:
         self.first, self.last = first, last
         self.busy_ps = 0
         self._runs: dict[int, list[Run]] = {}  # by ring, from run number `_starts` on
@@ -282,7 +282,7 @@ class Plan:
                     its_left -= rounds
                     at += rounds * length
                     served_ps += rounds * length
-                if (one - last_ring - 1) % _RINGS < (other - last_ring - 1) % _RINGS:
+                if (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS:
                     if left == 1:
                         ring = one
                         break
@@ -317,7 +317,7 @@ class Plan:
                 later = its if not is_over(its_ready, its_step, my_ready, my_step) else mine
                 i_am, it_is = self._is_same(mine, later), self._is_same(its, later)
                 if i_am and it_is:
-                    i_am = (one - last_ring - 1) % _RINGS < (other - last_ring - 1) % _RINGS
+                    i_am = (one - last_ring - 1) % DMA_RINGS < (other - last_ring - 1) % DMA_RINGS
                 if i_am:
                     if left == 1:  # it gets ready, and fills the pipe, with this packet
                         ring = one
@@ -527,4 +527,4 @@ def _next(ready: list[tuple[int, Run]], last_ring: int) -> tuple[int, Run]:
     """Return the ring whose turn it is, and its run."""
     if len(ready) == 1:
         return ready[0]
-    return min(ready, key=lambda pair: (pair[0] - last_ring - 1) % _RINGS)
+    return min(ready, key=lambda pair: (pair[0] - last_ring - 1) % DMA_RINGS)

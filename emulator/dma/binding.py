@@ -23,7 +23,7 @@ from emulator.dma.views import Bytes, Geometry, sbuf_geometry, strided
 from emulator.extents import Extent
 from emulator.faults import FaultError, Place, fault_error
 from formats.dtypes import Dtype
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     Raises FaultError of kind "oob" where a side leaves its variable or its memory, UnsupportedError for an operation
     that is not modelled.
     """
+    if device.hbm.paged:
+        return _bind_paged(device, transfer)
     if len(transfer.parts) == 1:
         return _bind_part(device, transfer, transfer.parts[0])
     moves = [_bind_part(device, transfer, part) for part in transfer.parts]
@@ -50,6 +52,23 @@ def bind(device: DeviceContext, transfer: Transfer) -> Move:
     def move() -> None:
         for each in moves:
             each()
+
+    return move
+
+
+def _bind_paged(device: DeviceContext, transfer: Transfer) -> Move:
+    """Return the move of a transfer where tensors lie in files: what has been read there is counted."""
+    moves = [_bind_part(device, transfer, part) for part in transfer.parts]
+    sources = [source for part in transfer.parts for source, _ in part.copies if source.space == "HBM"]
+    found = [(device.hbm.find(source.address), source) for source in sources]
+    counted = [(allocation, source.rows, source.run) for allocation, source in found if allocation is not None]
+
+    def move() -> None:
+        for each in moves:
+            each()
+        for allocation, rows, run in counted:
+            if allocation.pages is not None:
+                allocation.pages.looked_at(rows, run)
 
     return move
 
@@ -104,8 +123,13 @@ def _find(device: DeviceContext, transfer: Transfer, side: Side, operand: str) -
     if allocation is None or allocation.nbytes < limit.nbytes:
         return None
     offset = address - start
-    view: Array = np.ndarray(form.shape, form.dtype, allocation.data, offset, form.strides)
+    view: Array = np.ndarray(form.shape, form.dtype, _bytes_of(allocation, operand), offset, form.strides)
     return view, None if allocation.whole else allocation.extent(offset, side.dims, side.run)
+
+
+def _bytes_of(allocation: Allocation, operand: str) -> Bytes:
+    """Return the bytes of an allocation for a side that reads or writes them."""
+    return allocation.writable if operand == "dst" and allocation.pages is not None else allocation.data
 
 
 class Bound:
@@ -140,8 +164,7 @@ class Bound:
         if limit is not None and low >= limit.address and high <= limit.address + limit.nbytes:
             found = device.hbm.allocations.get(limit.address)
             if found is not None and found.nbytes >= limit.nbytes:
-                self.memory, self._allocation = found.data, found
-                self.geometry = side.address - found.address, tuple([step for step, _ in side.dims])
+                self._lie_in(found, operand)
                 return
         if limit is None:
             # An absolute address: the allocation it points into is all it may touch.
@@ -154,8 +177,12 @@ class Bound:
             raise _out_of_bounds(
                 transfer, side, operand, low, high, f"variable {limit.name!r} has {limit.nbytes} bytes"
             )
-        found = device.hbm.holding(low, high - low)
-        self.memory, self._allocation = found.data, found
+        self._lie_in(device.hbm.holding(low, high - low), operand)
+
+    def _lie_in(self, found: Allocation, operand: str) -> None:
+        """Note the allocation that holds the side."""
+        side = self.side
+        self.memory, self._allocation = _bytes_of(found, operand), found
         self.geometry = side.address - found.address, tuple([step for step, _ in side.dims])
 
     def _place(self, core: CoreContext, transfer: Transfer, operand: str) -> tuple[Geometry, Extent | None]:

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from emulator.cost.dma import DmaCosts
     from emulator.dma.transfer import Facts, Shares, Transfer
 
-__all__ = ["Course", "course_of", "maker_of"]
+__all__ = ["PACKET_BYTES", "Course", "course_of", "maker_of"]
+
+PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
+# Of a packet (formats.md 7.2). That larger packets hold several descriptors is inferred, that those of the default do
+# not is observed (collectives.md 9).
+_MOST_DESCRIPTORS = 64
 
 
 def maker_of(transfer: Transfer) -> str:
@@ -29,6 +34,7 @@ class Course:
     """
 
     __slots__ = (
+        "cold_fill_ps",
         "cold_ps",
         "completion_ps",
         "engines",
@@ -50,14 +56,17 @@ class Course:
         self.held = descriptors_in_ring(self.shares)
         self.generator_ps = costs.trigger_ps(maker)
         self.start_ps = costs.start_ps(writes, maker)
-        self.fill_ps = 0 if writes else costs.fill_ps
-        self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=maker == "prebuilt")
+        each = facts.nbytes // self.engines if self.engines else 0
+        prebuilt = maker == "prebuilt"
+        self.fill_ps = 0 if writes else costs.filling_ps(self.engines, each)
+        self.cold_fill_ps = 0 if writes else costs.filling_ps(self.engines, each, cold=prebuilt)
+        self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=prebuilt)
         rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
         self.memory_ps = int(facts.hbm_bytes * rate)
         self.completion_ps = costs.completion_ps(self.engines)
         # By queue, how often it was given such a transfer and has completed one: its own lists.
         self.tallies: dict[Any, list[int]] = {}
-        self.stretches = _stretches(facts, self.shares, maker == "prebuilt", packet_bytes, costs)
+        self.stretches = _stretches(facts, self.shares, prebuilt, packet_bytes, costs)
 
 
 @lru_cache(1 << 12)
@@ -80,8 +89,10 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
     nbytes, writes, reads = facts.nbytes, facts.writes_hbm, facts.reads_hbm
     share = _share(facts.op, costs)
     each = nbytes / shares[-1][1] if shares else 0
-    # A packet is a descriptor; those from load time are cut.
+    # A packet is a descriptor. Those from load time are cut; where packets were made larger, it holds as many as fit.
     cuts = max(-(-nbytes // (shares[-1][1] * packet_bytes)), 1) if prebuilt and shares else 1
+    larger = prebuilt and packet_bytes > PACKET_BYTES and each
+    joined = min(max(int(packet_bytes // each), 1), _MOST_DESCRIPTORS) if larger else 1
     made: list[Stretch] = []
     known: dict[int, tuple[int, int, int]] = {}
     for engine, (low, high) in enumerate(shares):
@@ -89,8 +100,8 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
         parts = known.get(count)
         if parts is None:
             duration = costs.data_ps(count, int(count * each), writes, share, reads)
-            packets = count * cuts
-            packet = duration // packets
+            packets = -(-count // joined) * cuts
+            packet = duration * min(joined, count) // (count * cuts)
             parts = known[count] = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
         if made and made[-1][2:] == parts:
             made[-1] = Stretch(made[-1].first, engine, *parts)

@@ -11,7 +11,8 @@ from emulator.errors import LoadError
 from emulator.placement import DeviceTensor, Placement
 from formats.dtypes import Dtype
 from formats.isa import DmaDirect2d, SendReceive
-from formats.isa.operand import SBUF_PARTITION_STRIDE, AccessPattern, DmaAddress, DmaPattern
+from formats.isa.operand import AccessPattern, DmaAddress, DmaPattern
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 
 __all__ = ["DirectContext", "named_dtype", "pattern_side", "send_copies", "side_of", "through", "translate_direct"]
 

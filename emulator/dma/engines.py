@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
-from emulator.addresses import DMA_RINGS
 from emulator.dma.arbitration import Plan
 from emulator.dma.quiet import Quiet
 from emulator.dma.rings import Ring
 from emulator.dma.work import Apart, Piece, PlanState, Run, within
+from formats.neuron_core import DMA_RINGS
 
 __all__ = ["DmaEngines", "DmaEnginesState", "Stretch"]
 

@@ -7,7 +7,7 @@ from itertools import groupby, product
 
 from emulator.dma.transfer import Side
 from emulator.dma.views import box_of
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 
 __all__ = ["regions_of", "side_regions"]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.moves import COMBINING
-from emulator.dma.transfer import DESCRIPTOR_LIMIT, Part, Shares, Side, Transfer
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from emulator.dma.transfer import Part, Shares, Side, Transfer
+from formats.neuron_core import DESCRIPTOR_LIMIT, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 __all__ = ["Runs", "keeps_order", "meetings", "runs_of", "runs_of_side"]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.addresses import DMA_ENGINES
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
+from formats.neuron_core import DMA_ENGINES
 
 if TYPE_CHECKING:
     from emulator.dma.queues import DmaQueue

@@ -12,10 +12,10 @@ from heapq import heapify
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from emulator.addresses import DMA_ENGINES, DMA_RINGS, address_map
+from emulator.addresses import address_map
 from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
-from emulator.dma.course import Course, course_of, maker_of
+from emulator.dma.course import PACKET_BYTES, Course, course_of, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -27,15 +27,15 @@ from emulator.events import Event
 from emulator.faults import FaultError
 from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
+from formats.neuron_core import DMA_ENGINES, DMA_RINGS
 
 if TYPE_CHECKING:
-    from emulator.context import DeviceContext
+    from emulator.context import CoreContext, DeviceContext
     from emulator.cost.dma import DmaCosts
 
 __all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
 
 _made = tuple.__new__  # a named tuple in half the time
-PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 
 
 class DmaFlow(NamedTuple):
@@ -206,13 +206,15 @@ class DmaSystem:
         transfer.generated_ps = begin
         ready = begin + course.start_ps
         is_first = not queue.completed and len(queue.pending) == 1
-        stagger = course.cold_ps if transfer.prebuilt and is_first else course.stagger_ps
+        is_cold = transfer.prebuilt and is_first
+        stagger = course.cold_ps if is_cold else course.stagger_ps
+        fill = course.cold_fill_ps if is_cold else course.fill_ps
         tally = course.tallies.get(queue)
         if tally is None:
             tally = course.tallies[queue] = queue.tally(shares)
         tally[0] += 1
         engines = self.engines[transfer.core]
-        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, course.fill_ps, now_ps)
+        moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, fill, now_ps)
         stack = self.addresses.hbm_of(transfer.core)
         hbm_bytes = transfer.facts.hbm_bytes
         at = transfer.memory_ps = ready
@@ -346,6 +348,9 @@ class DmaSystem:
                 for hook in device.hooks.effect:
                     hook(event)
             if transfer.move is not None and self.moves_data:
+                for each in device.cores:
+                    if each.pe.pending:
+                        self._settle_products(each, transfer)
                 transfer.move()
             self._retire(queue, transfer, now_ps)
             if transfer.semaphore is not None and transfer.increment:
@@ -380,6 +385,11 @@ class DmaSystem:
         free = max(self._signals_free.get(transfer.core, 0) + took, now_ps)
         self._signals_free[transfer.core] = free
         return free
+
+    def _settle_products(self, core: CoreContext, transfer: Transfer) -> None:
+        """Have the Tensor engine add what a transfer into its core's SBUF would take from it."""
+        width = self._device.arch.sbuf_bytes.whole
+        core.pe.settle((), [each for each in regions_of(transfer.writes, width) if each.core == core.index])
 
     def _retire(self, queue: DmaQueue, transfer: Transfer, now_ps: int) -> None:
         queue.pending.popleft()

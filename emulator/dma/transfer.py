@@ -11,9 +11,9 @@ from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
+from formats.neuron_core import DESCRIPTOR_LIMIT
 
 __all__ = [
-    "DESCRIPTOR_LIMIT",
     "UNPLANNED",
     "Copies",
     "Dims",
@@ -28,8 +28,6 @@ __all__ = [
     "check_sizes",
     "facts_of",
 ]
-
-DESCRIPTOR_LIMIT = 65536  # bytes one descriptor can move (formats.md 8.1)
 
 
 Dims = tuple[tuple[int, int], ...]

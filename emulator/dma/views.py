@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.transfer import Side
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, shape_of
 
 __all__ = ["Bytes", "Geometry", "box_of", "sbuf_geometry", "strided"]

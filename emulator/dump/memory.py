@@ -13,7 +13,7 @@ from emulator.dma.regions import regions_of, side_regions
 from emulator.memory import Allocation
 from formats.core.records import Window
 from formats.errors import NeuronError
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 
 if TYPE_CHECKING:

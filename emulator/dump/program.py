@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.core.records import ProgramNote, Source, SourceLine, Stream
+from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
-from formats.isa import ENGINES, Instruction
-from formats.isa.instruction import WORD
+from formats.isa import Instruction
 from formats.neff.visits import cut_visits, read_visits
+from formats.neuron_core import WORD
 from formats.source_files import read_source
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from emulator.access import Resolver
-from emulator.addresses import DMA_ENGINES, address_map
+from emulator.addresses import address_map
 from emulator.arch import arch_of
 from emulator.diagnosis.graph import Hang
 from emulator.diagnosis.index import ProgramIndex
@@ -22,20 +22,19 @@ from emulator.faults import Fault
 from emulator.loaded import LoadedWord
 from emulator.machine_view import WaitingView
 from emulator.placement import DeviceTensor
-from emulator.semaphores import COUNT
 from emulator.sequencer import KEPT, WaitingOn
 from formats.core import Core
 from formats.core.records import EngineState, QueueState, Source, TensorState, TransferState
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.isa import ENGINES, Instruction
+from formats.isa import Instruction
 from formats.neff import SourceLocation
 from formats.neff.tiles import Tile
+from formats.neuron_core import DMA_ENGINES, PARTITIONS, SYNC_COUNT
 from formats.targets import resolve_target
 
 __all__ = ["DumpedCore", "DumpedEngine", "DumpedMachine", "DumpedQueue", "DumpedTransfer", "hang_of"]
-
-_ACCUMULATORS = 128
 
 
 class DumpedFlight:
@@ -62,12 +61,12 @@ class DumpedEngine:
         )
         kept = [value & 0xFFFFFFFF for value in state.registers[:registers]]
         self.registers = kept + [0] * (registers - len(kept))
-        self.accumulators = np.zeros(_ACCUMULATORS, np.float32)
-        bits = [value & 0xFFFFFFFF for value in state.accumulators[:_ACCUMULATORS]]
+        self.accumulators = np.zeros(PARTITIONS, np.float32)
+        bits = [value & 0xFFFFFFFF for value in state.accumulators[:PARTITIONS]]
         self.accumulators.view(np.uint32)[: len(bits)] = bits
         self.waiting_on: WaitingView | None = None
         waiting = state.waiting
-        if waiting is not None and 0 <= waiting.number < COUNT and 0 <= waiting.core < core.siblings:
+        if waiting is not None and 0 <= waiting.number < SYNC_COUNT and 0 <= waiting.core < core.siblings:
             self.waiting_on = WaitingOn(*waiting[:6])
 
     @property
@@ -103,7 +102,7 @@ class DumpedCounters(tuple[int, ...]):
 
 
 def _counters(values: Sequence[int]) -> DumpedCounters:
-    return DumpedCounters((*values[:COUNT], *(0,) * (COUNT - len(values))))
+    return DumpedCounters((*values[:SYNC_COUNT], *(0,) * (SYNC_COUNT - len(values))))
 
 
 class DumpedCore:
@@ -258,7 +257,7 @@ def _tiles(core: Core, index: int) -> Iterator[Tile]:
         except FormatError:
             continue
         where = item.partition, item.shape[0], item.address
-        if min(where) >= 0 and min(item.shape) > 0 and item.shape[0] <= 128:
+        if min(where) >= 0 and min(item.shape) > 0 and item.shape[0] <= PARTITIONS:
             yield Tile(item.name, item.space, *where, item.shape, dtype, item.pcs)
 
 

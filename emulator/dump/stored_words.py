@@ -11,8 +11,8 @@ from formats.core.records import Source, Stream
 from formats.core.runs import location_runs
 from formats.errors import FormatError
 from formats.isa import Instruction, decode
-from formats.isa.instruction import WORD
 from formats.neff import SourceLocation
+from formats.neuron_core import WORD
 
 __all__ = ["StoredProgram", "StoredWords", "location_of"]
 

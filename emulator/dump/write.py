@@ -27,6 +27,7 @@ from formats.core.records import (
     Window,
 )
 from formats.core.writer import CoreWriter
+from formats.neuron_core import WORD
 from formats.nrt.status import NrtStatus
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _windows(
             if engine.count:
                 base = instruction_base(core.index, name)
                 last = engine.words[-1]
-                size = last.slot * 64 + len(last.word.raw)
+                size = last.slot * WORD + len(last.word.raw)
                 # Words that the loader dropped leave gaps.
                 loaded = sum(len(each.word.raw) for each in engine.words)
                 stored = sum(len(w.data) for w in words if base <= w.address < base + size)

@@ -25,10 +25,10 @@ from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.errors import UnsupportedError
+from formats.neuron_core import QUADRANT
 
 __all__: list[str] = []
 
-_QUADRANT = 32  # partitions that the Vector engine can permute among themselves
 _UNTOUCHED = 255  # mask value of a shuffle that leaves the output partition alone
 
 
@@ -73,7 +73,7 @@ def vector_transpose(word: isa.VectorTranspose, port: Port) -> Step:
     """Return dst[j, i] = src[i, j], at most 32 by 32."""
     dst = squeezed(port.write("dst"))
     src = squeezed(port.read("src"))
-    if word.channels > _QUADRANT or word.columns > _QUADRANT:
+    if word.channels > QUADRANT or word.columns > QUADRANT:
         raise UnsupportedError(
             f"VECTOR_TRANSPOSE of {word.channels} by {word.columns} elements: the engine transposes at most 32 by 32"
         )
@@ -146,11 +146,11 @@ def stream_shuffle(word: isa.StreamShuffle, port: Port) -> Step:
     require_elements(word, "src", src, elements(dst))
     targets, sources = [], []
     for partition in range(dst.shape[0]):
-        chosen = word.mask[partition % _QUADRANT]
+        chosen = word.mask[partition % QUADRANT]
         if chosen == _UNTOUCHED:
             continue
-        origin = partition - partition % _QUADRANT + chosen
-        if chosen >= _QUADRANT or origin >= src.shape[0]:
+        origin = partition - partition % QUADRANT + chosen
+        if chosen >= QUADRANT or origin >= src.shape[0]:
             raise refuse(
                 word,
                 f"mask value {chosen} for partition {partition} of the output reads outside the input",

@@ -22,10 +22,11 @@ from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
+from formats.neuron_core import QUADRANT
 
 __all__: list[str] = []
 
-_ROWS, _PACK, _QUADRANT, _SCALES = 8, 4, 32, 4
+_ROWS, _PACK, _SCALES = 8, 4, 4
 _BIAS, _NAN_SCALE = 127, 255
 # fp32 is not documented; narrow tiles are stored that way where a kernel runs with NKI_PRECISE_FP=0.
 _SOURCES = (Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.FLOAT32)
@@ -38,9 +39,9 @@ _QUANTIZED: dict[Dtype, tuple[Any, int]] = {
 
 def _scale_rows(word: isa.QuantizeMx | isa.MatMulMx, view: Array, partitions: int, name: str) -> list[int]:
     """Return the row of each group's scale within the scale operand."""
-    if partitions % _QUADRANT or not partitions:
-        raise refuse(word, "partitions are no whole groups", "src", f"a multiple of {_QUADRANT}", f"{partitions}")
-    rows = [group // _SCALES * _QUADRANT + group % _SCALES for group in range(partitions // _ROWS)]
+    if partitions % QUADRANT or not partitions:
+        raise refuse(word, "partitions are no whole groups", "src", f"a multiple of {QUADRANT}", f"{partitions}")
+    rows = [group // _SCALES * QUADRANT + group % _SCALES for group in range(partitions // _ROWS)]
     if view.shape[0] <= rows[-1] or view.dtype.itemsize != 1:
         raise refuse(
             word,

@@ -2,7 +2,8 @@
 
 The stationary tile arrives backwards: the last element streamed becomes column 0. out[j, n] is the sum over k of
 W[k, j] * X[k, n]. fp32 runs in two passes: the LOW MATMUL's product is held back and added together with HIGH's as one
-fp32 product. The split is exact, so only rounding differs; the hardware's own split is not public. Source: isa.md 11.
+fp32 product, unless another engine or a transfer meets it first. The split is exact, so only rounding differs; the
+hardware's own split is not public. Source: isa.md 11.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
-from emulator.engines.pe_state import ARRAY, Form, Pending, PeState, Span, keep_high
+from emulator.engines.pe_state import Form, Pending, PeState, Place, keep_high
 from emulator.engines.registry import executes
 from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, Fp32Pass
+from formats.isa import Fp32Pass
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.regions import shape_of
 
 __all__: list[str] = []
 
@@ -79,12 +82,12 @@ def load_weights(word: isa.LoadWeights, port: Port) -> Step:
     form, rows, cols, dtype, fp32_pass, transposed = _facts(word, port)
     state: PeState = port.pe
     src = port.read("src")
-    if elements(src) != cols or not 0 < cols <= ARRAY:
+    if elements(src) != cols or not 0 < cols <= PARTITIONS:
         raise refuse(
             word,
             "columns and pattern differ",
             "src",
-            f"{cols} elements per partition, at most {ARRAY}",
+            f"{cols} elements per partition, at most {PARTITIONS}",
             f"{elements(src)}",
         )
     source = (word.src, dtype, rows)
@@ -132,7 +135,7 @@ class _Product:
         self.product = scratch((cols, size), np.float32)
         self.shape = (rows, cols)
         self.pattern: isa.AccessPattern = word.dst
-        self.span = _span(self.pattern, dst)
+        self.target, self.source = _place(self.pattern, dst), _place(word.src, src)
         if self.place is None:
             self.held, self.fetch = bind_load(dst, self.code)
             self.keep = bind_store(self.product.reshape(dst.shape), dst, self.code)
@@ -177,14 +180,15 @@ def _moving(src: Array, facts: _Facts, shape: tuple[int, int]) -> tuple[Array, S
     return half, chain(load, split, partial(np.subtract, flat, half, half))
 
 
-def _span(pattern: isa.AccessPattern, dst: Array) -> Span:
-    partition, low = divmod(pattern.address - PSUM_BASE, PSUM_PARTITION_STRIDE)
-    size = dst.dtype.itemsize
-    high = low + size
-    for step, count in zip(pattern.steps, pattern.counts, strict=True):
-        reach = step * (count - 1) * size
-        low, high = (low, high + reach) if reach >= 0 else (low + reach, high)
-    return partition, partition + dst.shape[0], low, high
+def _place(pattern: isa.AccessPattern, array: Array) -> Place:
+    on_sbuf = pattern.address < PSUM_BASE
+    stride = SBUF_PARTITION_STRIDE if on_sbuf else PSUM_PARTITION_STRIDE
+    partition, byte = divmod(pattern.address - (0 if on_sbuf else PSUM_BASE), stride)
+    size = array.dtype.itemsize
+    steps = [(step * size, count) for step, count in zip(pattern.steps, pattern.counts, strict=True)]
+    shape = shape_of(steps, size, unit=1)
+    space = "SBUF" if on_sbuf else "PSUM"
+    return Place(space, partition, array.shape[0], byte + shape.shift, shape.reach, shape.pattern)
 
 
 @executes(isa.MatMul, lasting=True)
@@ -201,7 +205,7 @@ def matmul(word: isa.MatMul, port: Port) -> Step:
         if len(state.products) >= _PRODUCTS:
             state.products.clear()
         product = state.products[shared] = _Product(word, port, facts)
-    overwrite, add, span, place = product.overwrite, product.add, product.span, product.dst
+    overwrite, add, target, place = product.overwrite, product.add, product.target, product.dst
     first, form = not word.adds, facts.form
     key = (word.src, product.pattern, facts.dtype, facts.fp32_pass, form)
 
@@ -212,10 +216,10 @@ def matmul(word: isa.MatMul, port: Port) -> Step:
         weights = latch.weights
         if latch.fp32_pass == _LOW:
             if state.pending:
-                state.flush(span)
+                state.flush(target)
             if first:
                 place.fill(0)
-            state.pending[key] = Pending(first, span, add)
+            state.pending[key] = Pending(first, target, product.source, add)
             return
         overwriting = first
         if latch.fp32_pass == _HIGH:
@@ -226,7 +230,7 @@ def matmul(word: isa.MatMul, port: Port) -> Step:
                 keep_high(weights, state.half)
                 weights = state.half
         if state.pending:
-            state.flush(span)
+            state.flush(target)
         if overwriting:
             overwrite(weights)
         else:

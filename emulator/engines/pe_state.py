@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from emulator.dtypes import Array
 from formats.isa import Fp32Pass
+from formats.neuron_core import PARTITIONS
+from formats.regions import Pattern, RegionParts, share_bytes
 
-__all__ = ["ARRAY", "Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Span", "keep_high"]
+__all__ = ["Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Place", "keep_high"]
 
-ARRAY = 128  # rows and columns of processing elements (hardware.md 3.3)
 # What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
 _HIGH_BITS = np.uint32(0xFFFFF000)
 
-Span = tuple[int, int, int, int]
-"""First partition, one past the last, first byte, one past the last, of a place in PSUM."""
+
+class Place(NamedTuple):
+    """Where an operand lies on the engine's core: `formats.regions.Region` without the core."""
+
+    space: str
+    first: int
+    partitions: int
+    byte: int
+    nbytes: int
+    pattern: Pattern | None
+
+    def boxes_meet(self, other: Place) -> bool:
+        """Return whether the byte ranges of two places in one memory meet, whatever their patterns leave out."""
+        return (
+            self.first < other.first + other.partitions
+            and other.first < self.first + self.partitions
+            and self.byte < other.byte + other.nbytes
+            and other.byte < self.byte + self.nbytes
+        )
+
+    def meets(self, parts: RegionParts) -> bool:
+        """Return whether a region of the same core has a byte of the place."""
+        space, _, first, partitions, byte, nbytes, pattern = parts
+        return (
+            space == self.space
+            and first < self.first + self.partitions
+            and self.first < first + partitions
+            and share_bytes(self.byte, self.nbytes, self.pattern, byte, nbytes, pattern)
+        )
 
 
 def keep_high(values: Array, out: Array) -> None:
@@ -56,9 +84,9 @@ class Latch:
     NOT_STATE: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
-        self.weights = np.full((ARRAY, ARRAY), np.nan, np.float32)
-        self.bits = np.zeros((ARRAY, ARRAY), np.uint32)
-        self.form: Form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.weights = np.full((PARTITIONS, PARTITIONS), np.nan, np.float32)
+        self.bits = np.zeros((PARTITIONS, PARTITIONS), np.uint32)
+        self.form: Form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype = 0
         self.fp32_pass = int(Fp32Pass.NONE)
         self.source: tuple[Any, ...] = ()
@@ -67,7 +95,7 @@ class Latch:
         """Hold no tile, as at the start."""
         self.weights.fill(np.nan)
         self.bits.fill(0)
-        self.form = (ARRAY, ARRAY, 0x0F, 0x0F, False)
+        self.form = (PARTITIONS, PARTITIONS, 0x0F, 0x0F, False)
         self.dtype, self.fp32_pass, self.source = 0, int(Fp32Pass.NONE), ()
 
     def snapshot(self) -> LatchState:
@@ -91,10 +119,11 @@ class Latch:
 
 
 class Pending(NamedTuple):
-    """A LOW product that has not reached PSUM: `add(weights)` adds weightsᵀ·X to its place, which is `span`."""
+    """A LOW product that has not reached PSUM: `add(weights)` adds weightsᵀ·X, X being what lies at `moving`."""
 
     first: bool
-    span: Span
+    place: Place
+    moving: Place
     add: Callable[[Array], None]
 
 
@@ -128,8 +157,8 @@ class PeState:
         self.current = self.high
         self.products: dict[tuple[Any, ...], Any] = {}
         self.pending: dict[tuple[Any, ...], Pending] = {}
-        self.scratch = np.empty((ARRAY, ARRAY), np.float32)
-        self.half = np.empty((ARRAY, ARRAY), np.float32)
+        self.scratch = np.empty((PARTITIONS, PARTITIONS), np.float32)
+        self.half = np.empty((PARTITIONS, PARTITIONS), np.float32)
 
     def renew(self) -> None:
         """Be as at the start; operands that are bound stay so."""
@@ -138,9 +167,30 @@ class PeState:
         self.current = self.high
         self.pending = {}
 
-    def flush(self, span: Span | None = None) -> None:
-        """Add the LOW half of pending products to PSUM: of all, or of those whose place meets `span`."""
-        chosen = [key for key, entry in self.pending.items() if span is None or _meet(entry.span, span)]
+    def flush(self, place: Place | None = None) -> None:
+        """Add the LOW half of pending products to PSUM: of all, or of those whose place meets another."""
+        self._add([key for key, entry in self.pending.items() if place is None or entry.place.boxes_meet(place)])
+
+    def settle(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> None:
+        """Add what others are about to see, or could no longer be added behind them: a LOW word has completed.
+
+        Others read or write bytes of the product, or overwrite its moving operand. Else what they find would depend on
+        how far the Tensor engine has come since.
+        """
+        with np.errstate(all="ignore"):
+            self._add(self.met(reads, writes))
+
+    def met(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> list[tuple[Any, ...]]:
+        """Return the pending products that `settle` adds."""
+        reads, writes = tuple(reads), tuple(writes)
+        return [
+            key
+            for key, entry in self.pending.items()
+            if any(entry.place.meets(each) for each in reads)
+            or any(entry.place.meets(each) or entry.moving.meets(each) for each in writes)
+        ]
+
+    def _add(self, chosen: list[tuple[Any, ...]]) -> None:
         if not chosen:
             return
         keep_high(self.low.weights, self.scratch)
@@ -178,7 +228,3 @@ class PeState:
             [(latch.form, latch.dtype, latch.fp32_pass, latch.source) for latch in latches],
         )
         return b"".join(latch.weights.tobytes() + latch.bits.tobytes() for latch in latches) + repr(facts).encode()
-
-
-def _meet(a: Span, b: Span) -> bool:
-    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]

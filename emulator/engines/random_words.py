@@ -14,7 +14,7 @@ from emulator.generators import Generators, generators_of
 from emulator.port import Port
 from emulator.scratch import scratch
 from formats import isa
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 
 __all__: list[str] = []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.journal.control import Control, Copy
 from emulator.memory import Allocation
 from emulator.memory_state import ChipState, DeviceMemoryState
+from formats.neuron_core import PARTITIONS
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -16,7 +17,8 @@ __all__ = ["Checkpoint", "Originals", "restore", "size_of", "take"]
 
 # Allocations that the program wrote into, by address, and what they held at the beginning.
 Originals = dict[int, tuple[Allocation, "DeviceBytes"]]
-_LATCHES = 4 * 128 * 128 * 4  # bytes of a Tensor engine's tiles: weights and bits, of the low and of the high latch
+# bytes of a Tensor engine's tiles: weights and bits, of the low and of the high latch
+_LATCHES = 4 * PARTITIONS * PARTITIONS * 4
 
 
 class Checkpoint(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.engines.pe_state import LatchState
 from emulator.semaphores import CountersState
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -53,6 +53,8 @@ class Control:
         self._always = [self._add(device.progress, device.restore_progress)]
         for core in device.cores:
             self._always.append(self._add(core.contention.snapshot, core.contention.restore))
+            # Others make the Tensor engine add what it holds back.
+            self._always.append(self._add(core.pe.flow, core.pe.restore_flow))
             self._always += [self._add(engine.flow, engine.restore_flow) for engine in core.engines.values()]
         self._own: dict[tuple[int, str], list[_Part]] = {}
         for core in device.cores:
@@ -61,8 +63,6 @@ class Control:
                 engine = core.engines[name]
                 own = [self._add(engine.values, engine.restore_values)]
                 own.append(self._add(partial(bank.state_of, name), partial(bank.restore_of, name)))
-                if name == "PE":
-                    own.append(self._add(core.pe.flow, core.pe.restore_flow))
                 self._own[core.index, name] = [*self._always, *own]
         dma = device.dma
         self._triggered = dma.triggered

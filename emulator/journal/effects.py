@@ -13,6 +13,7 @@ from formats.regions import Region
 if TYPE_CHECKING:
     from emulator.core import Core
     from emulator.device import Device
+    from emulator.engines.pe_state import Pending
 
 __all__ = ["holds_back", "regions_of_event", "written_by"]
 
@@ -27,7 +28,7 @@ def regions_of_event(device: Device, event: Event) -> tuple[Region, ...]:
         regions += tuple(_addressed(device, word))
     elif event.engine == "PE" and (core := device.cores[event.core]).pe.pending:
         regions += tuple(each for each in _held_back(core) if not any(other.covers(each) for other in regions))
-    return regions
+    return regions + tuple(_settled(device, event, regions))
 
 
 def written_by(device: Device, event: Event, regions: tuple[Region, ...]) -> tuple[Region, ...]:
@@ -76,5 +77,21 @@ def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Re
 def _held_back(core: Core) -> Iterator[Region]:
     """Yield the places in PSUM that products of the LOW pass may reach with the next word."""
     for entry in core.pe.pending.values():
-        first, behind, low, high = entry.span
-        yield Region("PSUM", core.index, first, behind - first, low, high - low)
+        yield _box(core, entry)
+
+
+def _settled(device: Device, event: Event, regions: tuple[Region, ...]) -> Iterator[Region]:
+    """Yield the places in PSUM that held-back products reach since another engine or a transfer looks."""
+    if event.engine == "PE" and event.kind != "dma":
+        return
+    for core in device.cores:
+        if core.pe.pending:
+            mine = [[each for each in places if each.core == core.index] for places in (event.reads, regions)]
+            for key in core.pe.met(*mine):
+                yield _box(core, core.pe.pending[key])
+
+
+def _box(core: Core, entry: Pending) -> Region:
+    """Return the byte range of a held-back product in each partition."""
+    place = entry.place
+    return Region("PSUM", core.index, place.first, place.partitions, place.byte, place.nbytes)

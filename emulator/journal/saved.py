@@ -134,9 +134,9 @@ class DeviceBytes:
         allocation = self._allocation
         if allocation.touched:
             if self._data is None:
-                self._part(allocation.data)[...] = self._part(allocation.fresh()) if allocation.set_apart else FRESH
+                self._part(allocation.writable)[...] = self._part(allocation.fresh()) if allocation.set_apart else FRESH
             else:
-                np.copyto(self._part(allocation.data), self._data)
+                np.copyto(self._part(allocation.writable), self._data)
         if allocation.whole and not self._whole:
             allocation.doubt()
         if not self._whole:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.neuron_core import DESCRIPTOR_LIMIT
 
 __all__ = ["CC_PACKET", "COMPUTE_PACKET", "MAX_STREAMS", "Ring", "Served", "packet_sizes", "serve"]
 
 COMPUTE_PACKET = 4096  # default; may only grow (collectives.md 9)
-CC_PACKET = 65536  # default and most; may only shrink (collectives.md 9)
+CC_PACKET = DESCRIPTOR_LIMIT  # default and most; may only shrink (collectives.md 9)
 MAX_STREAMS = 4
-_LARGEST = 65536  # what a descriptor moves (formats.md 8.1)
 
 
 class Ring(NamedTuple):
@@ -41,9 +41,9 @@ def packet_sizes(compute: int | None, collective: Sequence[int], streams: int) -
     if not 1 <= streams <= MAX_STREAMS:
         raise UnsupportedError(f"{streams} streams; there are 1 to {MAX_STREAMS}")
     mine = COMPUTE_PACKET if compute is None else compute
-    if not COMPUTE_PACKET <= mine <= _LARGEST:
+    if not COMPUTE_PACKET <= mine <= DESCRIPTOR_LIMIT:
         raise UnsupportedError(
-            f"compute packets of {mine} bytes: they may only grow from {COMPUTE_PACKET} to {_LARGEST}"
+            f"compute packets of {mine} bytes: they may only grow from {COMPUTE_PACKET} to {DESCRIPTOR_LIMIT}"
         )
     if len(collective) > streams:
         raise UnsupportedError(f"packet sizes for {len(collective)} streams, and {streams} streams")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from emulator.arch import ARCHS, Fact
 from emulator.machine.facts import GB, GIB, documented, inferred
 from formats.errors import UnsupportedError
+from formats.neuron_core import DMA_RINGS, SYNC_COUNT
 from formats.targets import Target, resolve_target
 
 __all__ = ["CHIPS", "Chip", "chip_of", "executable"]
@@ -65,34 +66,39 @@ def _tera(value: float, unit: str = "TFLOPS") -> Fact:
     return documented(value, unit, _CITE)
 
 
+def _inside(target: str) -> dict[str, Fact]:
+    """Return what `emulator.arch` has of a chip, which the pages about machines say as well."""
+    own = ARCHS[target]
+    alike = "cores", "hbm_stacks", "hbm_bytes", "dma_rings", "semaphores", "events", "lnc"
+    found = {name: documented(own.facts[name].value, own.facts[name].unit, _CITE) for name in alike}
+    return {**found, "dma_engines": _n(own.cores.value * own.dma_engines.value)}
+
+
 def _v2(target: str, title: str, links: int, link_bandwidth: float) -> Chip:
     """Return a chip of NeuronCore-v2; Inferentia2 and Trainium differ in their links."""
     return Chip(
-        target=target, title=title, core="NeuronCore-v2", cores=_n(2), hbm_stacks=_n(2),
-        hbm_bytes=_n(16 * GIB, "bytes per stack"), hbm_bandwidth=_n(820 * GIB, "bytes/s per chip"),
-        dma_engines=_n(32), host_dma_engines=_n(2), dma_rings=_n(16, "per engine"),
-        dma_bandwidth=_n(1000 * GB, "bytes/s per chip"), cc_cores=_n(6), cc_cores_per_core=None,
-        semaphores=_n(256, "per core"), events=_n(256, "per core"), link_generation=_n(2, "NeuronLink version"),
+        target=target, title=title, core="NeuronCore-v2", **_inside(target),
+        hbm_bandwidth=_n(820 * GIB, "bytes/s per chip"),
+        host_dma_engines=_n(2), dma_bandwidth=_n(1000 * GB, "bytes/s per chip"), cc_cores=_n(6), cc_cores_per_core=None,
+        link_generation=_n(2, "NeuronLink version"),
         links=_n(links), link_bandwidth=_n(link_bandwidth * GIB, "bytes/s per chip"),
-        lnc=_n(1, "physical cores a logical core can have"), bf16_tflops=_tera(190), fp32_tflops=_tera(47.5),
+        bf16_tflops=_tera(190), fp32_tflops=_tera(47.5),
         fp8_tflops=_tera(190), int8_tops=_tera(380, "TOPS"),
     )  # fmt: skip
 
 
 def _v34(
-    target: str, title: str, core: str, *, stack: int, hbm: float, dma: float, link: int, links: int | None,
+    target: str, title: str, core: str, *, hbm: float, dma: float, link: int, links: int | None,
     link_bandwidth: float, bf16: float, fp32: float, fp8: float,
 ) -> Chip:  # fmt: skip
     """Return a chip of eight cores and four stacks: Trainium2, Trainium3."""
     return Chip(
-        target=target, title=title, core=core, cores=_n(8), hbm_stacks=_n(4),
-        hbm_bytes=_n(stack * GIB, "bytes per stack"), hbm_bandwidth=_n(hbm * GB, "bytes/s per chip"),
-        dma_engines=_n(128), host_dma_engines=_n(4), dma_rings=_n(16, "per engine"),
+        target=target, title=title, core=core, **_inside(target), hbm_bandwidth=_n(hbm * GB, "bytes/s per chip"),
+        host_dma_engines=_n(4),
         dma_bandwidth=_n(dma * GB, "bytes/s per chip"), cc_cores=_n(16), cc_cores_per_core=_n(2, "per physical core"),
-        semaphores=_n(256, "per core"), events=_n(256, "per core"),
         link_generation=_n(link, "NeuronLink version"), links=None if links is None else _n(links),
         link_bandwidth=_n(link_bandwidth * GB, "bytes/s per chip"),
-        lnc=_n(2, "physical cores a logical core can have"), bf16_tflops=_tera(bf16), fp32_tflops=_tera(fp32),
+        bf16_tflops=_tera(bf16), fp32_tflops=_tera(fp32),
         fp8_tflops=_tera(fp8), int8_tops=None,
     )  # fmt: skip
 
@@ -100,8 +106,8 @@ def _v34(
 _INF1 = Chip(
     target="inf1", title="Inferentia", core="NeuronCore-v1", cores=_n(4), hbm_stacks=_n(2),
     hbm_bytes=inferred(4 * GIB, "bytes of DRAM per region", _CITE), hbm_bandwidth=_n(50 * GIB, "bytes/s per chip"),
-    dma_engines=_n(12), host_dma_engines=None, dma_rings=_n(16, "per engine"), dma_bandwidth=None, cc_cores=None,
-    cc_cores_per_core=None, semaphores=_n(32, "per core"), events=_n(256, "per core"),
+    dma_engines=_n(12), host_dma_engines=None, dma_rings=_n(DMA_RINGS, "per engine"), dma_bandwidth=None, cc_cores=None,
+    cc_cores_per_core=None, semaphores=_n(32, "per core"), events=_n(SYNC_COUNT, "per core"),
     link_generation=_n(1, "NeuronLink version"), links=None, link_bandwidth=_n(32 * GIB, "bytes/s per chip"),
     lnc=_n(1, "physical cores a logical core can have"), bf16_tflops=_tera(64), fp32_tflops=None, fp8_tflops=None,
     int8_tops=_tera(128, "TOPS"),
@@ -111,9 +117,9 @@ CHIPS: dict[str, Chip] = {
     "inf1": _INF1,
     "inf2": _v2("inf2", "Inferentia2", 2, 192),
     "trn1": _v2("trn1", "Trainium", 4, 384),
-    "trn2": _v34("trn2", "Trainium2", "NeuronCore-v3", stack=24, hbm=2900, dma=3500, link=3, links=4,
+    "trn2": _v34("trn2", "Trainium2", "NeuronCore-v3", hbm=2900, dma=3500, link=3, links=4,
                  link_bandwidth=1280, bf16=667, fp32=181, fp8=1299),
-    "trn3": _v34("trn3", "Trainium3", "NeuronCore-v4", stack=36, hbm=4900, dma=4900, link=4, links=None,
+    "trn3": _v34("trn3", "Trainium3", "NeuronCore-v4", hbm=4900, dma=4900, link=4, links=None,
                  link_bandwidth=2560, bf16=671, fp32=183, fp8=2517),
 }  # fmt: skip
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from emulator.arch import Fact
 
-__all__ = ["GB", "GIB", "KIB", "MIB", "documented", "inferred", "observed", "ours"]
+__all__ = ["GB", "GIB", "MIB", "documented", "inferred", "ours"]
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 GB = 1_000_000_000
 
 
 def documented(value: float, unit: str, cite: str) -> Fact:
     """Return a number that AWS's documentation gives."""
     return Fact(value, unit, "documented", cite)
-
-
-def observed(value: float, unit: str, cite: str) -> Fact:
-    """Return a number that a published measurement shows."""
-    return Fact(value, unit, "observed", cite)
 
 
 def inferred(value: float, unit: str, cite: str) -> Fact:

@@ -11,10 +11,9 @@ from emulator.machine.instances import Instance, instance_of
 from emulator.machine.links import figures_of
 from emulator.machine.topology import Topology, topology_of
 from formats.errors import FormatError, NotFoundError, UnsupportedError
+from formats.limits import MAX_RANKS
 
 __all__ = ["Hop", "Machine", "Place"]
-
-MAX_RANKS = 1 << 14
 
 
 class Place(NamedTuple):

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from emulator.device import Device
 from emulator.events import Event
+from formats.neuron_core import QUADRANT
 from formats.regions import Region
 
 __all__ = ["Held", "Occupancy", "Peak", "RoundTrip"]
 
-QUADRANT = 32
 _NONE = -1
 
 

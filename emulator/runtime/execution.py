@@ -16,6 +16,7 @@ from emulator.debug_stream import DebugStream, Printed
 from emulator.device import Device
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
+from emulator.pace import seldom_collected
 from emulator.settings import Settings
 from formats.dtypes import Dtype
 from formats.neff import Neff, TensorInfo, open_neff
@@ -133,27 +134,28 @@ def execute(
         from emulator.checks.registry import make_checks  # deferred: start-up
 
         watching = [*make_checks(checks), *watching]
-    arrays = check_inputs(opened, inputs)
-    device = new_device(opened, settings)
-    device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
-    device.load(opened)
-    device.set_inputs(arrays)
-    for observer in watching:
-        if hasattr(observer, "attach"):
-            observer.attach(device)
-    stream = DebugStream.of(device)
-    if stream is not None:
-        device.observers.append(stream)
-    started = perf_counter()
-    with guard(device):
-        if progress is None:
-            device.run()
-        else:
-            _run_with(device, progress)
-    seconds = perf_counter() - started
-    for observer in watching:
-        if hasattr(observer, "finish"):
-            observer.finish()
+    with seldom_collected():  # what is loaded and what watches is as many objects as what runs
+        arrays = check_inputs(opened, inputs)
+        device = new_device(opened, settings)
+        device.observers.extend(observer for observer in watching if hasattr(observer, "on_event"))
+        device.load(opened)
+        device.set_inputs(arrays)
+        for observer in watching:
+            if hasattr(observer, "attach"):
+                observer.attach(device)
+        stream = DebugStream.of(device)
+        if stream is not None:
+            device.observers.append(stream)
+        started = perf_counter()
+        with guard(device):
+            if progress is None:
+                device.run()
+            else:
+                _run_with(device, progress)
+        seconds = perf_counter() - started
+        for observer in watching:
+            if hasattr(observer, "finish"):
+                observer.finish()
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records())
     if not observers:

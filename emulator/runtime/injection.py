@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.errors import InputError
 from emulator.faults import Fault
 from formats.nrt.status import NrtStatus as S
+from formats.numerals import parse_decimal
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -80,10 +81,10 @@ def read_plan(text: str) -> list[Planned]:
         kind, at, core = head.partition("@")
         if kind not in INJECTIONS:
             raise InputError(f"no fault {kind!r} to inject; there are {', '.join(INJECTIONS)}")
-        numbers = (*([core] if at else []), *([after] if colon else []))
-        if not all(number.isascii() and number.isdecimal() and len(number) < 10 for number in numbers):
+        where, behind = parse_decimal(core), parse_decimal(after)
+        if (at and where is None) or (colon and behind is None):
             raise InputError(f"{part!r}: expected kind[@core][:completions]")
-        found.append(Planned(INJECTIONS[kind], int(core) if at else None, max(1, int(after)) if colon else 1))
+        found.append(Planned(INJECTIONS[kind], where, max(1, behind or 1)))
     return found
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from emulator.runtime.errors import invalid
 from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Ledger
-from emulator.runtime.ledger_plan import PAGE_MOST, scratchpad_of
+from emulator.runtime.ledger_plan import scratchpad_of
 from emulator.runtime.ledger_views import model_lines, oom_lines
 from emulator.runtime.memory import Memory, OutOfMemoryError, Owner
 from emulator.runtime.variables import Options
+from formats.nrt.memory import PAGE_SIZES
+from formats.numerals import parse_decimal
 
 __all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "loaded_lines", "report_lines"]
 
@@ -25,9 +27,10 @@ def ledger_of(instance: Instance, options: Options, environ: Mapping[str, str]) 
     text = environ.get(PAGE_VARIABLE, "").strip()
     page = None
     if text:
-        page = int(text) * _MIB if text.isascii() and text.isdecimal() and len(text) < 6 else -1
-        if page % (512 * _MIB) or not 0 < page <= PAGE_MOST:
+        size = parse_decimal(text) or 0
+        if size not in PAGE_SIZES:
             raise invalid(f"{PAGE_VARIABLE}={text!r}: expected a multiple of 512 below 4096")
+        page = size * _MIB
     generation = instance.target.generation
     pad = scratchpad_of(generation, options.lnc, None, contiguous, page)
     return Ledger(generation, lnc=options.lnc, scratchpad=pad)

@@ -11,14 +11,11 @@ from typing import NamedTuple
 from emulator.errors import InputError
 from formats.neff import Neff
 from formats.neff.memory import Version, model_uses, private_variables, ring_uses, scratchpad_need
-from formats.nrt.memory import USES
+from formats.nrt.memory import CONTIGUOUS_PAGE, CONTIGUOUS_SINCE, PAGE_SIZES, USES
 
-__all__ = ["CONTIGUOUS_PAGE", "PAGE", "PAGE_MOST", "PAGE_STEP", "PartPlan", "Scratchpad", "plan_of", "scratchpad_of"]
+__all__ = ["PartPlan", "Scratchpad", "plan_of", "scratchpad_of"]
 
 _MIB = 1 << 20
-CONTIGUOUS_PAGE, PAGE = 64 * _MIB, 512 * _MIB
-PAGE_STEP, PAGE_MOST = 512 * _MIB, 3584 * _MIB
-_CONTIGUOUS_SINCE = (2, 33)
 
 
 class Scratchpad(NamedTuple):
@@ -61,11 +58,11 @@ def scratchpad_of(
     One region since runtime 2.33, but for LNC 1 of gen3 and gen4, where asking for it changes nothing. `page` counts
     for pages only: a multiple of 512 MiB below 4 GiB, InputError for anything else.
     """
-    possible = (runtime is None or runtime >= _CONTIGUOUS_SINCE) and not (lnc == 1 and generation in ("gen3", "gen4"))
+    possible = (runtime is None or runtime >= CONTIGUOUS_SINCE) and not (lnc == 1 and generation in ("gen3", "gen4"))
     if possible and contiguous is not False:
         return Scratchpad(True, CONTIGUOUS_PAGE)
-    size = PAGE if page is None else page
-    if size % PAGE_STEP or not PAGE_STEP <= size <= PAGE_MOST:
+    size = PAGE_SIZES[0] * _MIB if page is None else page
+    if size % _MIB or size // _MIB not in PAGE_SIZES:
         raise InputError(f"a scratchpad page has 512 MiB to 3584 MiB in steps of 512, not {size / _MIB:g} MiB")
     return Scratchpad(False, size)
 

@@ -21,6 +21,7 @@ from emulator.runtime.ledger import Counter, Entry, Ledger, LoadedModel
 from emulator.runtime.ledger_plan import PartPlan, Scratchpad
 from emulator.runtime.memory import Allocation, Category, Memory, Owner, Stack
 from formats.errors import FormatError
+from formats.neuron_core import GENERATIONS
 from formats.nrt.memory import BY_KEY, USES
 from formats.whole_files import write_whole
 
@@ -131,9 +132,7 @@ def read_state(path: Path) -> MachineState:
         _need(isinstance(found.get(name), kind), name, where)
     for name in ("entries", "models", "memory", "counters", "activity"):
         _need(isinstance(found.get(name), list), name, where)
-    _need(
-        found["generation"] in ("gen2", "gen3", "gen4") and found["lnc"] in (1, 2) and found["page"] > 0, "lnc", where
-    )
+    _need(found["generation"] in GENERATIONS and found["lnc"] in (1, 2) and found["page"] > 0, "lnc", where)
     _need(abs(found["time"]) < 1 << 62, "time", where)  # JSON has integers that no float holds
     ledger = Ledger(found["generation"], lnc=found["lnc"], scratchpad=Scratchpad(found["contiguous"], found["page"]))
     for row in found["entries"]:

@@ -1,21 +1,18 @@
 """Where the runtime's device memory comes from: categories, allocations, and what an allocator must offer.
 
-A session asks one `Memory` for everything it puts on a device. `BumpMemory` serves tests and sessions that nobody
-accounts for; it hands out addresses in order and reuses only what was freed last.
+A session asks one `Memory` for everything it puts on a device; `emulator.runtime.ledger` has the one there is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum, unique
-from itertools import count
 from typing import NamedTuple, Protocol
 
-from emulator.addresses import AddressMap
 from emulator.errors import EmulatorError
 from formats.neff import Neff
 
-__all__ = ["Allocation", "BumpMemory", "Category", "Memory", "OutOfMemoryError", "Owner", "Stack"]
+__all__ = ["Allocation", "Category", "Memory", "OutOfMemoryError", "Owner", "Stack"]
 
 
 @unique
@@ -118,75 +115,3 @@ class Memory(Protocol):
     def limit(self, stack: Stack) -> int:
         """Return the bytes that a stack has."""
         ...
-
-
-class BumpMemory:
-    """Addresses in order, per stack; what is freed last is used again first."""
-
-    def __init__(self, addresses: AddressMap) -> None:
-        self._ranges = addresses.hbm
-        self._next: dict[Stack, int] = {}
-        self._used: dict[Stack, int] = {}
-        self._live: dict[int, Allocation] = {}
-        self._numbers = count(1)
-
-    def allocate(
-        self,
-        category: Category,
-        size: int,
-        *,
-        stack: Stack,
-        owner: Owner,
-        align: int = 4096,
-        contiguous: bool = True,
-        name: str = "",
-    ) -> Allocation:
-        base, limit = self._ranges[stack.hbm]
-        address = -(-self._next.get(stack, base + align) // align) * align
-        if address + size > base + limit:
-            raise OutOfMemoryError(category, size, stack, owner, limit - self.used(stack))
-        found = Allocation(next(self._numbers), category, stack, address, max(size, 1), owner, name)
-        self._next[stack] = address + found.size
-        self._used[stack] = self.used(stack) + found.size
-        self._live[found.number] = found
-        return found
-
-    def free(self, allocation: Allocation) -> None:
-        if self._live.pop(allocation.number, None) is None:
-            raise ValueError(f"allocation {allocation.number} is not there")
-        stack = allocation.stack
-        self._used[stack] -= allocation.size
-        if self._next[stack] == allocation.address + allocation.size:
-            self._next[stack] = allocation.address
-        if not self._used[stack]:
-            del self._next[stack]
-
-    def start_core(self, core: int, stacks: Sequence[Stack]) -> None:
-        """Take nothing."""
-
-    def stop_core(self, core: int) -> None:
-        """Give nothing back."""
-
-    def load(self, neff: Neff, owner: Owner, stacks: Sequence[Stack]) -> None:
-        """Reserve constants and scratchpad."""
-        made: list[Allocation] = []
-        try:
-            for subgraph, stack in zip(neff.subgraphs, stacks, strict=False):
-                for category, kinds in ((Category.CONSTANTS, ("file",)), (Category.SCRATCHPAD, ("virtual",))):
-                    size = sum(each.size or 0 for each in subgraph.variables.values() if each.kind in kinds)
-                    if size:
-                        made.append(self.allocate(category, size, stack=stack, owner=owner))
-        except OutOfMemoryError:
-            for each in made:
-                self.free(each)
-            raise
-
-    def unload(self, owner: Owner) -> None:
-        for each in reversed([each for each in self._live.values() if each.owner == owner]):
-            self.free(each)
-
-    def used(self, stack: Stack) -> int:
-        return self._used.get(stack, 0)
-
-    def limit(self, stack: Stack) -> int:
-        return self._ranges[stack.hbm][1]

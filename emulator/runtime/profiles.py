@@ -17,8 +17,10 @@ from emulator.runtime.log import Log
 from emulator.runtime.memory import Memory, Owner
 from emulator.runtime.model import Model
 from emulator.timeline.capture import Capture
+from formats.neff.definition import ENGINE_KEYS
 from formats.neff.memory import profiler_bytes
 from formats.ntff.writer import CoreContents, Origin, write_ntff
+from formats.numerals import parse_decimal
 from formats.whole_files import write_whole
 
 __all__ = ["Buffers", "Profile", "Profiles", "buffer_bytes"]
@@ -28,14 +30,13 @@ _BUFFER = 64 * _MIB  # of one kind, unless a variable says
 _DOCUMENTED = 2048 * _MIB  # of a physical core of a chip that no capture tells of
 _KINDS = {"trace": "EVENT", "notify": "EVENT", "trace_dma": "DMA"}  # which buffer has the records of a section
 _UNKNOWN_PLACE, _STREAM = 0x1000000, 0x100000  # where streams lie that no ledger has
-_USES = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
 # As `nrt_get_version` says.
 _VERSION = (2, 0, 0)
 
 
 def _asked(environ: Mapping[str, str], kind: str) -> int | None:
     text = environ.get(f"NEURON_RT_PROFILE_BUF_{kind}_MB", "").strip()
-    return int(text) * _MIB if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) else None
+    return (parse_decimal(text, 5) or 0) * _MIB or None
 
 
 def buffer_bytes(generation: str, environ: Mapping[str, str]) -> int:
@@ -117,9 +118,9 @@ class Profile:
         """Return the device address of an engine's stream: the ledger's, where there is one."""
         if isinstance(self._memory, Ledger):
             for entry in self._memory.entries_of(Owner(self.core.number, self.model.number)):
-                if entry.part == part and entry.use == _USES[engine]:
+                if entry.part == part and entry.use == ENGINE_KEYS[engine]:
                     return entry.allocation.address
-        return _UNKNOWN_PLACE + (part * len(_USES) + list(_USES).index(engine)) * _STREAM
+        return _UNKNOWN_PLACE + (part * len(ENGINE_KEYS) + list(ENGINE_KEYS).index(engine)) * _STREAM
 
     def ntff(self, instance_type: str, instance_id: str, writer: str) -> bytes:
         """Return the capture; of a model that was not executed, its streams alone."""

@@ -78,8 +78,8 @@ class RankedResult:
     Of a run for the time only, `histories` counts the devices that were emulated for all ranks; where each rank needed
     its own, it is 0 and `apart` says why.
     `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
-    `moves` are their transfers and `carried` what those did on DMA engines; `rates` are picoseconds of a DMA engine for
-    a byte of compute and of a collective.
+    `moves` are their transfers and `carried` what those did on DMA engines; `carried_rate` is picoseconds of a DMA
+    engine for a byte of them.
     """
 
     instance: str
@@ -92,7 +92,7 @@ class RankedResult:
     trigger_ps: int = 0
     moves: tuple[Moved, ...] = ()
     carried: tuple[Carried, ...] = ()
-    rates: tuple[float, float] = (1.0, 1.0)
+    carried_rate: float = 1.0
     histories: int = 0
     apart: str = ""
 
@@ -225,7 +225,7 @@ def execute_ranks(
     moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
     return RankedResult(
         name, where.nodes, places, tuple(results), met, machine.hang, seconds, machine.trigger_ps, moves,
-        tuple(machine.carried), machine.rates,
+        tuple(machine.carried), machine.ps_per_byte,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from emulator.runtime.errors import StatusError
 from emulator.runtime.tensor import Tensor
 from formats.nrt.status import NrtStatus
+from formats.numerals import parse_decimal
 
 __all__ = ["MOST_COMMUNICATORS", "MOST_PENDING", "Communicator", "Exchange", "Request"]
 
@@ -237,7 +238,8 @@ class Exchange:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         text = environ.get(PORT, "").strip()
-        self._port = int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 16 else None
+        port = parse_decimal(text) or 0
+        self._port = port if 0 < port < 1 << 16 else None
         self._enabled = environ.get(ENABLED, "").strip().lower() in ("1", "true")
         self._endpoints: dict[int, _Endpoint] = {}
         self._broken: set[int] = set()

@@ -43,6 +43,7 @@ from emulator.runtime.variables import Options
 from emulator.runtime.watching import Watching
 from formats.core.environment import public_variables
 from formats.debug_events import DebugEvent
+from formats.engines import ENGINES
 from formats.errors import NeuronError
 from formats.nrt.status import NrtStatus
 
@@ -52,7 +53,6 @@ _FIRST_MODEL = 1001  # what models are numbered from in documented logs
 _MOST_TENSOR = 1 << 46
 # Models whose device of load time waits for their first execution: each holds the memories of its cores, tens of MB.
 _READY = 4
-_ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
 class Failure(NamedTuple):
@@ -143,8 +143,8 @@ class Runtime:
                     NrtStatus.NRT_RESOURCE, f"{self.instance.name} has {total} cores, not nc{options.visible[-1]}"
                 )
             if options.asked.startswith("nc") or len(options.visible) == total:
-                self._reservation.take(options.visible)
-                return options.visible
+                self._reservation.take(tuple(options.visible))
+                return tuple(options.visible)
             return self._reservation.take_free(len(options.visible), total)
         except StatusError as error:
             self.log.say("NRT", "nrt_allocate_neuron_cores", error.message)
@@ -443,7 +443,7 @@ class Runtime:
     ) -> None:
         """Write what the documentation shows of a failure: lines of the driver's library, the block, the call's own."""
         fault = None if device is None else device.fault
-        engine = next((number for number, name in enumerate(_ENGINES) if fault is not None and fault.engine == name), 0)
+        engine = next((number for number, name in enumerate(ENGINES) if fault is not None and fault.engine == name), 0)
         fields = {
             "device": core.device,
             "core": core.physical[0],

@@ -107,8 +107,8 @@ class Site:
 
     def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
         """Note a collective that a rank calls; errors of the call alone are faults of its word."""
-        if call.word.kind not in (Kind.RANK, Kind.RANK_IN_TURN) and (ranks := group_of(call, rank)):
-            signature_of(call, ranks)
+        if call.word.kind not in (Kind.RANK, Kind.RANK_IN_TURN) and group_of(call, rank):
+            signature_of(call)
         assert isinstance(call.transfer, Transfer)
         place = place_of(self.devices[rank], call.transfer)
         self._places[rank].append(place)

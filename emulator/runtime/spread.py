@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from emulator.addresses import DMA_ENGINES
 from emulator.diagnosis.graph import Hang
 from emulator.dma.collectives import Arrived, Call, Caller
 from emulator.faults import Fault, Place
@@ -28,6 +27,7 @@ from emulator.pace import at_pace
 from emulator.runtime.execution import Result
 from emulator.runtime.site import CalledFrom, Given, Report, SiteOrder
 from formats.errors import FormatError, UnsupportedError
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["Answer", "Asker", "SpreadMachine", "bytes_time"]
 

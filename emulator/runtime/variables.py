@@ -5,7 +5,7 @@ A session reads them once, when it is made. Source: runtime.md 19.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -16,6 +16,7 @@ from formats.nrt.environment import VARIABLES as DOCUMENTED
 from formats.nrt.environment import Variable as Documented
 from formats.nrt.environment import parse_cpus
 from formats.nrt.status import NrtStatus
+from formats.numerals import parse_decimal
 
 __all__ = ["VARIABLES", "Options", "Variable", "read_cores"]
 
@@ -138,9 +139,10 @@ def _flag(environ: Mapping[str, str], name: str) -> bool:
 def _number(environ: Mapping[str, str], name: str) -> int:
     """Return a number, the documented default where none is given."""
     value = environ.get(name, "").strip() or DOCUMENTED[name].default or "0"
-    if not (value.isascii() and value.isdecimal()) or int(value) >= _MOST:
+    number = parse_decimal(value, 10)
+    if number is None or number >= _MOST:
         raise _refuse(name, value, "a number from 0 to 2147483647")
-    return int(value)
+    return number
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Options:
     instance: Instance
     lnc: int
     explicit_lnc: bool
-    visible: tuple[int, ...]
+    visible: Sequence[int]
     asked: str
     timeout_s: int
     validate_hash: bool
@@ -173,10 +175,10 @@ class Options:
         text = environ.get("NEURON_RT_VISIBLE_CORES", "").strip()
         number = _number(environ, "NEURON_RT_NUM_CORES")
         if text:
-            visible = read_cores(text)
+            visible: Sequence[int] = read_cores(text)
             asked = f"nc{visible[0]}-nc{visible[-1]}"
         else:
-            visible = tuple(range(number or total))
+            visible = range(number or total)  # of any length: a session says that there are not so many
             asked = f"{len(visible)}"
         critical = environ.get("NEURON_RT_NUMERICAL_ERRORS_VERBOSITY", "").strip().lower() == "critical"
         return cls(

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from emulator.addresses import DMA_ENGINES
 from emulator.cost.instructions import shown_ps
 from emulator.dma.rings import share_out
 from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import EngineTrack, QueueTrack
-from formats.neff import ENGINES
+from formats.engines import ENGINES
+from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES, WORD
 from formats.ntff.metadata import DmaRing
 from formats.ntff.pcmap import DELETED, Edit
+from formats.ntff.records import PER_INSTANCE
 from formats.ntff.writer import CoreContents, begin_record, end_record, packet_records, signal_record
 
 if TYPE_CHECKING:
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Capture", "Records"]
 
-_WORD = 64
-_PACKET = 1 << 16
 _SIGNAL = 4  # bytes that a transfer writes on each ring when it is through
-# DMA engines whose records share an instance of trace_dma
-_PER_INSTANCE = 64
 AddressOf = Callable[[int, str], int]
 Records = dict[tuple[str, int], bytes]
 Spans = dict[tuple[int, int], tuple[int, int]]  # DMA engine, transfer: from when until when it had the engine
@@ -115,7 +112,7 @@ class Capture:
                 found.setdefault(("trace", 0), []).extend(words)
             elif isinstance(track, QueueTrack):
                 for engine, time, record in self._packets(core, first + core, owner.name, track, spans, begin_ps):
-                    found.setdefault(("trace_dma", engine // _PER_INSTANCE), []).append((time, record))
+                    found.setdefault(("trace_dma", engine // PER_INSTANCE), []).append((time, record))
         for change, cause, time in self._signals.get(core, ()):
             record = signal_record(change.kind, change.number, _operation(change), change.new, cause, begin_ps + time)
             found.setdefault(("notify", 0), []).append((time, record))
@@ -134,7 +131,7 @@ class Capture:
             yield start, begin_record(engine, place, begin_ps + start, track.waited[row])
             if row < len(track.completed):
                 shown = shown_ps(words[position].word, engine, device.arch)
-                end = track.shown_end(row) if shown is None else start + shown
+                end = track.shown_end(row, shown)
                 yield end, end_record(engine, place, begin_ps + end)
 
     def _packets(
@@ -167,8 +164,8 @@ class Capture:
 def _cut(nbytes: int, times: int) -> Iterator[int]:
     """Yield the packets of so many descriptors of a size."""
     for _ in range(times):
-        for at in range(0, nbytes, _PACKET):
-            yield min(_PACKET, nbytes - at)
+        for at in range(0, nbytes, DESCRIPTOR_LIMIT):
+            yield min(DESCRIPTOR_LIMIT, nbytes - at)
 
 
 def _operation(change: SemaphoreChange) -> str:
@@ -204,8 +201,8 @@ def _contents(
             if word.slot > slot:
                 edits[engine].append(Edit(at, word.slot - slot, DELETED))
             # a gap between slots is words of the compiler that the loader dropped
-            slot, at = word.slot + len(word.word.raw) // _WORD, at + len(word.word.raw)
-        left = len(subgraph.stream_bytes(engine)) // _WORD - slot
+            slot, at = word.slot + len(word.word.raw) // WORD, at + len(word.word.raw)
+        left = len(subgraph.stream_bytes(engine)) // WORD - slot
         if left > 0:
             edits[engine].append(Edit(at, left, DELETED))
     rings = [

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from emulator.device import Device
 from emulator.events import Event
+from formats.neuron_core import QUADRANT
 from formats.regions import Region
 
-__all__ = ["BLOCK", "QUADRANT", "MemoryUse", "Usage"]
+__all__ = ["BLOCK", "MemoryUse", "Usage"]
 
 BLOCK = 32  # bytes
-QUADRANT = 32  # partitions: the groups in which the profiler counts
 _NEVER = -1
 
 

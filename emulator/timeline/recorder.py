@@ -128,6 +128,8 @@ class Recorder:
         if loaded_ps is not None:
             contention.array.loaded_ps = None
             track.early[index] = loaded_ps
+        elif contention.own_end_ps is not None:
+            track.early[index], contention.own_end_ps = contention.own_end_ps, None
         # The device leaves here what the word that issues just now was given, and nobody else reads it.
         granted = contention.granted
         if granted is not None:

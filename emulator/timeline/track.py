@@ -82,8 +82,8 @@ class EngineTrack(Track):
     """Words of an engine: `start` is the issue, `free` when the engine could issue again; `waited` lies before it.
 
     `position` is the index of the word in the engine's stream as it was loaded. A word completes with the one before
-    it where its own latency is over earlier: engines complete in order. `early` has the ends of loads of weights that
-    are over earlier, by row: profiles show those.
+    it where its own latency is over earlier: engines complete in order. `early` has the ends of words that are over
+    earlier, by row: profiles show those of loads of weights, and of words that take longer the first time.
     """
 
     __slots__ = ("early", "free", "position")
@@ -93,9 +93,9 @@ class EngineTrack(Track):
         self.free, self.position = _longs(), _longs()
         self.early: dict[int, int] = {}
 
-    def shown_end(self, row: int) -> int:
-        """Return when profiles show that the word of a row ended."""
-        return self.early.get(row, self.completed[row])
+    def shown_end(self, row: int, shown_ps: int | None = None) -> int:
+        """Return when profiles show that the word of a row ended: one that they show for `shown_ps` as a rule."""
+        return self.early.get(row, self.completed[row] if shown_ps is None else self.start[row] + shown_ps)
 
     def issue(self, index: int, issued: int, free: int, pc: int, position: int) -> None:
         """Note a word that issues; a row that is there already gives way, with all after it."""

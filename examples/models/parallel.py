@@ -1,8 +1,10 @@
 """A training step of the transformer block on four ranks, data-parallel and tensor-parallel, beside that of one rank.
 
-    python parallel.py                         compile, run on four ranks, compare
-    python parallel.py FOLDER [FEED [TARGET]]  the same, with a feed-forward layer of FEED columns, for another chip;
-                                               keep programs and inputs, for `neurontools run --ranks 4`
+    python parallel.py                              compile, run on four ranks, compare
+    python parallel.py FOLDER [FEED [TARGET [WIDTH [BATCH]]]]
+                                                    the same, with a feed-forward layer of FEED columns, for another
+                                                    chip, a wider model, another batch; keep programs and inputs, for
+                                                    `neurontools run --ranks 4`
 
 JAX partitions each step for four devices, which are made of this machine; XLA writes down the program of a device when
 its partitioner is through, and that is what `neurontools.compile` gets.
@@ -116,12 +118,12 @@ def trained(neff, args, given, like, placed):
     return [joined(*each) for each in zip(found, like, placed, strict=True)], inputs, run
 
 
-def arguments(batch=8, feed=4 * WIDTH):
+def arguments(feed, width, batch):
     """Return weights, a batch, and what is wanted of it."""
-    square = (WIDTH, WIDTH)
-    w = weights(0, q=square, k=square, v=square, o=square, norm1=(WIDTH,), norm2=(WIDTH,),
-                up=(WIDTH, feed), down=(feed, WIDTH))  # fmt: skip
-    return w, weights(1, x=(batch, LENGTH, WIDTH))["x"], weights(2, y=(batch, LENGTH, WIDTH))["y"]
+    square = (width, width)
+    w = weights(0, q=square, k=square, v=square, o=square, norm1=(width,), norm2=(width,),
+                up=(width, feed), down=(feed, width))  # fmt: skip
+    return w, weights(1, x=(batch, LENGTH, width))["x"], weights(2, y=(batch, LENGTH, width))["y"]
 
 
 def compare(name, args, alone, folder=None, target="trn2", tolerance=1e-4):
@@ -145,9 +147,12 @@ def compare(name, args, alone, folder=None, target="trn2", tolerance=1e-4):
 
 
 if __name__ == "__main__":
-    given = dict(zip(("folder", "feed", "target"), sys.argv[1:], strict=False))
+    given = dict(zip(("folder", "feed", "target", "width", "batch"), sys.argv[1:], strict=False))
     target, folder = given.get("target", "trn2"), Path(given["folder"]) if "folder" in given else None
-    args = arguments(feed=int(given.get("feed", 4 * WIDTH)))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    width = int(given.get("width", WIDTH))
+    args = arguments(int(given.get("feed", 4 * width)), width, int(given.get("batch", 8)))
     one = jit(step, target=target)
     alone = jax.tree.leaves(one(*args))
     worst = max(map(distance, alone, jax.tree.leaves(jax.jit(step)(*args))))

@@ -34,7 +34,7 @@ from formats.core.runs import sound_streams
 from formats.core.space import Bytes, Segment, Segments
 from formats.core.stored_bytes import FileBytes, GivenBytes, StoredBytes
 from formats.errors import FormatError, NotFoundError
-from formats.limits import Span, overlapping
+from formats.limits import DEFAULT_LIMITS, Span, overlapping
 
 __all__ = ["Core", "open_core"]
 
@@ -343,7 +343,8 @@ class Core:
         """Return bytes of one memory, and which of them are here and written.
 
         `address` is a byte of `partition` in "SBUF" and "PSUM", a device address in "HBM", a byte of the engine's
-        stream for "instructions". Raises NotFoundError for bytes that no such memory has.
+        stream for "instructions". Raises NotFoundError for bytes that no such memory has, FormatError for more than a
+        dump of this size tells anything about.
         """
         window = self.window(space, core, engine, address if space == "HBM" else None)
         start = address - window.base if space == "HBM" else address
@@ -352,6 +353,10 @@ class Core:
                 f"{space} has partitions 0 to {window.rows - 1} and bytes 0x0 to {window.row_bytes - 1:#x}; asked for "
                 f"partition {partition}, {nbytes} bytes from {start:#x}"
             )
+        most = DEFAULT_LIMITS.stored_from(self.size)
+        if nbytes > most:  # the size of a memory is the file's word: it must not take ours
+            raise FormatError(f"{nbytes:,} bytes of {space} are too many to read at once", path=self.path or None,
+                              expected=f"at most {most:,}", got=f"{nbytes:,}")  # fmt: skip
         stride = window.stride or window.row_bytes
         return self.segments.read(window.base + partition * stride + start, nbytes, self._part(MapNote).fill)
 

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from formats.core.records import Stream
+from formats.neuron_core import WORD
 
 __all__ = ["location_runs", "sound_streams"]
 
-_WORD = 64
 _MOST = 1 << 40  # a pc or an index beyond is damage
 
 
@@ -19,7 +19,7 @@ def sound_streams(streams: Iterable[Stream], size: int, warnings: list[str]) -> 
     for stream in streams:
         claimed = 0
         for first, pc, slot, nbytes, count in stream.runs:
-            if nbytes <= 0 or nbytes % _WORD or min(first, pc, slot, count) < 0 or max(first, pc, slot, count) > _MOST:
+            if nbytes <= 0 or nbytes % WORD or min(first, pc, slot, count) < 0 or max(first, pc, slot, count) > _MOST:
                 claimed = size + 1
                 break
             claimed += nbytes * count

@@ -103,11 +103,6 @@ class WindowDimension:
     base_dilation: int = 1
     window_reversal: bool = False
 
-    @property
-    def is_trivial(self) -> bool:
-        """Return whether the window is one element that visits each element once."""
-        return self == WindowDimension()
-
     def positions(self, base: int) -> int:
         """Return how many places the window has over a base of that many elements."""
         dilated = (base - 1) * self.base_dilation + 1 if base else 0

@@ -69,7 +69,7 @@ def _unary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _arrays(shapes)
     kind = shapes[0].element_type
     if instruction.opcode in ("not", "popcnt", "count-leading-zeros"):
-        need(kind.is_integer or kind is _PRED, f"{instruction.opcode} of {kind.text}")
+        need(kind.is_integral or kind is _PRED, f"{instruction.opcode} of {kind.text}")
     elif instruction.opcode not in ("negate", "sign"):
         need(kind.is_float or kind.is_complex, f"{instruction.opcode} of {kind.text}")
     if instruction.opcode == "reduce-precision":
@@ -120,9 +120,9 @@ def _binary(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes)
     kind = shapes[0].element_type
     if instruction.opcode in ("and", "or", "xor"):
-        need(kind.is_integer or kind is _PRED, f"{instruction.opcode} of {kind.text}")
+        need(kind.is_integral or kind is _PRED, f"{instruction.opcode} of {kind.text}")
     elif instruction.opcode.startswith("shift"):
-        need(kind.is_integer, f"{instruction.opcode} of {kind.text}")
+        need(kind.is_integral, f"{instruction.opcode} of {kind.text}")
     elif instruction.opcode in ("subtract", "divide", "remainder", "power", "atan2"):
         need(kind is not _PRED, f"{instruction.opcode} of pred")
     return shapes[0]
@@ -132,7 +132,7 @@ def _binary(instruction: Instruction, shapes: list[Shape]) -> Shape:
 def _stochastic(instruction: Instruction, shapes: list[Shape]) -> Shape:
     _alike(shapes, types=False)
     values, random = shapes[0].element_type, shapes[1].element_type
-    need(values.is_float and random.is_integer and random.bits == values.bits, f"{values.text} by {random.text}")
+    need(values.is_float and random.is_integral and random.bits == values.bits, f"{values.text} by {random.text}")
     return shapes[0].with_type(instruction.shape.element_type)
 
 
@@ -248,7 +248,7 @@ def _slice(instruction: Instruction, shapes: list[Shape]) -> Shape:
 def _starts(indices: list[Shape], rank: int) -> None:
     one = len(indices) == 1 and indices[0].dimensions == (rank,)
     need(one or (len(indices) == rank and all(shape.is_scalar for shape in indices)), "other starts than dimensions")
-    need(all(shape.element_type.is_integer for shape in indices), "starts are no integers")
+    need(all(shape.element_type.is_integral for shape in indices), "starts are no integers")
 
 
 @_rule("dynamic-slice")

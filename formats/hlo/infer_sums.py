@@ -54,7 +54,7 @@ def _ragged_dot(instruction: Instruction, shapes: list[Shape]) -> Shape | None:
     _distinct(numbers.rhs_group_dimensions, shapes[1].rank, "group dimensions")
     inner = numbers.dot_dimension_numbers
     ragged = numbers.lhs_ragged_dimensions[0]
-    need(shapes[2].rank >= 1 and shapes[2].element_type.is_integer, "sizes of groups are no list of integers")
+    need(shapes[2].rank >= 1 and shapes[2].element_type.is_integral, "sizes of groups are no list of integers")
     if ragged in inner.lhs_contracting_dimensions or ragged in inner.lhs_batch_dimensions:
         need(not numbers.rhs_group_dimensions, "this form of a ragged dot has no group dimension")
         _dot_dimensions(shapes[0], shapes[1], inner)
@@ -163,7 +163,7 @@ def _map(instruction: Instruction, shapes: list[Shape]) -> Shape:
 def _gather(instruction: Instruction, shapes: list[Shape]) -> Shape:
     values, indices = shapes
     n, sizes = instruction.gather, instruction.gather_slice_sizes
-    need(indices.element_type.is_integer, "indices are no integers")
+    need(indices.element_type.is_integral, "indices are no integers")
     need(0 <= n.index_vector_dim <= indices.rank, "the indices' dimension is not there")
     _distinct((*n.collapsed_slice_dims, *n.operand_batching_dims), values.rank, "collapsed dimensions")
     _distinct((*n.start_index_map, *n.operand_batching_dims), values.rank, "indexed dimensions")
@@ -193,7 +193,7 @@ def _scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     count = len(shapes) // 2
     values, indices, updates = shapes[0], shapes[count], shapes[count + 1]
     n = instruction.scatter
-    need(indices.element_type.is_integer, "indices are no integers")
+    need(indices.element_type.is_integral, "indices are no integers")
     need(0 <= n.index_vector_dim <= indices.rank, "the indices' dimension is not there")
     _distinct((*n.inserted_window_dims, *n.input_batching_dims), values.rank, "inserted dimensions")
     _distinct((*n.scatter_dims_to_operand_dims, *n.input_batching_dims), values.rank, "indexed dimensions")

@@ -1,6 +1,6 @@
 """HLO modules as objects: a module has computations, these have instructions, and operands are references.
 
-What a pass changes is plain: assign to an attribute, `replace_uses`, `Computation.remove_dead`. Numbers of
+What a pass changes is plain: assign to an attribute, then `Computation.remove_dead`. Numbers of
 instructions and computations (`id`) are only names that files use; the writer gives new ones where they are 0 or clash.
 """
 
@@ -198,16 +198,6 @@ class Computation:
             for operand in dict.fromkeys(each.operands):
                 found[operand].append(each)
         return found
-
-    def replace_uses(self, old: Instruction, new: Instruction) -> None:
-        """Put one instruction in the place of another wherever that is an operand, a predecessor or the root."""
-        for each in self.instructions:
-            if old in each.operands and each is not new:
-                each.operands = [new if operand is old else operand for operand in each.operands]
-            if old in each.control_predecessors:
-                each.control_predecessors = [new if other is old else other for other in each.control_predecessors]
-        if self.root is old:
-            self.root = new
 
     def in_order(self) -> list[Instruction]:
         """Return the instructions with every operand before its users, otherwise in the order they have.

@@ -68,7 +68,7 @@ class PrimitiveType(IntEnum):
         return self.facts.kind == "u"
 
     @property
-    def is_integer(self) -> bool:
+    def is_integral(self) -> bool:
         """Return whether values are integers; predicates are not."""
         return self.facts.kind in ("s", "u")
 

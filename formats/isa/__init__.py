@@ -7,6 +7,7 @@ the generations that have it; its text; its rules; what it does and what it cost
 # ruff: noqa: F403
 # A star import takes what the `__all__` of a module lists: a new word is named there and nowhere else.
 
+from formats.engines import ENGINES as ENGINES
 from formats.isa.behaviour import *
 from formats.isa.codec import *
 from formats.isa.columns import *
@@ -14,9 +15,6 @@ from formats.isa.enums import *
 from formats.isa.field import Bits as Bits
 from formats.isa.field import Field as Field
 from formats.isa.instruction import *
-from formats.isa.operand import PSUM_BASE as PSUM_BASE
-from formats.isa.operand import PSUM_PARTITION_STRIDE as PSUM_PARTITION_STRIDE
-from formats.isa.operand import SBUF_PARTITION_STRIDE as SBUF_PARTITION_STRIDE
 from formats.isa.operand import Access as Access
 from formats.isa.operand import AccessPattern as AccessPattern
 from formats.isa.operand import DmaAccess as DmaAccess
@@ -32,3 +30,6 @@ from formats.isa.sync import Update as Update
 from formats.isa.sync import Wait as Wait
 from formats.isa.unknown import *
 from formats.isa.words import *
+from formats.neuron_core import PSUM_BASE as PSUM_BASE
+from formats.neuron_core import PSUM_PARTITION_STRIDE as PSUM_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE as SBUF_PARTITION_STRIDE

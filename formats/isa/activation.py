@@ -11,6 +11,7 @@ from formats.isa.operand import Pattern, Pointer
 from formats.isa.rule import same_elements
 from formats.isa.syntax import Bare, Key
 from formats.isa.syntax_operands import PatternItem, PointerItem
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["ActTableLoad", "Activate"]
 
@@ -54,7 +55,7 @@ class Activate(Instruction):
     accumulator_command = Nibble(
         33, AccumulatorCommand, "what happens to the accumulator registers", high=True, provenance="inferred"
     )
-    channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    channels = Integer(34, 1, "partitions", unit="partitions", default=PARTITIONS, provenance="inferred")
     function = Enumeration(35, ActivationFunction, "function id, bound through the file's function table")
     scale = Float32(36, "multiplies the input", default=1.0, provenance="inferred")
     bias_pointer = Pointer(

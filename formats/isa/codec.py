@@ -6,19 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from formats.errors import FormatError
-from formats.isa.instruction import EXTENSION_OPCODE, WORD, Instruction
+from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.registry import BY_NAME, lookup
 from formats.isa.unknown import Unknown
+from formats.neuron_core import GENERATIONS, WORD
 from formats.targets import Target, resolve_target
 
 __all__ = ["Stream", "assemble", "decode", "decode_stream", "generation_of", "is_extended", "parse_instruction"]
 
-_GENERATIONS = frozenset(("gen2", "gen3", "gen4"))
-
 
 def generation_of(target: str | Target) -> str:
     """Return the generation that a target, its name or a generation's name stands for."""
-    return target if isinstance(target, str) and target in _GENERATIONS else resolve_target(target).generation
+    return target if isinstance(target, str) and target in GENERATIONS else resolve_target(target).generation
 
 
 def is_extended(dialect: str) -> bool:

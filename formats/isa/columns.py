@@ -8,10 +8,11 @@ from formats.errors import FormatError
 from formats.isa.codec import decode_stream, generation_of, is_extended
 from formats.isa.extension_dma import WidePattern
 from formats.isa.field import Field
-from formats.isa.instruction import EXTENSION_OPCODE, WORD, Instruction
+from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.operand import DmaAddressField, DmaPatternField, Pattern
 from formats.isa.registry import BY_OPCODE
 from formats.isa.unknown import Unknown
+from formats.neuron_core import WORD
 from formats.targets import Target
 
 if TYPE_CHECKING:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.isa.behaviour import Duration
 from formats.isa.declared import Declared
 from formats.isa.enums import OrderingMode, UpdateMode, WaitMode
 from formats.isa.field import Enumeration, Integer
-from formats.isa.instruction import ENGINES, Instruction
+from formats.isa.instruction import Instruction
 from formats.isa.signals import HEADER_SLOT, SECOND_SLOT, Slot
 from formats.isa.sync import Update, Wait, slot_omits, update_text, wait_text
 from formats.isa.syntax import CACHE_LIMIT, Formatter, Item, Key, Omitter, Tokens
@@ -117,7 +118,7 @@ class SetOrderingMode(Instruction):
     """Choose how strictly the stream is ordered."""
 
     __slots__ = ()
-    CALM = True
+    CALM = BESIDE = True
     NAME = "SET_ORDERING_MODE"
     OPCODE = 0xB1
     ENGINES = ENGINES

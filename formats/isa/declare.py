@@ -6,17 +6,17 @@ import re
 from typing import Any
 
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.isa.behaviour import Dataflow, EngineState, Passes
 from formats.isa.declared import Declared
 from formats.isa.field import Enumeration, Field, Immediate
 from formats.isa.operand import Pattern, Pointer
 from formats.isa.syntax import Item
+from formats.neuron_core import GENERATIONS, WORD
 
 __all__ = ["PROVENANCES", "check_declaration"]
 
 PROVENANCES = ("documented", "observed", "inferred", "ours")
-_GENERATIONS = ("gen2", "gen3", "gen4")
-_ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
@@ -28,11 +28,11 @@ def check_declaration(cls: type[Declared], syntax: tuple[Item, ...]) -> None:
         raise TypeError(f"{cls.__name__} has no docstring")
     if cls.PROVENANCE not in PROVENANCES:
         raise TypeError(f"{cls.__name__}: provenance {cls.PROVENANCE!r} is none of the four")
-    if not cls.ENGINES or not set(cls.ENGINES) <= set(_ENGINES):
+    if not cls.ENGINES or not set(cls.ENGINES) <= set(ENGINES):
         raise TypeError(f"{cls.__name__}: ENGINES {cls.ENGINES}")
-    if not cls.GENERATIONS or not set(cls.GENERATIONS) <= set(_GENERATIONS):
+    if not cls.GENERATIONS or not set(cls.GENERATIONS) <= set(GENERATIONS):
         raise TypeError(f"{cls.__name__}: GENERATIONS {cls.GENERATIONS}")
-    if cls.SIZE % 64 or not cls.SIZE or (cls.CODE < 0 and cls.SIZE != 64):
+    if cls.SIZE % WORD or not cls.SIZE or (cls.CODE < 0 and cls.SIZE != WORD):
         raise TypeError(f"{cls.__name__}: a word of {cls.SIZE} bytes")
     _check_fields(cls)
     for name, operand in cls.OPERANDS.items():

@@ -8,6 +8,7 @@ from formats.dtypes import Dtype
 from formats.isa.behaviour import Dataflow, Duration, EngineState, Passes
 from formats.isa.field import Field
 from formats.isa.operand import Pattern, Pointer
+from formats.neuron_core import GENERATIONS
 
 __all__ = ["Declared"]
 
@@ -24,7 +25,7 @@ class Declared:
     CODE: ClassVar[int] = -1  # extension code; -1 for real words
     SIZE: ClassVar[int] = 64
     ENGINES: ClassVar[tuple[str, ...]] = ()
-    GENERATIONS: ClassVar[tuple[str, ...]] = ("gen2", "gen3", "gen4")
+    GENERATIONS: ClassVar[tuple[str, ...]] = GENERATIONS
     DIALECT: ClassVar[str] = "neuron"
     CITE: ClassVar[str] = ""
     PROVENANCE: ClassVar[str] = "observed"

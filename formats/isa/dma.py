@@ -9,19 +9,12 @@ from formats.dtypes import DTYPES, Dtype
 from formats.isa.declared import Declared
 from formats.isa.field import Enumeration, Integer, Text
 from formats.isa.instruction import Instruction
-from formats.isa.operand import (
-    SBUF_PARTITION_STRIDE,
-    Access,
-    DmaAccess,
-    DmaAddress,
-    DmaAddressField,
-    DmaPattern,
-    DmaPatternField,
-)
+from formats.isa.operand import Access, DmaAccess, DmaAddress, DmaAddressField, DmaPattern, DmaPatternField
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Rule
 from formats.isa.signals import HEADER_SLOT, Raise
 from formats.isa.syntax import SPELLINGS, Bare, Formatter, Item, Key, Literal, Omitter, Tokens, parse_dtype
 from formats.isa.syntax_operands import DmaAddressItem, DmaPatternItem
+from formats.neuron_core import DMA_ENGINES, PARTITIONS, SBUF_PARTITION_STRIDE
 
 __all__ = ["DmaDirect2d", "PseudoDmaDirect2d", "PseudoDmaTrigger"]
 
@@ -47,8 +40,8 @@ class PseudoDmaTrigger(Instruction):
     RULES = (Rule("The queue has a name.", "observed", "isa.md 8 (c1)", _queue_name),)
 
 
-# SBUF as DMA sees it: 128 partitions at multiples of the stride, which is at least what a partition holds.
-ON_CHIP_BYTES = 128 * SBUF_PARTITION_STRIDE
+# SBUF as DMA sees it: its partitions at multiples of the stride, which is at least what a partition holds.
+ON_CHIP_BYTES = PARTITIONS * SBUF_PARTITION_STRIDE
 
 
 def _dma_sides(word: _Direct2d) -> Iterator[tuple[str, DmaAddress, DmaPattern, int, int]]:
@@ -96,7 +89,7 @@ class _Direct2d(Instruction):
     CITE = "isa.md 8 (d4, b8)"
     unknown_12 = Integer(12, 1, "unknown; 0", provenance="inferred")
     semaphore = Integer(13, 1, "semaphore raised on completion")
-    semaphore_increment = Integer(14, 1, "increment, one per ring", default=16)
+    semaphore_increment = Integer(14, 1, "increment, one per ring", default=DMA_ENGINES)
     src = DmaAddressField(16, "source address")
     src_pattern = DmaPatternField(24, "source steps and counts", unit="bytes")
     src_element_size = Integer(36, 2, "contiguous bytes of the source", unit="bytes")

@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from math import prod
 
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.isa.behaviour import Dataflow, Duration, EngineState, Passes
 from formats.isa.enums import ActivationFunction, AluOp, ReduceCommand
 from formats.isa.field import BitFlag, Bytes, Enumeration, Immediate, Integer
-from formats.isa.instruction import ENGINES, EXTENSION_OPCODE, Instruction
+from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.operand import Pointer, Tile
 from formats.isa.rule import Context, Finding, Rule, same_elements
 from formats.isa.signals import HEADER_SLOT, Meet, Raise
 from formats.isa.syntax import Bare, Key, Names
 from formats.isa.syntax_operands import Immediates, PatternItem
+from formats.neuron_core import DMA_ENGINES, PARTITIONS
 
 __all__ = [
     "ActivationExtended",
@@ -48,7 +50,7 @@ class TileWord(ExtensionWord):
     """An extension word with partitions and an output pattern."""
 
     __slots__ = ()
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     dst_dtype = Enumeration(17, Dtype, "element type of the output")
     src_dtype = Enumeration(18, Dtype, "element type of the input")
     dst = Tile(32, "output", role="write", dtype="dst_dtype")
@@ -186,7 +188,7 @@ class ActivationReadAccumulator(ExtensionWord):
     ENGINES = ("Activation",)
     DATAFLOW = Dataflow.ACCUMULATORS
     STATE = EngineState.ACCUMULATORS
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     dst_dtype = Enumeration(17, Dtype, "element type of the output")
     dst = Tile(32, "output", role="write", dtype="dst_dtype")
     SYNTAX = (PatternItem("dst"), Key("channels"))
@@ -263,7 +265,7 @@ class StreamShuffle(TileWord):
     DATAFLOW = Dataflow.PERMUTATION
     COST = Passes()
     KEEPS = True
-    dst_channels = Integer(19, 1, "partitions of the output", unit="partitions", default=128)
+    dst_channels = Integer(19, 1, "partitions of the output", unit="partitions", default=PARTITIONS)
     mask = Bytes(128, 32, "source partition of each of the 32")
     dst = Tile(32, "output", role="write", dtype="dst_dtype", partitions="dst_channels", lanes="mask")
     SYNTAX = (Key("mask", style="bytes"), PatternItem("src"), PatternItem("dst"), Key("channels"), Key("dst_channels"))
@@ -298,11 +300,11 @@ class SendReceive(ExtensionWord):
     CODE, SIZE = 9, 128
     ENGINES = ("Pool", "SP", "Activation")
     CARRIED_OUT = "a DMA word: emulator.dma moves the data to the other core"
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     dtype = Enumeration(17, Dtype, "element type")
     semaphore = Integer(18, 1, "semaphore raised on this core once the tile has left")
     peer_semaphore = Integer(19, 1, "semaphore raised on the other core once the tile is there")
-    semaphore_increment = Integer(20, 1, "increment of both", default=16)
+    semaphore_increment = Integer(20, 1, "increment of both", default=DMA_ENGINES)
     src = Tile(32, "tile sent", role="read", dtype="dtype")
     peer_pattern = Tile(76, "tile on the other core", role="remote", dtype="dtype")
     SYNC = (

@@ -19,6 +19,7 @@ from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Rule
 from formats.isa.signals import HEADER_SLOT, Raise
 from formats.isa.syntax import Key
 from formats.isa.syntax_operands import DmaAddressItem
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["Collective"]
 
@@ -73,7 +74,7 @@ class Collective(ExtensionWord):
     ENGINES = ("Pool", "SP", "Activation")
     CARRIED_OUT = "a DMA word: CC-cores move the data (emulator.machine.ranks)"
     semaphore = Integer(16, 1, "semaphore raised when this rank is through")
-    semaphore_increment = Integer(17, 1, "increment", default=16)
+    semaphore_increment = Integer(17, 1, "increment", default=DMA_ENGINES)
     dtype = Enumeration(18, Dtype, "element type", default=Dtype.FLOAT32)
     kind = Enumeration(19, CollectiveKind, "what is done", default=CollectiveKind.ALL_REDUCE)
     reduce = Enumeration(20, AluOp, "reduction", default=AluOp.ADD)

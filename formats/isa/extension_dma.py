@@ -23,6 +23,7 @@ from formats.isa.rule import Context, Finding, Rule
 from formats.isa.signals import HEADER_SLOT, Raise
 from formats.isa.syntax import Formatter, Item, Key, Tokens
 from formats.isa.syntax_operands import DmaAddressItem, PatternItem
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["DmaIndirect"]
 
@@ -110,7 +111,7 @@ class DmaIndirect(ExtensionWord):
     CARRIED_OUT = "a DMA word: emulator.dma reads its indices and moves the data"
     DECIDES = True
     semaphore = Integer(16, 1, "semaphore raised on completion")
-    semaphore_increment = Integer(17, 1, "increment, one per ring", default=16)
+    semaphore_increment = Integer(17, 1, "increment, one per ring", default=DMA_ENGINES)
     src_dtype = Enumeration(18, Dtype, "element type of the source")
     dst_dtype = Enumeration(19, Dtype, "element type of the destination; another type casts")
     index_dtype = Enumeration(20, Dtype, "element type of the indices", default=Dtype.INT32)

@@ -14,6 +14,7 @@ from formats.isa.operand import Pointer, Tile
 from formats.isa.rule import elements, groups, has_elements, in_psum, same_elements_documented
 from formats.isa.syntax import Bare, Key
 from formats.isa.syntax_operands import Immediates, PatternItem
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["Activate2", "MatMulMx", "QuantizeMx"]
 
@@ -61,7 +62,7 @@ class MatMulMx(TileWord):
     src_scale_dtype = Enumeration(20, Dtype, "element type of the moving scales")
     weight_scale_dtype = Enumeration(21, Dtype, "element type of the stationary scales")
     scale_channels = Integer(22, 1, "partitions that the scales span", unit="partitions", default=100)
-    dst_channels = Integer(23, 1, "partitions of the output", unit="partitions", default=128)
+    dst_channels = Integer(23, 1, "partitions of the output", unit="partitions", default=PARTITIONS)
     accumulate = BitFlag(24, 0, "add to PSUM instead of overwriting it")
     dst = Tile(32, "output", role="write", dtype="dst_dtype", partitions="dst_channels")
     stationary = Tile(120, "stationary tile", role="read", dtype="stationary_dtype")

@@ -16,6 +16,7 @@ from formats.isa.operand import Tile
 from formats.isa.rule import comparison, elements, groups, has_elements, same_elements_documented
 from formats.isa.syntax import Item, Key
 from formats.isa.syntax_operands import PatternItem
+from formats.neuron_core import PARTITIONS
 
 __all__ = [
     "AffineSelect",
@@ -68,7 +69,7 @@ class Iota(_Affine):
     CODE, SIZE = 32, 192
     ENGINES = ("Pool",)
     COST = Passes("dst", ("dst",))
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     dst_dtype = Enumeration(17, Dtype, "element type of the output")
     dst = Tile(32, "output", role="write", dtype="dst_dtype")
     SYNTAX = (*_Affine.WALK, PatternItem("dst"), Key("channels"))

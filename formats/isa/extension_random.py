@@ -15,6 +15,7 @@ from formats.isa.operand import Pointer, Tile
 from formats.isa.rule import same_elements_documented
 from formats.isa.syntax import Item, Key
 from formats.isa.syntax_operands import Immediates, PatternItem
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["Dropout", "Rand2", "RandGetState", "RandSetState", "Rng", "SetRngSeed"]
 
@@ -26,7 +27,7 @@ class _Output(ExtensionWord):
     ENGINES: ClassVar[tuple[str, ...]] = ("DVE", "Pool")
     CUTS = False
     STATE = EngineState.GENERATOR
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     dst_dtype = Enumeration(17, Dtype, "element type of the output")
     dst = Tile(32, "output", role="write", dtype="dst_dtype")
     SYNTAX: ClassVar[tuple[Item, ...]] = (PatternItem("dst"), Key("channels"))
@@ -38,7 +39,7 @@ class _Input(ExtensionWord):
     __slots__ = ()
     CUTS = False
     STATE = EngineState.GENERATOR
-    channels = Integer(16, 1, "partitions", unit="partitions", default=128)
+    channels = Integer(16, 1, "partitions", unit="partitions", default=PARTITIONS)
     src_dtype = Enumeration(18, Dtype, "element type of the input")
     src = Tile(32, "input", role="read", dtype="src_dtype")
     SYNTAX = (PatternItem("src"), Key("channels"))

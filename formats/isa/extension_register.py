@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.isa.behaviour import Duration
 from formats.isa.extension import ExtensionWord
 from formats.isa.field import Enumeration, Integer
-from formats.isa.instruction import ENGINES
 from formats.isa.operand import Tile
 from formats.isa.rule import Context, Finding, Rule, has_elements
 from formats.isa.syntax import Key

@@ -12,16 +12,15 @@ from formats.isa.declared import Declared
 from formats.isa.enums import ActivationFunction, AluOp, BranchCompare, UpdateMode, WaitMode
 from formats.isa.field import Enumeration, Field, Integer, Json
 from formats.isa.operand import Access, AccessPattern, DmaAccess, DmaAddressField, Pattern, Pointer
-from formats.isa.plain import describe_class, fields_to_json, update_to_json, wait_to_json
+from formats.isa.plain import describe_class
 from formats.isa.rule import Rule
 from formats.isa.signals import HEADER_SLOT, Awaited, Part, Signal, SyncReader, unpacker
 from formats.isa.sync import Update, Wait, header_text, header_values, parse_sync
 from formats.isa.syntax import Formatter, Item, Omitter, Tokens, parse_integer, parse_raw, split_braces
+from formats.neuron_core import WORD
 
-__all__ = ["ENGINES", "EXTENSION_OPCODE", "WORD", "Instruction", "header_sync"]
+__all__ = ["EXTENSION_OPCODE", "Instruction", "header_sync"]
 
-WORD = 64
-ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 # The escape to extension words; no public file shows this opcode (isa.md 6), and its meaning is ours.
 EXTENSION_OPCODE = 0xEE
 # Codes of ours begin where none was ever seen: at 0x80 in most enumerations. Activation functions of real tables go up
@@ -376,23 +375,6 @@ class Instruction(Declared):
         """Return the grammar of the word's text; capitals stand for values, brackets for what may be left out."""
         words = [item.form(cls) for item in cls.SYNTAX]
         return " ".join([cls.NAME, "[WAIT]", "[UPDATE]", *words])
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the word as plain data: name, fields, synchronisation, text and provenance (values, not strings)."""
-        result: dict[str, Json] = {
-            "name": self.name,
-            "opcode": self.raw[0],
-            "bytes": len(self.raw),
-            "fields": fields_to_json(self),
-            "wait": wait_to_json(self.wait),
-            "update": update_to_json(self.update),
-        }
-        if self.CODE >= 0:
-            result["code"] = self.CODE
-        for name, render in (("wait2", wait_to_json), ("update2", update_to_json)):
-            if hasattr(self, name):
-                result[name] = render(getattr(self, name))
-        return {**result, "text": self.text, "asm": self.asm, "provenance": self.provenance, "raw": self.raw.hex()}
 
     @classmethod
     def describe(cls) -> dict[str, Json]:

@@ -7,12 +7,13 @@ import struct
 from collections.abc import Callable, Iterator
 
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.isa.behaviour import Duration
 from formats.isa.declared import Declared
 from formats.isa.enums import BranchCompare, RangeClearMode
 from formats.isa.field import Bytes, Enumeration, Integer
-from formats.isa.instruction import ENGINES, Instruction
+from formats.isa.instruction import Instruction
 from formats.isa.rule import Context, Finding, Rule
 from formats.isa.signals import HEADER_SLOT, Store
 from formats.isa.syntax import (
@@ -27,6 +28,7 @@ from formats.isa.syntax import (
     parse_dtype,
     parse_integer,
 )
+from formats.neuron_core import WORD
 
 __all__ = [
     "CompareBranch",
@@ -209,7 +211,7 @@ class _BranchItem(Item):
 
 
 def _branch_target(word: CompareBranch, context: Context) -> Iterator[Finding]:
-    if word.target % 64:
+    if word.target % WORD:
         yield "target", f"{word.target} is not a multiple of 64 bytes"
 
 

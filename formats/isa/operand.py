@@ -9,9 +9,6 @@ from formats.dtypes import Dtype
 from formats.isa.field import BitFlag, Facts, Field, Json
 
 __all__ = [
-    "PSUM_BASE",
-    "PSUM_PARTITION_STRIDE",
-    "SBUF_PARTITION_STRIDE",
     "Access",
     "AccessPattern",
     "DmaAccess",
@@ -23,12 +20,6 @@ __all__ = [
     "Pointer",
     "Tile",
 ]
-
-# Source: isa.md 4. The SBUF stride is observed in DMA words, the PSUM stride is ours: no public word starts elsewhere
-# than in partition 0, so nothing published contradicts or confirms it.
-SBUF_PARTITION_STRIDE = 0x40000
-PSUM_BASE = 0x2000000
-PSUM_PARTITION_STRIDE = 0x4000
 
 
 class AccessPattern(NamedTuple):

@@ -11,17 +11,15 @@ from formats.isa.behaviour import Dataflow
 from formats.isa.enums import Fp32Pass, TransposeMode
 from formats.isa.field import Enumeration, Integer
 from formats.isa.instruction import Instruction
-from formats.isa.operand import PSUM_BASE, Pattern, Pointer
+from formats.isa.operand import Pattern, Pointer
 from formats.isa.rule import Context, Finding, Rule, in_psum, place, same_elements, span
 from formats.isa.syntax import Key, Product
 from formats.isa.syntax_operands import PatternItem
+from formats.neuron_core import MOVING_COLUMNS, PARTITIONS, PSUM_BANK_BYTES, PSUM_BASE
 
 __all__ = ["LoadWeights", "MatMul"]
 
 
-# Source: hardware.md 2.1. Moving elements of one matmul; gen4 with fp32 results.
-BANK_BYTES = 2 * 1024
-MOVING_LIMIT = {"gen2": 512, "gen3": 512, "gen4": 4096}
 FIRST_OF_GROUP, LAST_OF_GROUP = 1, 2  # acc_flags bit 0: overwrite PSUM; bit 1: the sum is complete
 
 
@@ -36,13 +34,13 @@ def _one_bank(word: MatMul, context: Context) -> Iterator[Finding]:
         if use.name == "dst" and use.pattern.address >= PSUM_BASE and context.generation != "gen4":
             byte = place(use.pattern.address)[2]
             low, high = span(use)
-            if (byte + low) // BANK_BYTES != (byte + high - 1) // BANK_BYTES:
-                yield "dst", f"bytes {byte + low:#x} to {byte + high:#x} cross a PSUM bank of {BANK_BYTES} bytes"
+            if (byte + low) // PSUM_BANK_BYTES != (byte + high - 1) // PSUM_BANK_BYTES:
+                yield "dst", f"bytes {byte + low:#x} to {byte + high:#x} cross a PSUM bank of {PSUM_BANK_BYTES} bytes"
 
 
 def _moving_size(word: MatMul, context: Context) -> Iterator[Finding]:
-    if prod(word.src.counts) > MOVING_LIMIT[context.generation]:
-        yield "src", f"{prod(word.src.counts)} moving elements are over {MOVING_LIMIT[context.generation]}"
+    if prod(word.src.counts) > MOVING_COLUMNS[context.generation]:
+        yield "src", f"{prod(word.src.counts)} moving elements are over {MOVING_COLUMNS[context.generation]}"
 
 
 def _columns(word: LoadWeights, context: Context) -> Iterator[Finding]:
@@ -81,10 +79,10 @@ class _PeWord(Instruction):
     dtype = Enumeration(32, Dtype, "element type of the source")
     fp32_mode = Enumeration(33, Fp32Pass, "which half of fp32 operands this pass carries")
     transpose_mode = Enumeration(34, TransposeMode, "pass the source through bit for bit; printed for LDWEIGHTS only")
-    rows = Integer(38, 1, "contraction size K: partitions read", unit="partitions", default=128)
+    rows = Integer(38, 1, "contraction size K: partitions read", unit="partitions", default=PARTITIONS)
     # A word reads `rows` partitions and writes `cols` of them: K and M of the product, in that order (isa.md 15).
     cols = Integer(
-        39, 1, "stationary columns M: output partitions", unit="partitions", default=128, provenance="inferred"
+        39, 1, "stationary columns M: output partitions", unit="partitions", default=PARTITIONS, provenance="inferred"
     )
     row_groups = Integer(44, 1, "mask of the four groups of 32 rows in use", default=0x0F, provenance="inferred")
     column_groups = Integer(45, 1, "mask of the four groups of 32 columns in use", default=0x0F, provenance="inferred")
@@ -135,7 +133,7 @@ class MatMul(_PeWord):
         *_PeWord.RULES,
         same_elements("src", "dst"),
         in_psum("hardware.md 2.4"),
-        Rule("dst stays in one PSUM bank (gen2, gen3).", "documented", "hardware.md 2.1, isa.md 4", _one_bank),
+        Rule("dst stays in one PSUM bank (gen2, gen3).", "documented", "hardware.md 2.1, isa.md 4", _one_bank, True),
         Rule("At most 512 moving elements (gen4: 4096).", "documented", "hardware.md 2.1", _moving_size),
         Rule("acc_flags holds first and last only.", "observed", "isa.md 5", _accumulate_flags),
     )

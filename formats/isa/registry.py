@@ -5,6 +5,7 @@ from __future__ import annotations
 from formats.isa import words
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.unknown import Unknown
+from formats.neuron_core import WORD
 
 __all__ = ["BY_CODE", "BY_NAME", "BY_OPCODE", "CLASSES", "lookup"]
 
@@ -40,7 +41,7 @@ def lookup(raw: bytes, *, extended: bool) -> type[Instruction]:
             return Unknown
         cls = BY_CODE.get(int.from_bytes(raw[12:14], "little"), Unknown)
         # the length is part of the declaration: what a shorter or longer word would mean is not guessed
-        return cls if int.from_bytes(raw[14:16], "little") * 64 == cls.SIZE else Unknown
+        return cls if int.from_bytes(raw[14:16], "little") * WORD == cls.SIZE else Unknown
     found = BY_OPCODE[opcode]
     if found is None:
         return Unknown

@@ -9,12 +9,8 @@ from typing import Any, NamedTuple
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.declared import Declared
 from formats.isa.enums import AluOp
-from formats.isa.operand import (
-    PSUM_BASE,
-    PSUM_PARTITION_STRIDE,
-    SBUF_PARTITION_STRIDE,
-    AccessPattern,
-)
+from formats.isa.operand import AccessPattern
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 
 __all__ = [
@@ -75,12 +71,16 @@ Finding = tuple[str, str]
 
 
 class Rule(NamedTuple):
-    """A rule in words, its source, and the function that yields (field, message) for a word."""
+    """A rule in words, its source, and the function that yields (field, message) for a word.
+
+    `placed` tells that more of an operand's address counts than which memory it is in.
+    """
 
     doc: str
     provenance: str
     cite: str
     check: Callable[[Any, Context], Iterator[Finding]]
+    placed: bool = False
 
 
 def uses_of(word: Declared) -> tuple[Use, ...]:

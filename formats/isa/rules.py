@@ -16,17 +16,12 @@ from formats.isa.enums import ActivationFunction, UpdateMode
 from formats.isa.extension_dma import DmaIndirect
 from formats.isa.field import Enumeration
 from formats.isa.instruction import EXTENSION_OPCODE, Instruction
-from formats.isa.operand import PSUM_BASE
-from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, place, span, uses_of
+from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, Use, place, span, uses_of
 from formats.isa.unknown import Unknown
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_BYTES, SBUF_BYTES, start_partitions
 from formats.targets import Target
 
-__all__ = ["Problem", "Rule", "check", "rules_of"]
-
-PARTITIONS = 128
-# Bytes in each partition. Source: hardware.md 2.1.
-SBUF_BYTES = {"gen2": 192 * 1024, "gen3": 224 * 1024, "gen4": 256 * 1024}
-PSUM_BYTES = 16 * 1024
+__all__ = ["Problem", "Rule", "are_operands_sound", "check", "rules_of"]
 
 
 def _length(word: Instruction, context: Context) -> Iterator[Finding]:
@@ -112,7 +107,7 @@ def _start_partition(word: Instruction, context: Context) -> Iterator[Finding]:
         return  # indices are fetched one by one, not by lanes
     for use in context.uses:
         space, partition, _ = place(use.pattern.address)
-        allowed = (0,) if use.partitions > 64 else (0, 64) if use.partitions > 32 else (0, 32, 64, 96)
+        allowed = start_partitions(use.partitions)
         if partition not in allowed:
             starts = " or ".join(map(str, allowed))
             yield use.name, f"{use.partitions} partitions start at {partition} of {space}, not at {starts}"
@@ -146,14 +141,15 @@ _ON_CHIP: tuple[Rule, ...] = (
     Rule("Element types of used operands are known.", "documented", "isa.md 5", _dtypes),
     Rule("1 to 128 partitions.", "documented", "hardware.md 2.1", _partitions),
     Rule("Every dimension has an element.", "observed", "isa.md 4", _counts),
-    Rule("Operands stay inside SBUF or PSUM.", "documented", "hardware.md 2.1", _memory),
+    Rule("Operands stay inside SBUF or PSUM.", "documented", "hardware.md 2.1", _memory, True),
     Rule(
         "More than 64 partitions start at 0, more than 32 at 0 or 64, fewer at 0, 32, 64 or 96.",
         "documented",
         "hardware.md 2.3",
         _start_partition,
+        True,
     ),
-    Rule("Addresses are multiples of the element size.", "documented", "hardware.md 2.2", _alignment),
+    Rule("Addresses are multiples of the element size.", "documented", "hardware.md 2.2", _alignment, True),
 )
 
 
@@ -195,3 +191,37 @@ def check(word: Instruction, target: str | Target = "gen3", engine: str | None =
             Problem(field, message, rule.provenance, rule.cite) for field, message in rule.check(word, context)
         ]
     return problems
+
+
+_MOST_KINDS = 1 << 13
+# Of words that differ in addresses only: their operands, None where one of them breaks a rule at any address.
+_USES: dict[tuple[type[Instruction], str, bytes], tuple[Use, ...] | None] = {}
+
+
+def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool:
+    """Return whether `check` finds nothing in the operands of a word; programs have many words of few kinds."""
+    generation, cls = generation_of(target), type(word)
+    if generation not in cls.GENERATIONS:
+        return True  # nothing else is asked of such a word
+    known = cls, generation, word.without_addresses()
+    uses = _USES.get(known)
+    if uses is None:
+        if known in _USES:
+            return False
+        if len(_USES) >= _MOST_KINDS:
+            _USES.clear()
+        uses = uses_of(word)
+        context = Context(generation, uses)
+        broken = any(
+            field in cls.OPERANDS for rule in rules_of(cls) if not rule.placed for field, _ in rule.check(word, context)
+        )
+        _USES[known] = None if broken else uses
+        if broken:
+            return False
+    raw, fields = word.raw, cls.FIELDS
+    placed = []
+    for use in uses:
+        address = int.from_bytes(raw[(at := fields[use.name].offset) : at + 4], "little")
+        placed.append(use._replace(pattern=use.pattern._replace(address=address)))
+    context = Context(generation, tuple(placed))
+    return not any(True for rule in rules_of(cls) if rule.placed for _ in rule.check(word, context))

@@ -16,6 +16,7 @@ from formats.errors import FormatError
 from formats.isa.declared import Declared
 from formats.isa.field import Bits, Enumeration, Field, Float32, Immediate, Integer, Text
 from formats.isa.sync import SyncToken
+from formats.numerals import parse_signed
 
 __all__ = [
     "SPELLINGS",
@@ -51,7 +52,7 @@ _CLEAN_TEXT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.\-]*\0*")
 def parse_integer(text: str, key: str) -> int:
     """Return an integer in decimal or with a prefix, as 0x; anything else is a FormatError."""
     try:
-        return int(text, 0)
+        return parse_signed(text)
     except ValueError:
         raise FormatError("not a number", field=key, got=repr(text)) from None
 
@@ -69,8 +70,8 @@ def scalar_text(value: float | Bits) -> str:
 def parse_scalar(text: str, key: str) -> float | Bits:
     """Return the float, or the Bits behind `i`, that an immediate's text gives; 0x and digits are a float's bits."""
     try:
-        if text.startswith("i") and text[1:].lstrip("-").isdigit():
-            bits = int(text[1:])
+        if text[:1] == "i" and text[1:2] not in ("n", ""):  # not inf
+            bits = parse_signed(text[1:])
             if not -(1 << 31) <= bits < 1 << 32:
                 raise FormatError("value does not fit", field=key, expected="an integer of 32 bits", got=text)
             return Bits(bits & 0xFFFFFFFF)

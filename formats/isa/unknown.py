@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.isa.behaviour import Duration
-from formats.isa.instruction import ENGINES, WORD, Instruction
+from formats.isa.instruction import Instruction
 from formats.isa.sync import header_text, header_values, parse_sync
 from formats.isa.syntax import Tokens, parse_raw, split_braces
+from formats.neuron_core import WORD
 
 __all__ = ["Unknown"]
 

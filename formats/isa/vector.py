@@ -15,6 +15,7 @@ from formats.isa.operand import Pattern, Pointer
 from formats.isa.rule import Context, Finding, Rule, same_elements
 from formats.isa.syntax import Item, Key, Names
 from formats.isa.syntax_operands import Immediates, PatternItem
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["Cast", "Copy", "Memset", "Reciprocal", "TensorReduce", "TensorScalar", "TensorTensor"]
 
@@ -51,7 +52,7 @@ class TensorTensor(Instruction):
     src1_dtype = Nibble(12, Dtype, "element type of the second input", high=True, provenance="inferred")
     dst_dtype = Enumeration(13, Dtype, "element type of the output", provenance="inferred")
     op = Enumeration(14, AluOp, "operator", provenance="inferred")
-    channels = Integer(15, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    channels = Integer(15, 1, "partitions", unit="partitions", default=PARTITIONS, provenance="inferred")
     src0 = Pattern(16, 3, "first input", role="read", dtype="src0_dtype", partitions="channels")
     src1 = Pattern(32, 3, "second input", role="read", dtype="src1_dtype", partitions="channels")
     dst = Pattern(48, 3, "output", role="write", dtype="dst_dtype", partitions="channels")
@@ -78,7 +79,7 @@ class TensorScalar(Instruction):
     src = Pattern(16, 3, "input", role="read", dtype="src_dtype", partitions="channels")
     src_dtype = Enumeration(32, Dtype, "element type of the input", provenance="inferred")
     dst_dtype = Enumeration(33, Dtype, "element type of the output", provenance="inferred")
-    channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    channels = Integer(34, 1, "partitions", unit="partitions", default=PARTITIONS, provenance="inferred")
     op0 = Enumeration(36, AluOp, "first operator", provenance="inferred")
     op1 = Enumeration(37, AluOp, "second operator", provenance="inferred")
     immediate0 = Immediate(40, "operand 0 as a number", integer=immediate0_is_integer)
@@ -120,7 +121,7 @@ class _OneInput(Instruction):
     src = Pattern(12, 4, "input", role="read", dtype="src_dtype", partitions="channels")
     src_dtype = Enumeration(32, Dtype, "element type of the input")
     dst_dtype = Enumeration(33, Dtype, "element type of the output")
-    channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    channels = Integer(34, 1, "partitions", unit="partitions", default=PARTITIONS, provenance="inferred")
     dst = Pattern(44, 4, "output", role="write", dtype="dst_dtype", partitions="channels")
     SYNTAX: ClassVar[tuple[Item, ...]] = (PatternItem("src"), PatternItem("dst"), Key("channels"))
     RULES: ClassVar[tuple[Rule, ...]] = (same_elements("src", "dst"),)
@@ -183,7 +184,7 @@ class Memset(Instruction):
     OVERWRITES = True
     count = Integer(28, 4, "elements per partition", unit="elements", provenance="inferred")
     dtype = Enumeration(32, Dtype, "element type", provenance="inferred")
-    channels = Integer(34, 1, "partitions", unit="partitions", default=128, provenance="inferred")
+    channels = Integer(34, 1, "partitions", unit="partitions", default=PARTITIONS, provenance="inferred")
     # Every public MEMSET writes 0, so no byte of it can be told to be the value (isa.md 7): this place is ours.
     value_is_integer = BitFlag(35, 0, "the value holds 32 integer bits", provenance="ours", cite="ours")
     value = Immediate(36, "the value", integer=value_is_integer, provenance="ours", cite="ours")

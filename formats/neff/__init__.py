@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.engines import ENGINES
 from formats.limits import DEFAULT_LIMITS, Limits
 from formats.neff.archive import Member
 from formats.neff.debuginfo import SourceLocation
-from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Queue, Variable
+from formats.neff.definition import EXTENDED_FEATURE, Definition, Queue, Variable
 from formats.neff.graph import TensorInfo
 from formats.neff.header import FEATURE_BITS, HEADER_SIZE, FeatureBit, Header, feature_names
 from formats.neff.problem import Problem

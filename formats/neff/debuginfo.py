@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from formats.neff.fields import printable
 from formats.neff.wire import Value, read_fields, unpack_varints
+from formats.numerals import parse_decimal
 
 __all__ = ["ENGINE_IDS", "LEVELS", "DebugFile", "DebugInstruction", "DebugStep", "SourceLocation", "chain", "locate"]
 
@@ -152,9 +153,8 @@ class DebugFile:
 
 def _pick(table: tuple[str, ...], index: str | None) -> str | None:
     """Return the string that an attribute points to; attributes hold the index as text."""
-    if index is None or not (index.isascii() and index.isdigit() and len(index) < 10) or int(index) >= len(table):
-        return None
-    return table[int(index)]
+    at = parse_decimal(index or "")
+    return table[at] if at is not None and at < len(table) else None
 
 
 def locate(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile | None]) -> SourceLocation | None:
@@ -225,10 +225,8 @@ def _tensor_above(
 def _line(level: DebugFile, entry: DebugInstruction) -> tuple[str, int] | None:
     attributes = entry.attributes
     file = _pick(level.strings, attributes.get("kernel_file")) or attributes.get("source_file")
-    line = attributes.get("kernel_line") or attributes.get("source_line")
-    if not file or not line or not (line.isascii() and line.isdigit() and len(line) < 10):
-        return None
-    return file, int(line)
+    line = parse_decimal(attributes.get("kernel_line") or attributes.get("source_line") or "")
+    return (file, line) if file and line is not None else None
 
 
 def _identity(raw: Value, where: str) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from formats.engines import ENGINES, short_engine
 from formats.errors import FormatError
 from formats.neff.fields import Fields
 
 __all__ = [
-    "ENGINES",
     "ENGINE_KEYS",
     "EXTENDED_FEATURE",
     "QUEUE_KINDS",
@@ -23,8 +23,7 @@ __all__ = [
     "parse_definition",
 ]
 
-ENGINES: tuple[str, ...] = ("PE", "Activation", "Pool", "DVE", "SP")
-ENGINE_KEYS: dict[str, str] = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
+ENGINE_KEYS: dict[str, str] = {name: short_engine(name) for name in ENGINES}
 _KEY_ENGINES = {key: engine for engine, key in ENGINE_KEYS.items()}
 
 # Files that carry this feature hold extension words and codes of ours; AWS's tools do not know it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,10 +12,24 @@ from formats.errors import FormatError
 __all__ = ["Fields", "load", "load_value", "printable"]
 
 
+class _TwiceError(Exception):
+    """A key that stands twice: which of the two values other readers take is not known."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise _TwiceError(next(key for key, count in counts.items() if count > 1))
+    return found
+
+
 def load_value(data: bytes, where: str) -> object:
     """Return whatever JSON there is in `data`; FormatError for text that is not JSON."""
     try:
-        return json.loads(data)
+        return json.loads(data, object_pairs_hook=_object)
+    except _TwiceError as error:
+        raise FormatError("key stands twice in one object", path=where, field=printable(str(error))[:80]) from None
     except RecursionError:
         raise FormatError("JSON is nested too deeply", path=where) from None
     except ValueError as error:  # also text that is not UTF-8, and integers beyond Python's digit limit

@@ -10,7 +10,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from formats.nrt.memory import BY_KEY, USES
+from formats.neff.definition import ENGINE_KEYS
+from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES
+from formats.nrt.memory import BY_KEY, CONTIGUOUS_PAGE, CONTIGUOUS_SINCE, PAGE_SIZES, USES
 
 if TYPE_CHECKING:
     from formats.neff.reader import Neff
@@ -33,22 +35,18 @@ _SMALLER_BEFORE, _SMALLER = (2, 30), 40_648
 _SMALL_SINCE = (2, 27)
 # Of every physical core, captured on trn2: with runtime 2.27.23, and with 2.30.51. About 2 GB are documented.
 PROFILER_BYTES = (2_415_919_104, 2_554_331_136)
-_CONTIGUOUS_PAGE, _PAGE = 64 * _MIB, 512 * _MIB
-_CONTIGUOUS_SINCE = (2, 33)
 # What the loader puts around the streams of a core, and more for each queue; 26 to 32 KB in every capture.
 _LOADER = {"pe": 6_592, "act": 5_568, "pool": 6_272, "dve": 6_208, "sp": 4_928}
 _LOADER_LESS = {"pe": 384, "act": 320, "pool": 640, "dve": 576, "sp": 384}  # of the same, before 2.30
 _LOADER_QUEUE_BYTES = 1_024
-_USE_OF = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
 _TABLE_BYTES = 83_968  # of a core that uses activation functions
 _GENERIC_BYTES, _STDIO_BYTES = 38_912, 1_088
 _GENERATOR_BYTES = 8  # beside the tensors, for each table that descriptors are made with
 _RUNTIME_RINGS, _TABLE_RINGS = 30_720, 2_048
 # Of these, what a core has before it has a model: so the documented table (runtime.md 3.2) minus what its NEFFs have.
 _CORE_GENERIC_BYTES, _CORE_RINGS = 12_288, 28_672
-# A descriptor takes 16 bytes and moves at most 64 KiB (runtime.md 3.1); a ring has at least 64, in steps of 16, on each
-# of 16 engines (formats.md 6.1).
-_DESCRIPTOR_BYTES, _DESCRIPTOR_REACH, _RING_LEAST, _RING_STEP, _RINGS = 16, 65536, 64, 16, 16
+# A descriptor takes 16 bytes (runtime.md 3.1); a ring has at least 64, in steps of 16 (formats.md 6.1).
+_DESCRIPTOR_BYTES, _RING_LEAST, _RING_STEP = 16, 64, 16
 _TABLES = "_bkt.bin", "_ctrl.bin"
 _CAPTURES = "formats.md 6.1: memory records of public captures"
 
@@ -68,8 +66,8 @@ def scratchpad_page(generation: str, lnc: int, runtime: Version | None = None) -
     It is pages up to runtime 2.32, and where none is named: every capture has them. Later ones take one region, but for
     LNC 1 of gen3 and gen4.
     """
-    pages = runtime is None or runtime < _CONTIGUOUS_SINCE or (lnc == 1 and generation in ("gen3", "gen4"))
-    return _PAGE if pages else _CONTIGUOUS_PAGE
+    pages = runtime is None or runtime < CONTIGUOUS_SINCE or (lnc == 1 and generation in ("gen3", "gen4"))
+    return PAGE_SIZES[0] * _MIB if pages else CONTIGUOUS_PAGE
 
 
 def scratchpad_need(graph: Subgraph) -> int:
@@ -117,11 +115,11 @@ def model_uses(graph: Subgraph, generation: str, runtime: Version | None = None)
     less = _LOADER_LESS if generation == "gen3" and runtime is not None and runtime < _SMALLER_BEFORE else {}
     found = {use: nbytes - less.get(use, 0) for use, nbytes in _LOADER.items()}
     for engine in graph.streams:
-        found[_USE_OF[engine]] += len(graph.stream_bytes(engine))
+        found[ENGINE_KEYS[engine]] += len(graph.stream_bytes(engine))
     for queue in {queue for queue, _ in graph.dma_blocks}:
         known = graph.queue_of(queue)
         owner = None if known is None else known.engine
-        found[_USE_OF.get(owner or "", "pool")] += _LOADER_QUEUE_BYTES
+        found[ENGINE_KEYS.get(owner or "", "pool")] += _LOADER_QUEUE_BYTES
     found["act table"] = _TABLE_BYTES * tables
     found["weight"] = found["scratchpad"] = 0
     for variable in graph.variables.values():
@@ -180,7 +178,7 @@ def device_memory(neff: Neff, runtime: Version | None = None) -> tuple[Category,
 
 def _shared(nbytes: int, page: int, *, seen: bool) -> Category:
     name, pages = "Shared Scratchpad", f"pages of {page // _MIB} MiB"
-    if page == _CONTIGUOUS_PAGE:
+    if page == CONTIGUOUS_PAGE:
         return Category(name, nbytes, "documented", f"runtime.md 3.1: {pages}")
     return Category(name, nbytes, "observed" if seen else "inferred", f"{_CAPTURES}: {pages}")
 
@@ -196,13 +194,13 @@ def ring_uses(graph: Subgraph) -> dict[str, tuple[str, int]]:
     for block in graph.dma_blocks.values():
         signals = 2 if any(_lanes(one) for one in block.descriptors) else 1
         number = sum(_elements(one) for one in block.descriptors)
-        each[block.queue] = each.get(block.queue, 0) + -(-number // _RINGS) + signals
+        each[block.queue] = each.get(block.queue, 0) + -(-number // DMA_ENGINES) + signals
         for descriptor in block.descriptors:
             found = (graph.variables.get(name) for name in (descriptor.source, descriptor.target))
             if any(one is not None and one.kind in ("input", "output") for one in found):
                 outside.add(block.queue)
     return {queue: ("dma rings io" if queue in outside else "dma rings spill",
-                    max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * _RINGS)
+                    max(_RING_LEAST, (number // _RING_STEP + 1) * _RING_STEP) * 2 * _DESCRIPTOR_BYTES * DMA_ENGINES)
             for queue, number in each.items()}  # fmt: skip
 
 
@@ -215,7 +213,7 @@ def _elements(descriptor: Descriptor) -> int:
     if lanes:
         # A transpose moves rows of two-byte elements: wider ones take as many passes.
         return max(prod(descriptor.source_sizes[1:]), prod(sizes[1:])) * lanes
-    return prod(sizes[1:]) * -(-sizes[0] // _DESCRIPTOR_REACH)
+    return prod(sizes[1:]) * -(-sizes[0] // DESCRIPTOR_LIMIT)
 
 
 def _lanes(descriptor: Descriptor) -> int:

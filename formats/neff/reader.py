@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
 from formats.limits import DEFAULT_LIMITS, Limits
 from formats.neff.container import Container, Readable
 from formats.neff.debuginfo import SourceLocation
-from formats.neff.definition import ENGINES, Queue, Variable
+from formats.neff.definition import Queue, Variable
 from formats.neff.problem import Problem
 from formats.neff.subgraph import Subgraph
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
 from formats.neff.activation import (
     ActivationFunction,
@@ -18,7 +19,7 @@ from formats.neff.activation import (
 )
 from formats.neff.container import Container
 from formats.neff.debuginfo import DebugFile, DebugStep, SourceLocation, chain, locate
-from formats.neff.definition import ENGINES, EXTENDED_FEATURE, Definition, Dialect, Queue, Variable, parse_definition
+from formats.neff.definition import EXTENDED_FEATURE, Definition, Dialect, Queue, Variable, parse_definition
 from formats.neff.fields import Fields
 from formats.neff.graph import TensorInfo, parse_tensor_map
 from formats.neff.npy import Npy, parse_npy

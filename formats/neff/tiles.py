@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
@@ -32,6 +33,10 @@ _FIELDS = {
     "dtype": str,
     "pcs": dict,
 }
+
+
+# A file that is open runs more than once, and each check of a run asks for its tiles.
+_READ: WeakKeyDictionary[Subgraph, tuple[Tile, ...]] = WeakKeyDictionary()
 
 
 class Tile(NamedTuple):
@@ -55,6 +60,13 @@ class Tile(NamedTuple):
 
 def read_tiles(subgraph: Subgraph) -> tuple[Tile, ...]:
     """Return the tiles of a subgraph, none where the file has no map; FormatError where the map is malformed."""
+    found = _READ.get(subgraph)
+    if found is None:
+        found = _READ[subgraph] = _read(subgraph)
+    return found
+
+
+def _read(subgraph: Subgraph) -> tuple[Tile, ...]:
     if not subgraph.has("tiles.json"):
         return ()
     path = subgraph.member("tiles.json")
@@ -68,7 +80,7 @@ def _tile(item: object, where: str, path: str) -> Tile:
     if not isinstance(item, dict):
         raise FormatError("tile is not an object", path=path, field=where)
     for key, kind in _FIELDS.items():
-        if not isinstance(item.get(key), kind) or isinstance(item[key], bool):
+        if type(item.get(key)) is not kind:  # a truth value is no number here
             raise FormatError(
                 "tile has no such field, or one of another type",
                 path=path,

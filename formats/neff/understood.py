@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS
+from formats.engines import ENGINES
+from formats.neff.agreement import in_file, in_subgraph
+from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS
 from formats.neff.ignored import may_be_ignored
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ _OPS = ("null", "tvm_op")
 
 def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
     """Yield what is not understood in the node graph and in the descriptions of compiled parts."""
+    yield from (UnknownPart(*found) for found in in_file(neff))
     names: list[str] = []
     if "neff.json" in neff.archive:
         graph = neff.json_fields("neff.json")
@@ -84,6 +87,7 @@ def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
 def unknown_in_subgraph(subgraph: Subgraph) -> Iterator[UnknownPart]:
     """Yield what is not understood in the definition, variables, queues, tables and DMA blocks of a subgraph."""
     yield from _definition(subgraph)
+    yield from (UnknownPart(*found) for found in in_subgraph(subgraph))
     for engine, file in subgraph.engine_files.items():
         where = subgraph.member(subgraph.definition.engines[engine].json or engine)
         yield from _keys("engine", where, file.extra)

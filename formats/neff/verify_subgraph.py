@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.neff.definition import ENGINES, QUEUE_KINDS, VARIABLE_KINDS, Variable
+from formats.neff.definition import QUEUE_KINDS, VARIABLE_KINDS, Variable
 from formats.neff.problem import Problem, error, remark
 from formats.neff.transfers import DESCRIPTOR_OPS, extent
 from formats.neff.understood import unknown_in_subgraph, unknown_in_words
+from formats.neuron_core import DMA_ENGINES, PARTITIONS, SBUF_PARTITION_STRIDE, SYNC_COUNT, WORD
 
 if TYPE_CHECKING:
     from formats.isa import Instruction, PseudoDmaDirect2d, PseudoDmaTrigger
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SUBGRAPH_CHECKS", "TABLE_CHECKS"]
 
-WORD = 64
-# Source: formats.md 3.5 (num_queues at most 16), 7.1 (256 semaphores), isa.md 4 (128 partitions 0x40000 apart).
-_MAX_RINGS, _SEMAPHORES, _STATE_BUFFER = 16, 256, 128 * 0x40000
 _MAX_DIMS = 4
 # As numbers: formats.isa is imported only where a word is decoded, most of a start's time otherwise.
 _TRIGGER, _DIRECT = 0xC1, 0xD4
@@ -99,12 +98,12 @@ def _queues(subgraph: Subgraph) -> Iterator[Problem]:
             yield remark(where, f"unknown type {queue.kind!r}")
         if queue.engine is None:
             yield remark(where, f"owner {queue.owner!r} is not an engine")
-        if not 1 <= queue.num_queues <= _MAX_RINGS:
-            yield error(where, f"{queue.num_queues} rings, 1 to {_MAX_RINGS} exist")
+        if not 1 <= queue.num_queues <= DMA_ENGINES:
+            yield error(where, f"{queue.num_queues} rings, 1 to {DMA_ENGINES} exist")
         if queue.semaphores and len(queue.semaphores) != queue.num_queues:
             yield remark(where, f"{len(queue.semaphores)} semaphores for {queue.num_queues} rings")
         for semaphore in queue.all_semaphores:
-            if not 0 <= semaphore < _SEMAPHORES:
+            if not 0 <= semaphore < SYNC_COUNT:
                 yield error(where, f"semaphore {semaphore} does not exist")
             elif semaphore < reserved:
                 yield error(where, f"semaphore {semaphore} belongs to the runtime")
@@ -269,7 +268,7 @@ def _inside(where: str, variable: Variable | None, name: str, low: int, high: in
     if variable is None:
         yield error(where, f"variable {name} does not exist")
         return
-    size = _STATE_BUFFER if variable.kind == "state-buffer" else variable.size
+    size = PARTITIONS * SBUF_PARTITION_STRIDE if variable.kind == "state-buffer" else variable.size
     if size is not None and (low < 0 or high > size):
         yield error(where, f"bytes {low}..{high} of {variable.name}, which has {size}")
 

@@ -154,7 +154,20 @@ def plain_rows(
     """Return sites and visits as values that JSON holds."""
     return (
         [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites],
-        [(*row[:4], {name: _plain(one) for name, one in row[4].items()}) for row in rows],
+        [
+            (
+                parent,
+                site,
+                base,
+                turn,
+                {
+                    # nearly all are numbers, which stand for themselves
+                    name: one if type(one) is int else _plain(one)
+                    for name, one in own.items()
+                },
+            )
+            for parent, site, base, turn, own in rows
+        ],
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.neff.debug_writer import DebugWriter, EntryFields
-from formats.neff.definition import ENGINE_KEYS, ENGINES, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
+from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS, VARIABLE_KINDS, Queue, Variable
 from formats.neff.npy import parse_npy
 from formats.neff.transfers import DESCRIPTOR_OPS, Descriptor, descriptor_json
 from formats.neff.writer_values import (
@@ -18,13 +19,19 @@ from formats.neff.writer_values import (
     shape_tuple,
     variable_json,
 )
+from formats.neuron_core import PARTITIONS, SBUF_BYTES, SBUF_TAKEN, WORD
 from formats.targets import Target
 
 __all__ = ["SubgraphWriter"]
 
-_WORD = 64
 # What the gen3 runtime keeps of every partition (formats.md 3.5); other generations show nothing of the kind.
-_GEN3_RESERVATION = {"base_partition": 0, "offset": 229368, "partitions": 128, "size": 8, "type": "evtaccel"}
+_GEN3_RESERVATION = {
+    "base_partition": 0,
+    "offset": SBUF_BYTES["gen3"] - SBUF_TAKEN["gen3"][1],
+    "partitions": PARTITIONS,
+    "size": SBUF_TAKEN["gen3"][1],
+    "type": "evtaccel",
+}
 # as many of each, from 0 on, belong to the runtime in every known file (formats.md 3.5)
 _RUNTIME_EVENTS, _RUNTIME_SEMAPHORES = 12, 3
 _ENTRY = 32
@@ -55,7 +62,7 @@ class SubgraphWriter:
     def stream(self, engine: str, data: bytes | bytearray) -> None:
         """Set the instruction words of an engine."""
         self._engine(engine)
-        if len(data) % _WORD:
+        if len(data) % WORD:
             raise FormatError(
                 "stream is not made of whole words",
                 path=self.name,
@@ -279,7 +286,7 @@ class SubgraphWriter:
         if name not in self._features:
             self._features.append(name)
 
-    def reserve(self, kind: str, offset: int, size: int, base_partition: int = 0, partitions: int = 128) -> None:
+    def reserve(self, kind: str, offset: int, size: int, base_partition: int = 0, partitions: int = PARTITIONS) -> None:
         """Keep bytes of the state buffer from the program; the gen3 runtime's own reservation is there already."""
         self._reservations = [
             *self._reservations,
@@ -313,7 +320,7 @@ class SubgraphWriter:
         return SetOrderingMode().encode() + marker
 
     def _per_slot(self, engine: str, data: bytes, entries: list[EntryFields | None]) -> list[EntryFields | None]:
-        slots = len(data) // _WORD
+        slots = len(data) // WORD
         if len(entries) == slots:
             return entries
         from formats.isa import decode_stream  # deferred: start-up
@@ -332,7 +339,7 @@ class SubgraphWriter:
         return [
             entry
             for entry, start, end in zip(entries, offsets, ends, strict=True)
-            for _ in range((end - start) // _WORD)
+            for _ in range((end - start) // WORD)
         ]
 
     def _engine_json(self, engine: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ __all__ = ["CORES", "CORE_COUNTERS", "DEVICE_COUNTERS", "SIZE", "Datastore", "de
 
 _SIGNATURE = b"nds\0"
 _HEADER = struct.Struct("<4si")
-_WORD = 8
+_SLOT = 8
 # fmt: off
 DEVICE_COUNTERS = (
     "RUNTIME_VERSION", "FRAMEWORK_VERSION", "FAL_VERSION", "FEATURE_BITMAP", "MIN_NEFF_VERSION", "MAX_NEFF_VERSION",
@@ -48,12 +48,12 @@ def _aligned(offset: int) -> int:
 
 
 _DEVICE_AT = _HEADER.size
-_BASE_AT = _DEVICE_AT + _DEVICE_SLOTS * _WORD
-_OBJECTS_AT = _BASE_AT + _FIRST * _BASE_SLOTS * _WORD
-_OLD_AT, _OLD_SIZE = 44_588, (65 * _FIRST + 96 * _REST) * _WORD
+_BASE_AT = _DEVICE_AT + _DEVICE_SLOTS * _SLOT
+_OBJECTS_AT = _BASE_AT + _FIRST * _BASE_SLOTS * _SLOT
+_OLD_AT, _OLD_SIZE = 44_588, (65 * _FIRST + 96 * _REST) * _SLOT
 _MORE_AT = _aligned(_OLD_AT + _OLD_SIZE)
-_REST_AT = _aligned(_MORE_AT + _FIRST * _MORE_SLOTS * _WORD)
-SIZE = _REST_AT + _REST * _SLOTS * _WORD
+_REST_AT = _aligned(_MORE_AT + _FIRST * _MORE_SLOTS * _SLOT)
+SIZE = _REST_AT + _REST * _SLOTS * _SLOT
 
 
 class Datastore(NamedTuple):
@@ -69,10 +69,10 @@ def _offset(core: int, name: str) -> int:
     """Return where a counter of a core stands."""
     index = CORE_COUNTERS.index(name)
     if core >= _FIRST:
-        return _REST_AT + ((core - _FIRST) * _SLOTS + index) * _WORD
+        return _REST_AT + ((core - _FIRST) * _SLOTS + index) * _SLOT
     if index < _BASE_SLOTS:
-        return _BASE_AT + (core * _BASE_SLOTS + index) * _WORD
-    return _MORE_AT + (core * _MORE_SLOTS + index - _BASE_SLOTS) * _WORD
+        return _BASE_AT + (core * _BASE_SLOTS + index) * _SLOT
+    return _MORE_AT + (core * _MORE_SLOTS + index - _BASE_SLOTS) * _SLOT
 
 
 def encode(store: Datastore) -> bytes:
@@ -83,7 +83,7 @@ def encode(store: Datastore) -> bytes:
     for name, value in store.device.items():
         if name not in DEVICE_COUNTERS:
             raise FormatError("unknown counter of a device", got=name)
-        struct.pack_into("<Q", data, _DEVICE_AT + DEVICE_COUNTERS.index(name) * _WORD, _counted(value, name))
+        struct.pack_into("<Q", data, _DEVICE_AT + DEVICE_COUNTERS.index(name) * _SLOT, _counted(value, name))
     for core, counters in store.cores.items():
         for name, value in counters.items():
             if not 0 <= core < CORES or name not in CORE_COUNTERS:
@@ -110,7 +110,7 @@ def decode(data: bytes, path: str | None = None) -> Datastore:
         found: int = struct.unpack_from("<Q", data, offset)[0]
         return found
 
-    device = {name: number for at, name in enumerate(DEVICE_COUNTERS) if (number := value(_DEVICE_AT + at * _WORD))}
+    device = {name: number for at, name in enumerate(DEVICE_COUNTERS) if (number := value(_DEVICE_AT + at * _SLOT))}
     cores: Mapping[int, dict[str, int]] = {
         core: {name: number for name in CORE_COUNTERS if (number := value(_offset(core, name)))}
         for core in range(CORES)

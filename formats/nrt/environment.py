@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from formats.errors import FormatError
+from formats.nrt.memory import PAGE_SIZES
 
 __all__ = [
     "NAMED", "PROFILE_BUFFERS", "VARIABLES", "Kind", "Variable", "misfit", "nearest", "parse_cpus", "parse_environment",
@@ -67,7 +68,8 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_RT_ENABLE_DGE_NOTIFICATIONS", "flag", default="0", cite=_V),
     Variable("NEURON_RT_ENABLE_DEVICE_MEMORY_OOM_LOG", "flag", cite="runtime.md 3.1"),
     Variable("NEURON_RT_CONTIGUOUS_SCRATCHPAD", "flag", default="1", cite=_V),
-    Variable("NEURON_SCRATCHPAD_PAGE_SIZE", "int", low=512, high=3584, default="512", cite=_V),
+    Variable("NEURON_SCRATCHPAD_PAGE_SIZE", "int", low=PAGE_SIZES[0], high=PAGE_SIZES[-1],
+             default=str(PAGE_SIZES[0]), cite=_V),
     *(Variable(f"NEURON_RT_PROFILE_BUF_{one}_MB", "int", low=1, high=65536, cite=_V) for one in PROFILE_BUFFERS),
     Variable("NEURON_RT_DBG_DMA_PACKETIZATION_SIZE", "int"),
     Variable("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "numbers"),  # one for each stream

@@ -14,6 +14,7 @@ from formats.nrt.facts import Fact
 from formats.nrt.messages import MESSAGES, match_message
 from formats.nrt.status import NrtStatus
 from formats.nrt.status_facts import STATUS_FACTS
+from formats.numerals import parse_decimal
 
 __all__ = ["Mention", "all_facts", "fact_of", "mentions", "status_of"]
 
@@ -48,11 +49,9 @@ def all_facts() -> Iterator[Fact]:
 def status_of(text: str) -> NrtStatus | None:
     """Return a status by number or name, in any case and with or without its prefix; None when there is none."""
     word = text.strip().upper()
-    if word.isascii() and word.isdecimal():
-        try:
-            return NrtStatus(int(word[:9]))
-        except ValueError:
-            return None
+    number = parse_decimal(word)
+    if number is not None:
+        return next((status for status in NrtStatus if status == number), None)
     for name in (word, f"NRT_{word}", f"NRT_EXEC_{word}"):
         if name in ALIASES:
             return ALIASES[name]

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BY_KEY", "BY_LABEL", "CATEGORIES", "HOST_USES", "MONITOR_KEYS", "SYSFS_ONLY", "USES", "Category", "Use"]
+__all__ = [
+    "BY_KEY", "BY_LABEL", "CATEGORIES", "CONTIGUOUS_PAGE", "CONTIGUOUS_SINCE", "HOST_USES", "MONITOR_KEYS",
+    "PAGE_SIZES", "SYSFS_ONLY", "USES", "Category", "Use",
+]  # fmt: skip
+
+# Shared scratchpad is handed out in pages of one of these sizes in MiB, the first unless a variable says, or, since
+# runtime 2.33, in one region in steps of CONTIGUOUS_PAGE bytes (runtime.md 3.1).
+PAGE_SIZES = range(512, 3584 + 1, 512)
+CONTIGUOUS_PAGE = 64 << 20
+CONTIGUOUS_SINCE = 2, 33
 
 
 class Category(NamedTuple):

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import UnsupportedError
-from formats.neff import ENGINES
 from formats.ntff.message import Message
 
 __all__ = ["ONE_CLOCK", "Clock", "Clocks", "parse_clocks"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.neff import ENGINES
+from formats.neuron_core import WORD
 from formats.ntff.clocks import Clocks, parse_clocks
 from formats.ntff.message import Message
 from formats.ntff.pcmap import DELETED, INSERTED, Edit, PcMap
@@ -14,7 +15,6 @@ from formats.ntff.pcmap import DELETED, INSERTED, Edit, PcMap
 __all__ = ["HEADER", "BufferPlace", "CoreCapture", "DmaRing", "MemoryUse", "Metadata", "Section", "parse_metadata"]
 
 HEADER = 128  # bytes before the metadata: version, the metadata's length, zeros
-_WORD = 64
 # By type of the device's notification queue, from 0.
 _SECTIONS = ("trace", "notify", "event", "error", "trace_dma", "throttle")
 # Version 4 numbers the categories of memory and does not name them. These are known by their sizes: the loaded streams,
@@ -159,7 +159,7 @@ def _core(message: Message) -> CoreCapture:
             for number, values in item.fields.items()
             if number > 2
             for value in values
-            if isinstance(value, bytes) and value and len(value) % _WORD == 0
+            if isinstance(value, bytes) and value and len(value) % WORD == 0
         ]
         if embedded:
             places[engine] = BufferPlace(engine, item.number(2), 0, len(embedded[0]), embedded[0])

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from formats.neuron_core import WORD
+
 __all__ = ["DELETED", "INSERTED", "Edit", "PcMap"]
 
 INSERTED, DELETED = "inserted", "deleted"
-_WORD = 64
 
 
 class Edit(NamedTuple):
@@ -23,7 +24,7 @@ class Edit(NamedTuple):
     @property
     def pc(self) -> int:
         """Return the loaded pc at which the change stands."""
-        return self.position // _WORD
+        return self.position // WORD
 
 
 class _Step(NamedTuple):

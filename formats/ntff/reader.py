@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
 from formats.isa import Stream, decode_stream
 from formats.limits import Span, need_apart, need_few
-from formats.neff import ENGINES
+from formats.neuron_core import WORD
 from formats.ntff import records
 from formats.ntff.metadata import HEADER, BufferPlace, CoreCapture, Metadata, Section, parse_metadata
 from formats.ntff.pcmap import PcMap
@@ -147,7 +148,9 @@ class Ntff:
             have = ", ".join(capture.places) or "none"
             raise NotFoundError(f"{self.where}: no instruction buffer of {engine!r}; there are {have}")
         data = self._bytes(place)
-        words = decode_stream(data[: len(data) // 64 * 64], self.target.generation, "neuron", f"{self.where} {engine}")
+        words = decode_stream(
+            data[: len(data) // WORD * WORD], self.target.generation, "neuron", f"{self.where} {engine}"
+        )
         return Buffer(core, engine, place.address, data, capture.maps.get(engine, PcMap(engine, ())), words)
 
     def buffers(self, core: int) -> tuple[Buffer, ...]:
@@ -225,7 +228,7 @@ class Ntff:
     def packets(self, core: int) -> tuple[DmaPacket, ...]:
         """Return every packet that the core's DMA engines moved."""
         clocks = self.core(core).clocks
-        apart = 0 if self.version == _EMBEDDED else records.DMA_ENGINES
+        apart = 0 if self.version == _EMBEDDED else records.PER_INSTANCE
         found = [
             each
             for section, rows in self._of("trace_dma", core)

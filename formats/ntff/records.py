@@ -13,16 +13,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import UnsupportedError
-from formats.neff import ENGINES
+from formats.neuron_core import WORD
 from formats.ntff.clocks import Clocks
 
 __all__ = [
     "ADDRESS",
-    "DMA_ENGINES",
     "DMA_SOURCE",
     "LAYOUT",
     "OPERATIONS",
+    "PER_INSTANCE",
     "RECORD",
     "ClockChange",
     "DmaPacket",
@@ -41,7 +42,7 @@ __all__ = [
 RECORD = 16
 _PAIR = struct.Struct("<8sQ")
 ADDRESS = 0x1FFFFF  # the bits of a word's address, in words, that a record has room for
-DMA_ENGINES = 64  # of one instance, whose number their records do not have
+PER_INSTANCE = 64  # DMA engines of one instance, whose number their records do not have
 DMA_SOURCE = 6  # who changed a semaphore, behind the five engines: DMA or another core
 OPERATIONS = {0x1: "set", 0x3: "increment", 0x4: "decrement", 0x5: "add", 0x7: "clear", 0x9: "write"}
 _STEPS = {1: "start", 5: "end", 6: "signal"}
@@ -204,7 +205,7 @@ def _place(raw: bytes, addresses: Mapping[str, tuple[int, int]]) -> tuple[str, i
     # Modulo 2^21: buffers are far smaller, so that the bits of the address above do not matter. Of the three bytes bit
     # 21 is another fact, the branch taken.
     pc = int.from_bytes(raw[:3], "little") - (address >> 6) & ADDRESS
-    return (engine, pc) if pc * 64 < nbytes else None
+    return (engine, pc) if pc * WORD < nbytes else None
 
 
 def signal_changes(records: Iterable[RawRecord], core: int, clocks: Clocks) -> Iterator[SignalChange]:

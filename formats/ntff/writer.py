@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from formats.neff import ENGINES
+from formats.engines import ENGINES
 from formats.neff.wire import write_bytes, write_varint
 from formats.ntff.metadata import HEADER, DmaRing
 from formats.ntff.pcmap import DELETED, Edit
-from formats.ntff.records import ADDRESS, DMA_ENGINES, DMA_SOURCE, OPERATIONS
+from formats.ntff.records import ADDRESS, DMA_SOURCE, OPERATIONS, PER_INSTANCE
 
 __all__ = ["CoreContents", "Origin", "begin_record", "end_record", "packet_records", "signal_record", "write_ntff"]
 
@@ -79,7 +79,7 @@ def signal_record(kind: str, number: int, operation: str, value: int, cause: str
 
 def packet_records(engine: int, ring: int, nbytes: int, start_ps: int, end_ps: int) -> bytes:
     """Return the two records of a packet of at most 64 KiB."""
-    head = bytes((0x80 | engine % DMA_ENGINES,))
+    head = bytes((0x80 | engine % PER_INSTANCE,))
     begun = _record(b"\0\0\0" + head + bytes((ring << 4 | 1, 0, 0, 0)), start_ps)
     size = (nbytes & 0xFFFF).to_bytes(2, "little")
     return begun + _record(size + b"\0" + head + bytes((ring << 4 | 5, 0, 0, 0)), end_ps)

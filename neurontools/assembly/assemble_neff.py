@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
-from neurontools.assembly.assembler import RINGS, Copy, End, Program, Tensor
+from formats.neuron_core import DMA_ENGINES
+from neurontools.assembly.assembler import Copy, End, Program, Tensor
 
 if TYPE_CHECKING:
     from formats.neff import Descriptor, SubgraphWriter
@@ -39,8 +40,8 @@ def to_neff(program: Program) -> bytes:
                 queue.name,
                 "data" if has_blocks else "dynamic",
                 queue.owner,
-                RINGS,
-                range(queue.semaphore, queue.semaphore + RINGS),
+                DMA_ENGINES,
+                range(queue.semaphore, queue.semaphore + DMA_ENGINES),
             )
         owners = {queue.name: queue.owner for queue in program.queues}
         for copy in program.copies:

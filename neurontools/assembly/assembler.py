@@ -29,12 +29,13 @@ from typing import NamedTuple
 from formats.dtypes import Dtype
 from formats.engines import engine_name
 from formats.errors import FormatError, NotFoundError
+from formats.neuron_core import DMA_ENGINES, SYNC_COUNT
+from formats.numerals import parse_signed
 from formats.targets import Target, resolve_target
 
 __all__ = ["Copy", "End", "Program", "Tensor", "Word", "engine_name", "parse_program"]
 
 FIRST_SEMAPHORES = (8, 24, 40, 56)  # the blocks that real files use (isa.md 3)
-RINGS = 16
 
 
 class Tensor(NamedTuple):
@@ -247,7 +248,7 @@ class _Parser:
             raise FormatError("no free block of semaphores: name the first one")
         first = _number(more[0], "semaphore") if more else free[0]
         # 0 to 2 are the runtime's own.
-        if any(abs(first - other) < RINGS for other in taken) or not 3 <= first <= 256 - RINGS:
+        if any(abs(first - other) < DMA_ENGINES for other in taken) or not 3 <= first <= SYNC_COUNT - DMA_ENGINES:
             raise FormatError("semaphores overlap another queue's, or are not 3 to 255", got=first)
         if any(queue.name == name for queue in self.program.queues):
             raise FormatError(f"{name!r} is defined twice")
@@ -263,11 +264,11 @@ class _Parser:
         if owner is None:
             raise FormatError(f"no queue {queue!r} above")
         number = _number(semaphore, "semaphore")
-        if not owner.semaphore <= number < owner.semaphore + RINGS:
+        if not owner.semaphore <= number < owner.semaphore + DMA_ENGINES:
             raise FormatError(
                 "not a semaphore of the queue",
                 got=number,
-                expected=f"{owner.semaphore} to {owner.semaphore + RINGS - 1}",
+                expected=f"{owner.semaphore} to {owner.semaphore + DMA_ENGINES - 1}",
             )
         self.program.copies.append(
             Copy(queue, _number(block, "id"), number, self.end(source), self.end(right), self.line)
@@ -361,7 +362,7 @@ class _Parser:
 
 def _number(text: str, what: str) -> int:
     try:
-        value = int(text, 0)
+        value = parse_signed(text)
     except ValueError:
         raise FormatError("not a number", field=what, got=repr(text)) from None
     if value < 0:
@@ -386,7 +387,7 @@ def _constant(item: Tensor, values: list[str]) -> bytes:
     dtype = np.dtype(item.dtype)
     try:
         if dtype.kind in "iu":
-            given = np.array([int(value, 0) for value in values], dtype=dtype)
+            given = np.array([parse_signed(value) for value in values], dtype=dtype)
         else:
             with np.errstate(over="raise"):
                 given = np.array([float(value) for value in values]).astype(dtype)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.neuron_core import WORD
+from formats.numerals import parse_signed
 from formats.targets import Target, resolve_target
 from neurontools.command.files import need_file, open_neff_file
 from neurontools.command.results import LEFT_OUT
 from neurontools.neff.chains import StepRow, chain_rows
-from neurontools.neff.rows import ENGINES, pick_subgraph
+from neurontools.neff.rows import pick_subgraph
 
 if TYPE_CHECKING:
     from formats.isa import Instruction
@@ -96,7 +99,7 @@ def parse_range(text: str | None) -> slice:
         return slice(None)
     first, colon, end = text.partition(":")
     try:
-        low, high = int(first or "0", 0), int(end, 0) if end else None
+        low, high = parse_signed(first or "0"), parse_signed(end) if end else None
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not FIRST:END", param_hint="--range") from None
     if low < 0 or (high is not None and high < 0):
@@ -111,11 +114,11 @@ def listed(streams: Streams, pcs: slice, *, raw: bool, source: bool, chain: bool
     def rows(engine: str, stream: Sequence[Instruction]) -> Iterator[WordRow]:
         offsets = getattr(stream, "offsets", None)
         for pc in range(*pcs.indices(len(stream))):
-            word, offset = stream[pc], offsets[pc] if offsets is not None else pc * 64
+            word, offset = stream[pc], offsets[pc] if offsets is not None else pc * WORD
             row = WordRow(pc, offset, word.name, word.operands, word.asm, word.raw.hex() if raw else None)
             if graph is not None:
-                found = graph.source_of(engine, offset // 64)
-                steps = chain_rows(graph.chain_of(engine, offset // 64)) if chain else None
+                found = graph.source_of(engine, offset // WORD)
+                steps = chain_rows(graph.chain_of(engine, offset // WORD)) if chain else None
                 row = row._replace(source=None if found is None else SourceRow(*found[:3]), chain=steps)
             yield row
 

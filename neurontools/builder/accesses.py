@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 from formats.regions import Shape, shape_of
 from neurontools.builder.areas import Access, Area, Way
 from neurontools.builder.encode import Place

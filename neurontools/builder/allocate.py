@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError
-from neurontools.builder.limits import PARTITIONS
 from neurontools.builder.trace import Allocation, Source, Space
 
 __all__ = ["Life", "Policy", "Span", "allocate", "groups_of", "tightest"]

@@ -16,6 +16,7 @@ from formats.neff.reader import Neff, open_neff
 from formats.neff.visits import write_visits
 from formats.neff.writer import NeffWriter
 from formats.neff.writer_subgraph import SubgraphWriter
+from formats.neuron_core import WORD
 from neurontools.builder.barriers import Peer
 from neurontools.builder.chip import Chip, chip_of
 from neurontools.builder.errors import BuildError
@@ -182,14 +183,14 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
 
 def _ours(stream: bytearray) -> bool:
     """Return whether any word means something in the extended dialect only; those longer than 64 bytes all do."""
-    words = np.frombuffer(stream, np.uint8).reshape(-1, 64)
+    words = np.frombuffer(stream, np.uint8).reshape(-1, WORD)
     # Not np.unique: the first call imports np.ma, which takes longer than all of this.
     for opcode in np.flatnonzero(np.bincount(words[:, 0], minlength=256)).tolist():
         cls = BY_OPCODE[opcode]
         if opcode == EXTENSION_OPCODE or cls is None:
             return True
         mine = words[words[:, 0] == opcode]
-        mask = np.frombuffer(cls.OURS_MASK.to_bytes(64, "little"), np.uint8)
+        mask = np.frombuffer(cls.OURS_MASK.to_bytes(WORD, "little"), np.uint8)
         if (mine & mask).any() or any((mine[:, offset] >= limit).any() for offset, limit in cls.OURS_CODES):
             return True
     return False

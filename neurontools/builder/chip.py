@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.neuron_core import DMA_ENGINES, PSUM_BANK_BYTES, PSUM_BYTES, SBUF_BYTES, SBUF_TAKEN
 from formats.targets import Target
 
 __all__ = ["CHIPS", "COLLECTIVE", "CORE_BARRIER", "INDIRECT", "PROGRESS", "RECEIVED", "SENT", "Chip", "QueueFacts",
@@ -33,11 +34,9 @@ class QueueFacts(NamedTuple):
     @property
     def semaphores(self) -> tuple[int, ...]:
         """Return the queue's semaphores, one per ring."""
-        return tuple(range(self.first_semaphore, self.first_semaphore + RINGS))
+        return tuple(range(self.first_semaphore, self.first_semaphore + DMA_ENGINES))
 
 
-# one on each of the 16 DMA engines: a transfer raises its semaphore by 16 (isa.md 3)
-RINGS = 16
 # what def.json of gen3 gives `qPoolDynamic` of each partition, from byte 0 (formats.md 3.5)
 DGE_SCRATCH = (0, 16384)
 
@@ -49,14 +48,12 @@ class Chip(NamedTuple):
     sbuf_first: int
     sbuf_end: int
     sbuf_bytes: int
-    psum_bytes: int
-    psum_bank: int
     marker: bool
     transpose_mode: bool
     direct: dict[str, QueueFacts]
     listed: dict[str, QueueFacts]
-    cite: str
-    provenance: str
+    psum_bytes: int = PSUM_BYTES
+    psum_bank: int = PSUM_BANK_BYTES
 
 
 # Source: formats.md 3.5 (names, owners, semaphore sets, scratch). The sets of the listed queues of gen3 are ours: its
@@ -71,7 +68,7 @@ _DIRECT = {
 def _listed(first: int) -> dict[str, QueueFacts]:
     names = (("SP", "qSPIO0", "sp"), ("Pool", "qPoolIO0", "pool"), ("Activation", "qActIO0", "act"))
     return {
-        engine: QueueFacts(name, "in", engine, owner, first + RINGS * i)
+        engine: QueueFacts(name, "in", engine, owner, first + DMA_ENGINES * i)
         for i, (engine, name, owner) in enumerate(names)
     }
 
@@ -79,51 +76,18 @@ def _listed(first: int) -> dict[str, QueueFacts]:
 # Where gen2 has no direct words, indirect ones still need a queue of their own; ours.
 INDIRECT = QueueFacts("qPoolDynamic", "dynamic", "Pool", "pool", 56, DGE_SCRATCH)
 
-# sbuf_first: no engine word of a public file touches the first 16 KiB; sbuf_end: gen3 reserves the last 8 bytes
-# (runtime_statebuffer_reservation); gen4 keeps both by analogy.
+
+def _chip(generation: str, direct: dict[str, QueueFacts], first_listed: int) -> Chip:
+    size, (before, behind) = SBUF_BYTES[generation], SBUF_TAKEN[generation]
+    # Word 1 of a stream is cc (isa.md 1), and PE transposes as such (isa.md 11), on gen3; gen4 by analogy.
+    newer = generation != "gen2"
+    return Chip(generation, before, size - behind, size, newer, newer, direct, _listed(first_listed))
+
+
 CHIPS: dict[str, Chip] = {
-    "gen2": Chip(
-        "gen2",
-        0x4000,
-        0x30000,
-        0x30000,
-        0x4000,
-        0x800,
-        False,
-        False,
-        {},
-        _listed(8),
-        "isa.md 4; hardware.md 2.1",
-        "observed",
-    ),
-    "gen3": Chip(
-        "gen3",
-        0x4000,
-        0x37FF8,
-        0x38000,
-        0x4000,
-        0x800,
-        True,
-        True,
-        _DIRECT,
-        _listed(56),
-        "isa.md 4; hardware.md 2.1",
-        "observed",
-    ),
-    "gen4": Chip(
-        "gen4",
-        0x4000,
-        0x3FFF8,
-        0x40000,
-        0x4000,
-        0x800,
-        True,
-        True,
-        _DIRECT,
-        _listed(56),
-        "hardware.md 2.1, the rest as gen3",
-        "inferred",
-    ),
+    "gen2": _chip("gen2", {}, 8),
+    "gen3": _chip("gen3", _DIRECT, 56),
+    "gen4": _chip("gen4", _DIRECT, 56),
 }
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["LIMITS", "PARTITIONS", "PSUM_BANK_BYTES", "Limits"]
+from formats.neuron_core import MOVING_COLUMNS, SBUF_BYTES, SBUF_TAKEN
 
-PARTITIONS = 128
-PSUM_BANK_BYTES = 2048
-PSUM_PARTITION_BYTES = 16384
+__all__ = ["LIMITS", "TRANSPOSE_VECTOR", "Limits"]
+
 # largest side of a transpose on the Vector engine (hardware.md 2.3)
 TRANSPOSE_VECTOR = 32
 
 
 class Limits(NamedTuple):
-    """Limits of one generation; bytes per partition, free sizes in elements; cite and provenance cover the row."""
+    """Limits of one generation, free sizes in elements; cite and provenance cover the row."""
 
     generation: str
     number: int
-    sbuf_bytes: int
-    sbuf_usable_bytes: int
-    stationary_free: int
     moving_free: dict[str, int]
     psum_crosses_banks: bool
     transpose_exact: bool
@@ -32,19 +28,25 @@ class Limits(NamedTuple):
     cite: str
     provenance: str
 
+    @property
+    def sbuf_bytes(self) -> int:
+        """Return the bytes of a partition of SBUF."""
+        return SBUF_BYTES[self.generation]
+
+    @property
+    def sbuf_usable_bytes(self) -> int:
+        """Return the bytes of a partition that the documentation leaves to kernels."""
+        return self.sbuf_bytes - SBUF_TAKEN[self.generation][0]
+
 
 _PE_FLOATS = frozenset({"float8_e4m3", "float8_e5m2", "bfloat16", "float16", "tfloat32", "float32"})
 _CITE = "hardware.md 2.1, 3.3, 5.1 (NKI arch guides and nki.isa docstrings)"
 
-# sbuf_usable_bytes leaves the 16 KiB that the v2 allocator guide reserves; for gen3 and gen4 that reserve is inferred.
 LIMITS: dict[str, Limits] = {
     "gen2": Limits(
         "gen2",
         2,
-        192 << 10,
-        176 << 10,
-        128,
-        {"float32": 512},
+        {"float32": MOVING_COLUMNS["gen2"]},
         False,
         False,
         _PE_FLOATS,
@@ -58,10 +60,7 @@ LIMITS: dict[str, Limits] = {
     "gen3": Limits(
         "gen3",
         3,
-        224 << 10,
-        208 << 10,
-        128,
-        {"float32": 512},
+        {"float32": MOVING_COLUMNS["gen3"]},
         False,
         True,
         _PE_FLOATS,
@@ -75,10 +74,7 @@ LIMITS: dict[str, Limits] = {
     "gen4": Limits(
         "gen4",
         4,
-        256 << 10,
-        240 << 10,
-        128,
-        {"float32": 4096, "bfloat16": 8192},
+        {"float32": MOVING_COLUMNS["gen4"], "bfloat16": 2 * MOVING_COLUMNS["gen4"]},
         True,
         True,
         _PE_FLOATS | {"float8_e4m3fn"},

@@ -15,8 +15,8 @@ import ml_dtypes  # noqa: F401  it registers the names of its types
 import numpy as np
 
 from formats.dtypes import Dtype
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.isa import ENGINES
 from formats.isa.registry import BY_NAME
 from formats.neff.fields import Fields, printable
 from formats.neff.visits import read_rows

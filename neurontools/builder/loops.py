@@ -10,7 +10,8 @@ A barrier takes two events an engine: each sets its own and waits for the one th
 
 from __future__ import annotations
 
-from formats.isa import ENGINES, BranchCompare, CompareBranch, EventSemaphore, Nop, UpdateMode, WaitMode
+from formats.engines import ENGINES
+from formats.isa import BranchCompare, CompareBranch, EventSemaphore, Nop, UpdateMode, WaitMode
 from neurontools.builder.streams import Streams
 from neurontools.builder.trace import Source
 

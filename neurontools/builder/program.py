@@ -6,16 +6,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
-from formats.isa import (
-    ENGINES,
-    ActTableLoad,
-    DmaIndirect,
-    IndirectWrite,
-    Memset,
-    PseudoDmaTrigger,
-    RegisterLoad,
-)
+from formats.isa import ActTableLoad, DmaIndirect, IndirectWrite, Memset, PseudoDmaTrigger, RegisterLoad
 from formats.neff.transfers import Descriptor
 from formats.neff.writer_subgraph import SubgraphWriter
 from neurontools.builder.accesses import Accesses
@@ -106,6 +99,7 @@ class Program:
             LoopEndOp: self._loop_end,
         }
         self._emit()
+        self._emitters.clear()  # they hold this program: without the cycle it goes at its last use, and the trace too
         self.streams.finish()
         self.streams.seal()
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.allocate import Life
 from neurontools.builder.trace import View
 
@@ -52,7 +53,7 @@ class Sharing:
             spans = [(places[one.allocation.id][1], one.allocation.partition_bytes) for one in members]
             low, high = min(byte for byte, _ in spans), max(byte + size for byte, size in spans)
             # by byte, the id of the tile through which it was written last
-            plane = np.full((128, high - low), -1, np.int32)
+            plane = np.full((PARTITIONS, high - low), -1, np.int32)
             for life in members:
                 tile = life.allocation
                 self.tiles[tile.id] = _Tile(tile.id, tile.name, places[tile.id], plane, low)

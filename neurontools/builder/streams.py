@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from formats.isa import ENGINES, EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
+from formats.engines import ENGINES
+from formats.isa import EventSemaphore, Nop, OpcodeCC, SetOrderingMode, UpdateMode, WaitMode
+from formats.neuron_core import WORD
 from neurontools.builder.chip import PROGRESS, Chip, QueueFacts
 from neurontools.builder.hazards import Needs
 from neurontools.builder.vector_clocks import VectorClocks
@@ -23,7 +25,6 @@ Origin = tuple[str, str, int]
 # program order, since words complete in order. Source: isa.md 11 (hazards).
 _GUARDED = frozenset({ENGINE["DVE"]})
 
-_WORD = 64
 # a NOP carries one condition, EVENT_SEMAPHORE two (isa.md 2)
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
@@ -58,8 +59,8 @@ class Stream:
         self.raw += raw
         self.count += 1
         self.origins.append(origin)
-        if len(raw) > _WORD:
-            self.origins += [origin] * (len(raw) // _WORD - 1)
+        if len(raw) > WORD:
+            self.origins += [origin] * (len(raw) // WORD - 1)
         return place
 
 

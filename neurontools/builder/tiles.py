@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
-from formats.isa import ENGINES, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.engines import ENGINES
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip
 from neurontools.builder.encode import Place

@@ -6,8 +6,9 @@ import struct
 from typing import Any, NamedTuple
 
 from formats.dtypes import Dtype
-from formats.isa import SBUF_PARTITION_STRIDE, DmaAddress, DmaPattern, PseudoDmaDirect2d
+from formats.isa import DmaAddress, DmaPattern, PseudoDmaDirect2d
 from formats.neff.transfers import Descriptor
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Shape, shape_of
 from neurontools.builder.areas import Way
 from neurontools.builder.dims import Dims, Limit, common, elements, split

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from formats.isa import SBUF_PARTITION_STRIDE
 from formats.neff.writer_subgraph import SubgraphWriter
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from neurontools.builder.errors import BuildError
 from neurontools.builder.trace import Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code

@@ -5,7 +5,7 @@ Actors are the five engines, then DMA queues. Each completes its units (words th
 
 from __future__ import annotations
 
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 
 __all__ = ["VectorClocks"]
 

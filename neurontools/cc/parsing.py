@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.numerals import parse_decimal
 
 __all__ = ["Measured", "Sample", "read_output"]
 
@@ -102,6 +103,6 @@ def _sample(command: str, rows: list[Measured]) -> Sample:
 
 def _option(words: list[str], *names: str) -> int | None:
     for at, word in enumerate(words[:-1]):
-        if word in names and words[at + 1].isdecimal() and len(words[at + 1]) < 7:
-            return int(words[at + 1])
+        if word in names and (number := parse_decimal(words[at + 1], 6)) is not None:
+            return number
     return None

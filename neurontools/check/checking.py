@@ -32,6 +32,7 @@ _REFUSED_HINTS = {
     "operand": "compare both sides of the transfer with each other, and its semaphore with those of its queue",
     "pipe": "give both cores the same pipe_id, and as many exchanges on it",
 }
+_LIMIT_HINT = "make the operand what the message says that it must be; no device takes the word as it is"
 FORMATS = ("text", "json", "sarif", "junit", "dot")
 SEVERITIES = ("note", "warning", "error")
 
@@ -126,14 +127,17 @@ def _refused(error: NeuronError, tools: tuple[str, ...]) -> list[Finding]:
     from emulator.checks import KINDS, Finding  # deferred: start-up
     from emulator.checks.finding import Site  # deferred: start-up
     from formats.neff.debuginfo import SourceLocation  # deferred: start-up
+    from neurontools.nki.errors import NkiValidationError  # deferred: start-up
 
     tool, _, kind = error.finding.partition(":")
     if tool not in tools or error.place is None:
         return []
     file, line = error.place
-    who, does = ("loader", "loads") if kind == "operand" else ("kernel", "traces")
+    traced = isinstance(error, NkiValidationError)  # else the loader refused a word
+    who, does = ("kernel", "traces") if traced or kind == "pipe" else ("loader", "loads")
     site = Site(0, who, who, -1, "", SourceLocation(file, line, ""), does)
-    return [Finding(tool, kind, KINDS[error.finding].severity, str(error), site, hint=_REFUSED_HINTS.get(kind, ""))]
+    hint = _LIMIT_HINT if traced and kind == "operand" else _REFUSED_HINTS.get(kind, "")
+    return [Finding(tool, kind, KINDS[error.finding].severity, str(error), site, hint=hint)]
 
 
 def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execution], kept: list[Finding],

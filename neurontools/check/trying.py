@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from formats.neuron_core import WORD
+
 if TYPE_CHECKING:
     from emulator.checks import Finding
     from emulator.checks.finding import SuggestedWait
@@ -50,7 +52,7 @@ class _WithWait:
         if wait.behind:
             at = len(words)
         # A branch to the word meets the wait first: both have its slot.
-        slot = words[at].slot if at < len(words) else words[-1].slot + len(words[-1].word.raw) // 64
+        slot = words[at].slot if at < len(words) else words[-1].slot + len(words[-1].word.raw) // WORD
         waiting = Nop(wait_mode=WaitMode.SEM_GE, wait_index=wait.semaphore, wait_value=wait.value)
         words.insert(at, LoadedWord(waiting, wait.pc, slot))
         engine.words, engine.count = words, len(words)  # its first word is asked for already

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from formats.neuron_core import PSUM_FP32
 from neurontools.compiler.canonicalise import without_dead
 from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.fusion import squeezed
@@ -20,7 +21,7 @@ from neurontools.compiler.tile_folds import fold_of
 __all__ = ["LONGEST", "fuse_attention", "split_axes"]
 
 LONGEST = 8192  # keys of a row: its scores and powers lie in SBUF whole, twice
-_WIDEST = 512  # columns of the values: one bank of PSUM
+_WIDEST = PSUM_FP32  # columns of the values: one bank of PSUM
 _FLOATS = ("f32", "bf16", "f16")
 
 

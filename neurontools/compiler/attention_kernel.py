@@ -13,6 +13,7 @@ from typing import NamedTuple
 from formats import isa as words
 from formats.dtypes import Dtype
 from formats.isa import AluOp, ReduceCommand
+from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.attention import split_axes
@@ -28,7 +29,7 @@ from neurontools.compiler.tiling import Tile
 
 __all__: list[str] = []
 
-_ROWS, _BANK = 128, 512
+_ROWS, _BANK = PARTITIONS, PSUM_FP32
 _NS_BLOCK = 8000  # about what a block takes
 _HELD = 2  # banks of scores that stay in PSUM until their exponential; more are copied out
 _MASK_BYTES = 16 << 10  # of a partition, for masks that several heads share

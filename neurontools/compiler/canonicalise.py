@@ -1,4 +1,7 @@
-"""Pass `canonicalise`: nodes that do nothing go, equal nodes become one, chains of views one view."""
+"""Pass `canonicalise`: nodes that do nothing go, equal nodes become one, chains of views one view.
+
+A product whose transpose is wanted is made transposed (`turning`).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ import numpy as np
 
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.rewriting import Builder, Rule, rewrite
+from neurontools.compiler.turning import turn_products
 
 __all__ = ["canonicalise"]
 
 
 def canonicalise(graph: Graph) -> Graph:
     """Return the graph without dead, doubled and idle nodes."""
-    return without_dead(_shared(rewrite(graph, _RULES)))
+    return without_dead(_shared(turn_products(rewrite(graph, _RULES))))
 
 
 def _reshape(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from formats.errors import FormatError
+from formats.numerals import parse_decimal
 
 if TYPE_CHECKING:
     from neurontools.compiler.options import CompileOptions
@@ -91,9 +92,10 @@ def _value(name: str, text: str, default: object) -> object:
             raise FormatError("wrong value", field=name, expected="true or false", got=text)
         return text.lower() in ("true", "1")
     if isinstance(default, int):
-        if not text.isdecimal() or len(text) > 9:
+        number = parse_decimal(text)
+        if number is None:
             raise FormatError("wrong value", field=name, expected="a number", got=text)
-        return int(text)
+        return number
     return text
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from formats.dtypes import Dtype
 from formats.isa import AluOp
+from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type, is_float
@@ -21,8 +22,8 @@ from neurontools.compiler.lowering import Lowering, finishes, lowers
 
 __all__ = ["Side", "loads_first", "loads_left_once", "multiply", "span", "strips_of"]
 
-_ROWS, _COLUMNS, _MOVING = 128, 128, 512
-_NS_PRODUCT = 1 / (128 * 128 * 1.4)  # of bf16, by the clock and the array
+_ROWS, _COLUMNS, _MOVING = PARTITIONS, PARTITIONS, PSUM_FP32
+_NS_PRODUCT = 1 / (PARTITIONS * PARTITIONS * 1.4)  # of bf16, by the clock and the array
 _BLOCK = 2048  # elements of a strip, a multiple of 128: rows of a transfer are long then
 _STRIP_BYTES = 48 << 10  # of a partition, for the strips of one operand
 

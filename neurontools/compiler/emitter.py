@@ -15,6 +15,7 @@ import numpy as np
 from formats import isa as words
 from formats.dtypes import Dtype
 from formats.isa import AluOp, CollectiveKind, ReduceCommand, ReduceDims
+from formats.neuron_core import PARTITIONS
 from formats.targets import Target
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import (
@@ -191,8 +192,8 @@ class Emitter:
         known = self._identities[self.core][-1]
         found = known.get(dtype)
         if found is None:
-            ones = self.constant(np.eye(128, dtype=dtype.numpy_name), dtype)
-            found = known[dtype] = self.tile(dtype, 128, (128,))
+            ones = self.constant(np.eye(PARTITIONS, dtype=dtype.numpy_name), dtype)
+            found = known[dtype] = self.tile(dtype, PARTITIONS, (PARTITIONS,))
             self.copy(found, ones)
         return found
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
+from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.elementwise import ELEMENTWISE, apply, as_stored
@@ -22,7 +23,7 @@ from neurontools.compiler.tiling import Tile
 
 __all__ = ["Finished", "Finisher", "with_epilogues"]
 
-_ROWS, _COLUMNS = 128, 512  # of a tile of a product
+_ROWS, _COLUMNS = PARTITIONS, PSUM_FP32  # of a tile of a product
 
 
 class Finished(NamedTuple):

@@ -10,6 +10,7 @@ from neurontools.compiler.expand_collectives import COLLECTIVES
 from neurontools.compiler.expand_convolution import CONVOLUTIONS
 from neurontools.compiler.expand_dots import DOTS
 from neurontools.compiler.expand_folds import FOLDS
+from neurontools.compiler.expand_linear import LINEAR
 from neurontools.compiler.expand_norms import NORMS
 from neurontools.compiler.expand_random import RANDOM
 from neurontools.compiler.expand_sort import SORTS
@@ -38,6 +39,7 @@ _RULES: dict[str, Rule] = {
     **CALLS,
     **COLLECTIVES,
     **RANDOM,
+    **LINEAR,
 }
 EXPANDED = frozenset(_RULES)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from formats.isa import AluOp, CollectiveKind
+from formats.limits import MAX_RANKS
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
@@ -17,7 +18,6 @@ from neurontools.compiler.tile_folds import fold_of
 __all__ = ["COLLECTIVES", "check_groups"]
 
 Groups = tuple[tuple[int, ...], ...]
-_MOST_RANKS = 1 << 14
 _FOLDS = {"add": AluOp.ADD, "minimum": AluOp.MIN, "maximum": AluOp.MAX}
 _TRUTH_FOLDS = {"and": AluOp.MIN, "or": AluOp.MAX, "minimum": AluOp.MIN, "maximum": AluOp.MAX}
 
@@ -28,8 +28,8 @@ def check_groups(node: Node) -> None:
     pairs: Groups = node.attrs.get("pairs", ())
     every = [rank for group in groups for rank in group]
     what = ""
-    if any(not 0 <= rank < _MOST_RANKS for rank in (*every, *(rank for pair in pairs for rank in pair))):
-        what = f"ranks must be 0 to {_MOST_RANKS - 1}"
+    if any(not 0 <= rank < MAX_RANKS for rank in (*every, *(rank for pair in pairs for rank in pair))):
+        what = f"ranks must be 0 to {MAX_RANKS - 1}"
     elif len(set(every)) != len(every):
         what = f"no rank may be in two groups, {_shown(groups)}"
     elif len({len(group) for group in groups}) > 1:
@@ -95,7 +95,9 @@ def _all_reduce(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     reduce = _reduction(node) if len(groups[0]) > 1 else AluOp.ADD
     if len(groups[0]) == 1:
         return operands
-    return [_meet(b, CollectiveKind.ALL_REDUCE, one, one.shape, groups, reduce=reduce) for one in operands]
+    same = bool(node.attrs.get("one_program"))
+    return [_meet(b, CollectiveKind.ALL_REDUCE, one, one.shape, groups, reduce=reduce, one_program=same)
+            for one in operands]  # fmt: skip
 
 
 def _all_gather(b: Builder, node: Node, operands: list[Value]) -> list[Value]:

@@ -230,7 +230,14 @@ def _custom(one: Instruction) -> dict[str, Any]:
 
 def _collective(one: Instruction) -> dict[str, Any]:
     dimension = one.dimensions[0] if one.dimensions else None
-    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension}
+    # Global numbers of devices are those of partitions, which all run this module.
+    return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension,
+            "one_program": one.use_global_device_ids}  # fmt: skip
+
+
+def _solve(one: Instruction) -> dict[str, Any]:
+    given = one.triangular_solve
+    return {"left": given.left_side, "lower": given.lower, "unit": given.unit_diagonal, "transpose": given.transpose_a}
 
 
 _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {
@@ -241,6 +248,7 @@ _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {
     "batch-norm-inference": lambda one: {"epsilon": one.epsilon, "feature": one.feature_index},
     "batch-norm-training": lambda one: {"epsilon": one.epsilon, "feature": one.feature_index},
     "broadcast": lambda one: {"dimensions": one.dimensions},
+    "cholesky": lambda one: {"lower": one.cholesky_lower},
     "collective-broadcast": _collective,
     "collective-permute": _collective,
     "compare": lambda one: {"direction": one.comparison_direction, "type": one.comparison_type},
@@ -266,4 +274,5 @@ _ATTRIBUTES: dict[str, Callable[[Instruction], dict[str, Any]]] = {
     "sort": lambda one: {"dimension": one.dimensions[0], "stable": one.is_stable},
     "topk": lambda one: {"k": one.k, "largest": one.largest},
     "transpose": lambda one: {"permutation": one.dimensions},
+    "triangular-solve": _solve,
 }

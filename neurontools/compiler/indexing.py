@@ -12,6 +12,7 @@ import numpy as np
 
 from formats.dtypes import Dtype
 from formats.isa import AluOp
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array, row_major
 from neurontools.compiler.elementwise import evaluate
@@ -26,7 +27,6 @@ from neurontools.compiler.tiling import tiles
 __all__ = ["Step", "offsets_of"]
 
 _S32, _U32 = Dtype.INT32, Dtype.UINT32
-_ROWS = 128
 _WINDOW = 2048  # elements of a window that one tile holds in a partition
 
 
@@ -112,8 +112,8 @@ def _gather_windows(self: Lowering, source: Array, window: Sequence[int], offset
     """Copy windows of a dense tensor to rows of `into`, (windows, elements of one)."""
     count, size = into.shape
     e = self.emitter
-    for first in range(0, count, _ROWS):
-        rows = min(_ROWS, count - first)
+    for first in range(0, count, PARTITIONS):
+        rows = min(PARTITIONS, count - first)
         index = _index_tile(self, offsets, first, rows)
         src = source._replace(shape=(rows, *window), strides=(0, *source.strides))
         dst = into.sliced((first, 0), (rows, size))
@@ -169,7 +169,7 @@ def _dynamic_update_slice(self: Lowering, node: Node) -> None:
     _scatter_windows(self, out, update.shape, offsets, line, 0, 1)
 
 
-def _components(self: Lowering, indices: Array, vector: int) -> tuple[list[Array], tuple[int, ...]]:
+def _components(indices: Array, vector: int) -> tuple[list[Array], tuple[int, ...]]:
     """Return the numbers of each index dimension, and the shape of the batch of windows."""
     batch = tuple(extent for axis, extent in enumerate(indices.shape) if axis != vector)
     if vector == len(indices.shape):
@@ -202,7 +202,7 @@ def _gather(self: Lowering, node: Node) -> None:
     value, numbers, sizes = node.result, node.attrs["numbers"], node.attrs["slice_sizes"]
     source = self.dense(self.array(node.operands[0]))
     indices = self.array(node.operands[1])
-    parts, batch = _components(self, indices, numbers.index_vector_dim)
+    parts, batch = _components(indices, numbers.index_vector_dim)
     strides = row_major(source.shape)
     steps = [
         Step(part, strides[axis], source.shape[axis] - sizes[axis])
@@ -237,7 +237,7 @@ def _scatter(self: Lowering, node: Node) -> None:
     if not updates[0].size or not outs[0].size:
         return
     shape = outs[0].shape
-    parts, batch = _components(self, indices, numbers.index_vector_dim)
+    parts, batch = _components(indices, numbers.index_vector_dim)
     dropped = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     extents = iter(updates[0].shape[axis] for axis in numbers.update_window_dims)
     window = [1 if axis in dropped else next(extents) for axis in range(len(shape))]
@@ -256,10 +256,10 @@ def _scatter(self: Lowering, node: Node) -> None:
     count, size = prod(batch), prod(window)
     rows = [self.reshaped(self.dense(one.permuted(order)), (count, size)) for one in updates]
     if many == 1 and body.roots[0] is body.parameters[1]:
-        for first in range(0, count, _ROWS):
-            _scatter_windows(self, outs[0], window, offsets, rows[0], first, min(_ROWS, count - first))
+        for first in range(0, count, PARTITIONS):
+            _scatter_windows(self, outs[0], window, offsets, rows[0], first, min(PARTITIONS, count - first))
         return
-    together = _ROWS if node.attrs["unique"] else 1
+    together = PARTITIONS if node.attrs["unique"] else 1
     for first in range(0, count, together):
         _combine(self, body, outs, window, offsets, rows, first, min(together, count - first))
 

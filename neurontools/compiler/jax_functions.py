@@ -11,7 +11,7 @@ from formats.hlo import Module, read_hlo
 from neurontools.nki.jax_calls import for_a_graph
 from neurontools.version import install_with
 
-__all__ = ["lower", "need_jax"]
+__all__ = ["lower", "lowered_for_device", "need_jax"]
 
 
 def need_jax() -> Any:
@@ -21,6 +21,21 @@ def need_jax() -> Any:
     except ImportError:
         raise UnsupportedError(f"jax is not installed; {install_with('jax')} brings it") from None
     return jax
+
+
+_PLATFORM = "neuron"  # as the plugin for the device is called
+
+
+def lowered_for_device(traced: Any) -> Any:
+    """Return a traced function lowered by JAX's rules for a device that it has no library for.
+
+    Factors and solvers become operations of HLO, where those for a CPU call LAPACK. What has rules for some platforms
+    only is lowered for the CPU: the call of a library is refused by its name.
+    """
+    try:
+        return traced.lower(lowering_platforms=(_PLATFORM,))
+    except NotImplementedError:
+        return traced.lower()
 
 
 def lower(
@@ -37,6 +52,6 @@ def lower(
         return fn(*args, **keywords)
 
     with for_a_graph(target):
-        lowered = jax.jit(traced, keep_unused=True).lower(*args, **keywords)
+        lowered = lowered_for_device(jax.jit(traced, keep_unused=True).trace(*args, **keywords))
     proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     return read_hlo(proto), lowered.out_tree

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.compiler.arrays import Array, merged, row_major
 from neurontools.compiler.element_types import is_float
@@ -23,7 +24,7 @@ __all__ = ["NS_BYTE", "NS_ELEMENT", "Parts", "Splat", "load", "part_of", "run_ke
 
 _BUDGET = 120 << 10  # bytes of a partition that the tiles of a kernel may take together
 # About what one core takes, to tell whether two are worth it: bytes through its DMA rings, 128 lanes at 1 GHz.
-NS_BYTE, NS_ELEMENT = 1 / 150, 1 / 128
+NS_BYTE, NS_ELEMENT = 1 / 150, 1 / PARTITIONS
 _TEMPORARIES = 14  # tiles that one node may need at a time besides its operands
 
 

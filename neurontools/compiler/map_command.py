@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.neuron_core import WORD
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile
 from neurontools.command.output import report
-from neurontools.neff.rows import ENGINES
 from neurontools.neff.where import Wanted, parse_wanted
 from neurontools.text.table import count, ranges, table
 
@@ -48,7 +49,7 @@ def operations_of(graph: Subgraph) -> tuple[list[MappedOperation], int]:
     for engine in ENGINES:
         has_debug = graph.debug(engine) is not None
         for pc, offset in enumerate(graph.streams[engine].offsets):
-            steps = list(graph.chain_of(engine, offset // 64)) if has_debug else []
+            steps = list(graph.chain_of(engine, offset // WORD)) if has_debug else []
             name = next((one.name for level in ("HLO", "BIR") for one in steps if one.level == level and one.name), "")
             file, line = next(((one.file, one.line) for one in steps if one.file), (None, None))
             if not name or (file is None and name == "end"):

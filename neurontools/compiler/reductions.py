@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array, merged
 from neurontools.compiler.element_types import element_type
@@ -90,7 +91,7 @@ def reduce_arrays(
     most = tile_elements(3 * len(arrays) + len(body.nodes))
     inner = prod(fold_shape)
     rows = prod(kept_shape)
-    parts = max(-(-inner // most), min(128, inner // 512) if rows < _FEW else 1)
+    parts = max(-(-inner // most), min(PARTITIONS, inner // 512) if rows < _FEW else 1)
     if parts > 1 and fold_shape:
         _in_parts(self, body, sources, targets, len(fold_shape), initial, parts)
         return

@@ -99,7 +99,7 @@ def _is_zero(e: Emitter, tile: View) -> View:
     return out
 
 
-def _guarded(e: Emitter, a: View, b: View) -> tuple[View, View]:
+def _guarded(e: Emitter, b: View) -> tuple[View, View]:
     """Return the divisor with 1 in the place of 0, and where that is."""
     zero, safe = _is_zero(e, b), e.like(b, b.dtype)
     e.tensor_tensor(safe, b, zero, AluOp.BITWISE_OR)
@@ -109,7 +109,7 @@ def _guarded(e: Emitter, a: View, b: View) -> tuple[View, View]:
 def _remainder(e: Emitter, dtype: str, tiles: list[View]) -> View:
     """Return the remainder with the sign of the dividend; the dividend where the divisor is 0, as XLA defines."""
     a, b = (widened(e, dtype, one) for one in tiles)
-    safe, zero = _guarded(e, a, b)
+    safe, zero = _guarded(e, b)
     out = e.like(a, _word(dtype))
     e.tensor_tensor(out, a, safe, AluOp.FMOD, "Pool")
     e.choose(out, zero, a)
@@ -123,7 +123,7 @@ def _divide(e: Emitter, dtype: str, tiles: list[View]) -> View:
     that is small enough for the second to be exact.
     """
     a, b = (widened(e, dtype, one) for one in tiles)
-    safe, zero = _guarded(e, a, b)
+    safe, zero = _guarded(e, b)
     word = _word(dtype)
     left, total, product = e.like(a, word), e.like(a, word), e.like(a, word)
     e.tensor_tensor(left, a, safe, AluOp.FMOD, "Pool")

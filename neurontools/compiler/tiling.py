@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from formats.neuron_core import PARTITIONS
+
 __all__ = ["Tile", "tiles"]
 
-PARTITIONS = 128
 _PIECE = 512  # elements a partition: 2 KiB of fp32, a transfer's good length (hardware.md 4.2)
+_TURNS = 8  # tiles of a large array at least, for loads to run ahead; with more its rows get longer instead
 _ENOUGH = 16  # partitions in use that are not worth shorter rows
 _LEAST = 64  # elements a partition below which spreading over partitions only makes transfers shorter
 
@@ -58,7 +60,7 @@ def _cover(shape: list[int], starts: list[int], most: int, inside: int) -> Itera
     folded = prod(shape[len(shape) - inside :]) if inside else 1
     # Enough elements a partition to fill all partitions, but several tiles where there is much: one is loaded while
     # another is computed.
-    wanted = min(most, max(min(-(-total // PARTITIONS), _PIECE), folded, _LEAST))
+    wanted = min(most, max(min(-(-total // PARTITIONS), _PIECE), total // (PARTITIONS * _TURNS), folded, _LEAST))
     free: list[int] = []
     size = 1
     axis = len(shape) - 1
@@ -79,14 +81,14 @@ def _cover(shape: list[int], starts: list[int], most: int, inside: int) -> Itera
         chunk = _chunk(shape[axis], wanted // size, most // size)
         if chunk > 1:
             whole = shape[axis] // chunk
-            yield from _rows(shape, starts, axis, free, chunk, whole, most, inside)
+            yield from _rows(shape, starts, axis, free, chunk, whole)
             rest = shape[axis] - whole * chunk
             if rest:
                 left, begin = list(shape), list(starts)
                 left[axis], begin[axis] = rest, starts[axis] + whole * chunk
                 yield from _cover(left, begin, most, inside)
             return
-    yield from _rows(shape, starts, axis, free, 1, shape[axis], most, inside)
+    yield from _rows(shape, starts, axis, free, 1, shape[axis])
 
 
 def _belongs_inside(shape: list[int], axis: int, size: int, wanted: int, most: int, inside: int) -> bool:
@@ -114,16 +116,7 @@ def _parts(shape: list[int], starts: list[int], axis: int, part: int, most: int,
         yield from _cover(left, first, most, inside)
 
 
-def _rows(
-    shape: list[int],
-    starts: list[int],
-    axis: int,
-    free: list[int],
-    chunk: int,
-    extent: int,
-    most: int,
-    inside: int,
-) -> Iterator[Tile]:
+def _rows(shape: list[int], starts: list[int], axis: int, free: list[int], chunk: int, extent: int) -> Iterator[Tile]:
     """Yield tiles with up to 128 of the `extent` chunks of an axis, and of outer axes where they are few."""
     rows = [axis]
     count = extent

@@ -14,6 +14,7 @@ from neurontools.compiler.complex_numbers import COMPLEX, DOCUMENTED_COMPLEX
 from neurontools.compiler.element_types import ELEMENT_TYPES, is_float, is_integer
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.expand_collectives import check_groups
+from neurontools.compiler.expand_linear import LARGEST, LINEAR
 from neurontools.compiler.expand_random import is_expanded
 from neurontools.compiler.fourier import LONGEST
 from neurontools.compiler.graph import Graph, Node, Value
@@ -25,7 +26,7 @@ __all__ = ["verify"]
 
 _WIDE = ("s32", "u32", "s64", "u64")
 _UNKNOWN = frozenset(
-    {"cholesky", "triangular-solve", "infeed", "outfeed", "send", "recv", "domain", "set-dimension-size",
+    {"infeed", "outfeed", "send", "recv", "domain", "set-dimension-size",
      "get-dimension-size", "stochastic-convert", "ragged-dot", "rng",
      "rng-get-and-update-state", "add-dependency", "dynamic-reshape"}
 )  # fmt: skip
@@ -37,6 +38,8 @@ def verify(graph: Graph, options: CompileOptions) -> Graph:
         if node.opcode == "fft" and (options.limits == "documented" or max(node.attrs["lengths"]) > LONGEST):
             most = "" if options.limits == "documented" else f" of more than {LONGEST} elements along a dimension"
             raise UnsupportedGraphError("EVRF001", f"fft{most} is not supported", node.origin)
+        if node.opcode in LINEAR:
+            _check_linear(node, options)
         _check_types(node, options)
         if node.opcode in _UNKNOWN:
             raise UnsupportedGraphError("EVRF001", f"{node.opcode} is not supported", node.origin)
@@ -46,6 +49,18 @@ def verify(graph: Graph, options: CompileOptions) -> Graph:
         for body in _bodies(node):
             verify(body, options)
     return graph
+
+
+def _check_linear(node: Node, options: CompileOptions) -> None:
+    """Refuse systems and factors that the compiler whose limits hold has no operator for."""
+    kind, rows = node.result.dtype, node.operands[0].shape[-1]
+    why = ""
+    if kind != "f32" and options.limits == "ours":
+        why = f" of {kind}"
+    elif rows > LARGEST and options.limits == "ours":
+        why = f" of more than {LARGEST} rows"
+    if why or options.limits == "documented":
+        raise UnsupportedGraphError("EVRF001", f"{node.opcode}{why} is not supported", node.origin)
 
 
 def _bodies(node: Node) -> Iterator[Graph]:

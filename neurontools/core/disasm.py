@@ -11,13 +11,13 @@ from formats.core import Core
 from formats.core.records import EngineState, Stream
 from formats.core.runs import location_runs
 from formats.errors import FormatError, NotFoundError
+from formats.neuron_core import WORD
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
 from neurontools.core.arguments import CoreFile, CoreNumber, EngineName, chosen_engines, open_core_file
 from neurontools.core.headline import place
 
-_WORD = 64
 State = Literal["done", "flying", "next", "fault", ""]
 _MARKS: dict[State, str] = {"done": " . ", "flying": " ~ ", "next": "=> ", "fault": "!! ", "": "   "}
 
@@ -102,7 +102,7 @@ def _rows(core: Core, state: EngineState, around: int | None, count: int) -> tup
 def _near(stream: Stream, middle: int, count: int) -> list[_Stored]:
     """Return the stored words that are at most `count` pcs away from one."""
     found = [
-        _Stored(first + i, pc + i, slot + i * (size // _WORD), size)
+        _Stored(first + i, pc + i, slot + i * (size // WORD), size)
         for first, pc, slot, size, number in stream.runs
         for i in range(max(0, middle - count - pc), min(number, middle + count - pc))
     ]
@@ -113,7 +113,7 @@ def _texts(core: Core, stream: Stream, word: _Stored, replaced: str | None) -> t
     """Return the text of a word as the NEFF has it, and of what the loader put in its place, None for the same."""
     from formats.isa import decode  # deferred: start-up
 
-    found = core.read("instructions", stream.core, word.slot * _WORD, word.size, engine=stream.engine)
+    found = core.read("instructions", stream.core, word.slot * WORD, word.size, engine=stream.engine)
     if found.missing:
         return None, None
     dialect, generation = "extended" if stream.extended else "neuron", core.dump.generation

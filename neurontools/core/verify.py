@@ -11,6 +11,7 @@ import typer
 from formats.core import NOTES, Core
 from formats.core.records import Stream
 from formats.errors import FormatError, NotFoundError
+from formats.neuron_core import WORD
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from emulator.core import Core as EmulatedCore
     from emulator.loaded import LoadedWord
     from formats.neff import Neff
-
-_WORD = 64
 
 
 class EngineCheck(NamedTuple):
@@ -123,7 +122,7 @@ def _engine(core: Core, own: EmulatedCore, name: str, stream: Stream | None) -> 
             loaded = engine.words[index + i] if 0 <= index + i < engine.count else None
             raw = loaded.word.raw if loaded is not None else b""
             original = _original(own, name, loaded)
-            mine = _stored(core, own.index, name, slot * _WORD + i * size, size)
+            mine = _stored(core, own.index, name, slot * WORD + i * size, size)
             theirs = replaced.get(pc + i, mine.hex())
             compared += 1
             if mine == raw and theirs == original and loaded is not None and loaded.pc == pc + i:

@@ -6,15 +6,16 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
-from formats.isa import ENGINES
+from formats.neuron_core import WORD
+from formats.numerals import parse_signed
 from formats.source_files import is_trusted
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.program import Location
 
 __all__ = ["Frame", "Places"]
 
-_WORD = 64
 _STREAM = 1 << 32  # addresses between the streams of two engines
 _LEVELS = 1000  # frames of one engine
 _SEARCHED = 4  # how many parts of a path's end a source file is looked for by
@@ -69,16 +70,16 @@ class Places:
     def address(self, location: Location) -> str:
         """Return the address of a word."""
         core, engine, pc = location
-        return hex(_STREAM * self.thread(core, engine) + _WORD * pc)
+        return hex(_STREAM * self.thread(core, engine) + WORD * pc)
 
     def word(self, text: str, offset: int = 0) -> Location:
         """Return the word at an address, behind which `offset` bytes are added; UsageError, NotFoundError."""
         try:
-            address = int(text, 0) + offset
+            address = parse_signed(text) + offset
         except ValueError:
             raise UsageError(f"{text!r} is no address of an instruction") from None
         thread, byte = divmod(address, _STREAM)
-        return (*self.engine(thread), byte // _WORD)
+        return (*self.engine(thread), byte // WORD)
 
     # --- files -------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from neurontools.debugger.program import Location
 
 __all__ = ["BEFORE", "CATCHES", "WATCHES", "Breakpoint"]
 
-BEFORE = ("pc", "line", "opcode", "engine", "queue", "operation")  # stop before the effect
+BEFORE = ("pc", "line", "function", "opcode", "engine", "queue", "operation")  # stop before the effect
 WATCHES = ("write", "read", "access")
 CATCHES = ("dma", "nan", "inf", "fault", "hang", "finding")
 
@@ -19,8 +19,9 @@ CATCHES = ("dma", "nan", "inf", "fault", "hang", "finding")
 class Breakpoint:
     """Where `continue` stops.
 
-    `kind` "pc", "line", "opcode", "operation", "engine" or "queue" stops before the effect of an instruction or
-    transfer: `places` are (core, engine, pc), `owners` the (core, engine or queue) of which every completion counts.
+    `kind` "pc", "line", "function", "opcode", "operation", "engine" or "queue" stops before the effect of an
+    instruction or transfer: `places` are (core, engine, pc), `owners` the (core, engine or queue) of which every
+    completion counts.
     The other kinds stop after a completion: "write", "read" and "access" where it touches one of `regions` or changes
     `counter`, which is (core, "semaphore" or "event", number); "value" where it makes `counter` satisfy `compare`;
     "dma" where a transfer of `owners` completes; "nan" and "inf" where it writes one, into `regions` of tensor `text`

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import overload
 
-from emulator.semaphores import COUNT
 from formats.errors import NotFoundError
+from formats.neuron_core import SYNC_COUNT
 from neurontools.debugger.breakpoint import CATCHES, WATCHES, Breakpoint
 from neurontools.debugger.checking import Checking
 from neurontools.debugger.conditions import Condition
@@ -101,8 +101,8 @@ class Breakpoints(Sequence[Breakpoint]):
 
     def _counter(self, text: str, core: int | None) -> tuple[int, str, int]:
         letter, number = text[0].upper(), int(text[2:-1])
-        if number >= COUNT:
-            raise NotFoundError(f"no {text}; there are 0 to {COUNT - 1}")
+        if number >= SYNC_COUNT:
+            raise NotFoundError(f"no {text}; there are 0 to {SYNC_COUNT - 1}")
         return self._execution.engine(None, core)[0], "semaphore" if letter == "S" else "event", number
 
     def catch(self, what: str, condition: str | None = None, temporary: bool = False) -> Breakpoint:

@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import inf, nan, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "log": np.log, "round": np.round, "floor": np.floor, "ceil": np.ceil, "argmin": np.argmin, "argmax": np.argmax,
     "count": np.count_nonzero, "int": int, "float": float,
 }  # fmt: skip
+_CONSTANTS = {"nan": nan, "inf": inf}
 _AXES = frozenset({"mean", "sum", "std", "any", "all", "argmin", "argmax"})
 _TWO: dict[str, Callable[[Value, Value], Value]] = {"min": np.minimum, "max": np.maximum}
 _ATTRIBUTES: dict[str, Callable[[Value], Value]] = {
@@ -267,7 +268,7 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
             engine, names = engine_name(names[0]), names[1:]
         if names in (["R"], ["S"], ["E"]):
             return _counter(names[0], core, engine, index, at)
-        plain = {"time": at.time_ps, "events": at.events, "pc": at.pc, "core": at.core}
+        plain = {"time": at.time_ps, "events": at.events, "pc": at.pc, "core": at.core, **_CONSTANTS}
         if len(names) == 1 and names[0] in plain and index is None:
             return plain[names[0]]
     return _tensor(names, core, index, at, not isinstance(base, ast.Constant))

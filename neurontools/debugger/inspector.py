@@ -215,7 +215,9 @@ class Inspector:
         if text.lstrip().startswith("%"):  # an operation of the graph; no expression begins so
             found_there = self.tensor(text.strip())
             return Computed(text, found_there.array, base) if base else found_there
-        if named is not None and not base and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
+        # One pair of brackets alone: `x[0] - x[1]` begins and ends like a slice.
+        plain = named is not None and "]" not in (named[2] or "") and not base
+        if plain and named is not None and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
             return self.tensor(text)  # also names that are none in Python
         expression = Expression(text)
         try:
@@ -236,7 +238,7 @@ class Inspector:
         """Return what wrote last into an address (with ", BYTES" a range), a tensor or a slice of it; see `examine`."""
         here = self._execution
         regions, text = regions_of_text(here, where.strip(), here.focus[0])
-        found = self._last_entry(regions, text)
+        found = self._last_entry(regions)
         if found is None:
             return LastWrite(text, None, None, 0, "", None, (), "")
         core, engine, pc, kind = found.owner
@@ -245,7 +247,7 @@ class Inspector:
         return LastWrite(text, found.number, found.time_ps, core, engine, pc, tuple(map(here.write_of, hits)),
                          here.program.text(*word), here.program.source(*word), kind)  # fmt: skip
 
-    def _last_entry(self, regions: tuple[Region, ...], where: str) -> Entry | None:
+    def _last_entry(self, regions: tuple[Region, ...]) -> Entry | None:
         log = self._execution.journal
         return log.last_write(regions, log.count_before(self._execution.events))
 

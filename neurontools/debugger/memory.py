@@ -12,7 +12,7 @@ from emulator.dtypes import numpy_dtype
 from emulator.memory import FRESH
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import parse_core, parse_dtype, parse_number
 from neurontools.debugger.results import Array, Examined
@@ -34,7 +34,7 @@ __all__ = [
     "spot_of_tensor",
 ]
 
-_PSUM_END = PSUM_BASE + 128 * PSUM_PARTITION_STRIDE
+_PSUM_END = PSUM_BASE + PARTITIONS * PSUM_PARTITION_STRIDE
 _CHIP = re.compile(r"(?:(sbuf|psum):)?(\w+):(\w+)", re.IGNORECASE)
 _SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
 _LIMIT = 1 << 20  # values one command shows

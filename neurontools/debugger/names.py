@@ -7,6 +7,7 @@ import re
 from formats.dtypes import Dtype
 from formats.engines import ENGINE_ALIASES, engine_name, short_engine
 from formats.errors import FormatError
+from formats.numerals import parse_signed
 from neurontools.debugger.errors import UsageError
 
 __all__ = [
@@ -40,11 +41,7 @@ def parse_core(text: str) -> tuple[int | None, str]:
 def parse_number(text: str, what: str) -> int:
     """Return a decimal or 0x number; UsageError names what it should have been."""
     try:
-        return int(text, 0)
-    except ValueError:
-        pass
-    try:
-        return int(text, 10)  # 007
+        return parse_signed(text)
     except ValueError:
         raise UsageError(f"{text!r} is not {what}") from None
 

@@ -11,6 +11,7 @@ from emulator.diagnosis.graph import Hang
 from emulator.diagnosis.states import recorded_state
 from emulator.dump.reading import DumpedMachine, hang_of
 from emulator.journal import Entry
+from emulator.placement import DeviceTensor
 from formats.core import Core, open_core
 from formats.core.records import Range
 from formats.errors import NotFoundError
@@ -25,18 +26,18 @@ from neurontools.debugger.names import short_engine
 from neurontools.debugger.place import faulted_index
 from neurontools.debugger.program import Program
 from neurontools.debugger.results import (
+    Array,
     EngineRow,
     Examined,
     LastWrite,
     Listing,
     SourceRow,
-    TensorValue,
     Why,
 )
 from neurontools.debugger.scripting import Scripting
 from neurontools.debugger.session import Session
 from neurontools.debugger.source_view import SourceView
-from neurontools.debugger.tensors import NAMED, Tensors
+from neurontools.debugger.tensors import Tensors
 
 __all__ = ["PostMortem", "open_core_session"]
 
@@ -119,7 +120,7 @@ class DumpedExecution(Execution):
         device = DumpedMachine(core)
         super().__init__(_DumpedNeff(core, device), device.target)
         self.core, self.device = core, device
-        self.program, self.tensors = Program(device, self._visits(), self.source_lines), Tensors(device)
+        self.program, self.tensors = Program(device, self._visits(), self.source_lines), DumpedTensors(core, device)
         self.tail = JournalTail(core, device)
         self.log = self.tail
         if self.tail.log or not self.tail.total:
@@ -146,6 +147,37 @@ class DumpedExecution(Execution):
             return where.core, where.engine
         longest = max(self.program.streams(), key=lambda each: len(each[2]))
         return longest[0], longest[1]
+
+
+def _need(core: Core, space: str, number: int, first: int, partitions: int, byte: int, nbytes: int, name: str) -> None:
+    """Raise NotFoundError where the dump lacks bytes of a range that it does not know to be unwritten."""
+    window = core.window(space, number, address=byte if space == "HBM" else None)
+    own = next((each for each in core.allocations if each.address <= byte < each.address + each.nbytes), None)
+    if window.sparse or not (window.written if space != "HBM" or own is None else own.written):
+        return
+    rows = range(first, min(first + partitions, window.rows))
+    missing = sum(core.read(space, number, byte, nbytes, row).missing for row in rows)
+    if missing:
+        raise NotFoundError(
+            f"{missing} of {nbytes * len(rows)} bytes of {name} are not in this {core.level} dump; "
+            "`core memory` lists what is"
+        )
+
+
+class DumpedTensors(Tensors):
+    """Tensors of a core dump; NotFoundError where it does not hold all bytes of one."""
+
+    def __init__(self, core: Core, device: DumpedMachine) -> None:
+        super().__init__(device)
+        self._core = core
+
+    def _view(self, found: DeviceTensor | Tile, core: int) -> tuple[Array, Array | None, str]:
+        if isinstance(found, Tile):
+            place = found.partition, found.partitions, found.offset, found.partition_bytes
+            _need(self._core, found.space, core, *place, found.name)
+        else:
+            _need(self._core, "HBM", 0, 0, 1, found.address, found.nbytes, found.name)
+        return super()._view(found, core)
 
 
 class DumpInspector(Inspector):
@@ -191,34 +223,8 @@ class DumpInspector(Inspector):
         found = super().examine(address, count, format)
         nbytes = int(found.values.nbytes)
         where = f"{found.space} from {found.address:#x}"
-        self._need(found.space, found.core or 0, found.partition or 0, 1, found.address, nbytes, where)
+        _need(self.core, found.space, found.core or 0, found.partition or 0, 1, found.address, nbytes, where)
         return found
-
-    def tensor(self, text: str) -> TensorValue:
-        """Return elements of a tensor, as in a live session; NotFoundError where the dump does not hold all of them."""
-        matched = NAMED.fullmatch(text)
-        if matched is not None:
-            item, core = self._dump.tensors.find(matched[1], self._dump.focus[0]), self._dump.focus[0]
-            if isinstance(item, Tile):
-                where = item.partition, item.partitions, item.offset, item.partition_bytes
-                self._need(item.space, core, *where, item.name)
-            else:
-                self._need("HBM", 0, 0, 1, item.address, item.nbytes, item.name)
-        return super().tensor(text)
-
-    def _need(self, space: str, core: int, first: int, partitions: int, byte: int, nbytes: int, name: str) -> None:
-        """Raise NotFoundError where the dump lacks bytes of a range that it does not know to be unwritten."""
-        window = self.core.window(space, core, address=byte if space == "HBM" else None)
-        own = next((each for each in self.core.allocations if each.address <= byte < each.address + each.nbytes), None)
-        if window.sparse or not (window.written if space != "HBM" or own is None else own.written):
-            return
-        rows = range(first, min(first + partitions, window.rows))
-        missing = sum(self.core.read(space, core, byte, nbytes, row).missing for row in rows)
-        if missing:
-            raise NotFoundError(
-                f"{missing} of {nbytes * len(rows)} bytes of {name} are not in this {self.core.level} dump; "
-                "`core memory` lists what is"
-            )
 
     def last_write(self, where: str) -> LastWrite:
         """Return what wrote last into a place, as far as the events in the dump tell."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import NotFoundError
-from formats.neff import ENGINES, SourceLocation
+from formats.neff import SourceLocation
 from formats.neff.operations import Operations
 from formats.neff.visits import Value, Variable, Visits
 from neurontools.debugger.errors import UsageError
@@ -59,6 +60,7 @@ class Program:
         self._visits: dict[int, Visits | None] = {}
         self._sources: dict[Location, SourceLocation | None] = {}
         self._lines: dict[str, dict[int, dict[tuple[int, str], list[int]]]] | None = None
+        self._functions: dict[str, frozenset[Location]] | None = None
 
     def words(self, core: int, engine: str) -> list[LoadedWord]:
         """Return the words that an engine executes."""
@@ -161,6 +163,33 @@ class Program:
                 starts.setdefault((core, engine), []).append(loaded.pc)
             before = here
 
+    @property
+    def functions(self) -> dict[str, frozenset[Location]]:
+        """Return the kernel's functions by name: the first word that each engine has of each call."""
+        if self._functions is None:
+            found: dict[str, set[Location]] = {}
+            for core, engine, words in self.streams():
+                known, begun = self.visits(core), set[tuple[int, str]]()
+                for loaded in words if known is not None else ():
+                    assert known is not None
+                    for visit in known.chain(known.at(engine, loaded.pc)):
+                        call = known.parent(visit), known.site(visit).function
+                        if call not in begun:
+                            begun.add(call)
+                            found.setdefault(call[1], set()).add((core, engine, loaded.pc))
+            self._functions = {name: frozenset(places) for name, places in found.items() if name}
+        return self._functions
+
+    def function_lines(self, name: str) -> tuple[str, int] | None:
+        """Return the file of a function of the kernel and the first of its lines that has a word, None for no name."""
+        lines = []
+        for core, engine, pc in self.functions.get(name, ()):
+            known = self.visits(core)
+            assert known is not None
+            sites = map(known.site, self.chain(core, engine, pc))
+            lines += [(site.file, site.line) for site in sites if site.function == name]
+        return min(lines, default=None)
+
     def find_file(self, text: str) -> str:
         """Return the file that a name or the end of a path means; NotFoundError where none or several do."""
         wanted = PurePath(text).parts
@@ -184,7 +213,7 @@ class Program:
         if core is not None and core >= len(self.device.cores):
             raise NotFoundError(f"no core {core}; there are {len(self.device.cores)}")
         if not rest:
-            raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE")
+            raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION")
         if rest.startswith("%"):
             return self._operation(core, rest[1:])
         if rest[0].isdigit():
@@ -205,7 +234,7 @@ class Program:
             return Target("queue", f"every transfer of {rest}", owners=frozenset(queues))
         if _OPCODE.fullmatch(rest):
             return self._opcode(core, rest)
-        raise UsageError(f"{rest!r} is not an ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE")
+        raise UsageError(f"{rest!r} is not an ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION")
 
     def _operation(self, core: int | None, name: str) -> Target:
         """Return the first word that each engine has of an operation of the graph."""
@@ -266,10 +295,14 @@ class Program:
                 names.update(dict.fromkeys(own))
                 if wanted in own:
                     places.append((number, engine, loaded.pc))
+        if not places and text in self.functions:
+            calls = frozenset(place for place in self.functions[text] if core in (None, place[0]))
+            return Target("function", f"every call of {text}", calls)
         if not places:
             queues = ", ".join(dict.fromkeys(queue.name for queue in self.device.queues))
+            functions = f", its functions {', '.join(self.functions)}" if self.functions else ""
             raise NotFoundError(
-                f"no engine, queue or opcode {text!r} in this program; its opcodes are "
-                f"{', '.join(sorted(names)) or 'none'}, its queues {queues or 'none'}"
+                f"no engine, queue, opcode or function {text!r} in this program; its opcodes are "
+                f"{', '.join(sorted(names)) or 'none'}, its queues {queues or 'none'}{functions}"
             )
         return Target("opcode", wanted, frozenset(places))

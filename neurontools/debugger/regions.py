@@ -12,8 +12,8 @@ from emulator.dma.transfer import Side
 from emulator.dtypes import numpy_dtype
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
-from formats.isa.operand import SBUF_PARTITION_STRIDE
 from formats.neff.tiles import Tile
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.memory import parse_spot

@@ -85,6 +85,10 @@ class Scripting:
             line = self._aliases[word] + rest
         raise UsageError(f"{line.split()[0]!r} is a name for itself")
 
+    def is_own(self, line: str) -> bool:
+        """Return whether a line begins with a command that was made here."""
+        return _split(line)[0] in self._defined
+
     def lines_of(self, line: str) -> Lines | None:
         """Return the lines of a command that was made here, None for any other; $arg0, $arg1 are its words."""
         word, rest = _split(line)

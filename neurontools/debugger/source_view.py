@@ -26,7 +26,7 @@ class SourceView:
         self._bare: dict[tuple[int, str], int] = {}  # how many words of an engine, from its first on, name no line
 
     def list_source(self, around: str | int | None = None, count: int = 10, *, remember: bool = True) -> Listing:
-        """Return source lines around "FILE:LINE", a line, or the focus engine; then those after the last ones.
+        """Return source lines around "FILE:LINE", a line, a function, or the focus engine; then those after the last.
 
         "20,25" and "FILE:20,25" are from one line to another.
 
@@ -61,6 +61,9 @@ class SourceView:
 
     def _place(self, around: str | int | None) -> tuple[str, int]:
         core, name = self._execution.focus
+        function = self._execution.program.function_lines(around) if isinstance(around, str) else None
+        if function is not None:
+            return function
         if around is None or isinstance(around, int) or ":" not in around:
             here = self._near(core, name)
             if here is None or here.file is None:

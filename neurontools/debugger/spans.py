@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.timeline import Owner, Recorder, Track
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 from neurontools.debugger.execution import Execution, LiveExecution
 
 __all__ = ["Activity", "Block", "Spans", "Timeline", "shares"]

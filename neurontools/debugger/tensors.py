@@ -14,8 +14,8 @@ from emulator.fresh import fresh_pattern
 from emulator.placement import DeviceTensor
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
-from formats.isa.operand import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.neff.tiles import Tile
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.results import Array, TensorRow, TensorValue

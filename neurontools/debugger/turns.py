@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.isa import CompareBranch
+from formats.neuron_core import WORD
 
 if TYPE_CHECKING:
     from emulator.loaded import LoadedWord
@@ -21,7 +22,6 @@ __all__ = ["DeviceLoop", "DeviceTurns", "device_loops", "places_of"]
 
 Location = tuple[int, str, int]  # core, engine, pc
 
-_SLOT = 64  # bytes
 _OUT = -1  # the engine is not in the loop
 _UNKNOWN = -2  # it is, and the events begin after it came there
 
@@ -60,7 +60,7 @@ def _target(loaded: LoadedWord, slots: Mapping[int, int]) -> int | None:
     word = loaded.word
     if not isinstance(word, CompareBranch):
         return None
-    ahead, odd = divmod(int(word.target), _SLOT)
+    ahead, odd = divmod(int(word.target), WORD)
     return None if odd else slots.get(loaded.slot + ahead)
 
 

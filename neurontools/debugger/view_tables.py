@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["breakpoints", "engines", "findings", "frames", "memory", "notices", "prints", "queues", "registers",
            "semaphores", "tensors", "transfers", "variables"]  # fmt: skip
 
-_WORD = 60  # characters of an instruction in a table
+_WIDTH = 60  # characters of an instruction in a table
 
 
 def engines(rows: tuple[EngineRow, ...]) -> Iterator[str]:
@@ -77,7 +77,7 @@ def frames(rows: tuple[FrameRow, ...]) -> Iterator[str]:
 
 
 def _short(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _WORD else text[: _WORD - 1] + "…"
+    return text if text is None or len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
 
 
 def operations(rows: tuple[OperationRow, ...]) -> Iterator[str]:

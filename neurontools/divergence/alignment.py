@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.access import plan_of
 from emulator.dma.regions import side_regions
 from emulator.errors import EmulatorError
+from formats.engines import ENGINES
 from formats.errors import NeuronError
-from formats.neff import ENGINES
 from neurontools.divergence.results import Alignment
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.nrt.environment import PROFILE_BUFFERS, misfit, nearest, parse_cpus, variable
+from formats.nrt.memory import PAGE_SIZES
 from formats.nrt.names import PATH_VARIABLES
+from formats.numerals import parse_decimal
 from neurontools.doctor.findings import EnvironmentFinding, found
 
 if TYPE_CHECKING:
@@ -85,17 +87,18 @@ def _unknown(name: str, value: str) -> EnvironmentFinding:
 def cores(work: Workload) -> Iterator[EnvironmentFinding]:
     """Find cores that are not there, and two ways to ask for cores at once."""
     visible, number = work.variables.get("NEURON_RT_VISIBLE_CORES"), work.variables.get("NEURON_RT_NUM_CORES")
+    asked = parse_decimal(number or "")
     total = work.cores // work.lnc
     what = f"{work.instance.name} with LNC {work.lnc} has {total}"
     if visible is not None and (wanted := parse_cpus(visible)):
         if max(wanted) >= total:
             yield found("cores", "NEURON_RT_VISIBLE_CORES", visible, f"core {max(wanted)} is not there: {what}",
                         f"use numbers from 0 to {total - 1}", _V)  # fmt: skip
-        if number is not None and number.isdigit() and int(number) != len(wanted):
+        if number is not None and asked is not None and asked != len(wanted):
             yield found("contradiction", "NEURON_RT_NUM_CORES", number,
                         f"NEURON_RT_VISIBLE_CORES={visible} wins over NEURON_RT_NUM_CORES={number}",
                         "set one of the two", _V)  # fmt: skip
-    elif number is not None and number.isdigit() and int(number) > total:
+    elif number is not None and asked is not None and asked > total:
         yield found("cores", "NEURON_RT_NUM_CORES", number, f"{number} cores are asked for; {what}",
                     f"ask for {total} at most", _V)  # fmt: skip
 
@@ -126,10 +129,12 @@ def scratchpad(work: Workload) -> Iterator[EnvironmentFinding]:
                     f"contiguous scratchpad is not supported on {work.instance.target} with LNC 1",
                     "remove it, and choose a page size", "runtime.md 3.1")  # fmt: skip
     page = work.variables.get("NEURON_SCRATCHPAD_PAGE_SIZE")
-    if page is not None and page.isdigit():
-        if int(page) % 512:
-            yield found("page-size", "NEURON_SCRATCHPAD_PAGE_SIZE", page, f"{page} MB is no multiple of 512",
-                        f"use {max(512, int(page) // 512 * 512)}", _V)  # fmt: skip
+    size = parse_decimal(page or "")
+    if page is not None and size is not None:
+        step = PAGE_SIZES.step
+        if size % step:
+            yield found("page-size", "NEURON_SCRATCHPAD_PAGE_SIZE", page, f"{page} MB is no multiple of {step}",
+                        f"use {max(PAGE_SIZES[0], size // step * step)}", _V)  # fmt: skip
         if not paged and asked != "0":
             yield found("no-effect", "NEURON_SCRATCHPAD_PAGE_SIZE", page,
                         "shared scratchpad is contiguous here since runtime 2.33, and has no pages",
@@ -139,7 +144,7 @@ def scratchpad(work: Workload) -> Iterator[EnvironmentFinding]:
         yield found("page-size", "NEURON_SCRATCHPAD_PAGE_SIZE", page or "",
                     f"the compiler lays variables out for pages of {compiler} MB, the runtime has {page or '512'}",
                     f"set NEURON_SCRATCHPAD_PAGE_SIZE={compiler}", "runtime.md 3.1")  # fmt: skip
-    elif page is not None and compiler is None and page != "512" and page.isdigit() and (paged or asked == "0"):
+    elif page is not None and compiler is None and size not in (None, PAGE_SIZES[0]) and (paged or asked == "0"):
         yield found("page-size", "NEURON_CC_FLAGS", work.variables.get("NEURON_CC_FLAGS", ""),
                     f"the compiler does not know of pages of {page} MB",
                     f"add --hbm-scratchpad-page-size={page} to NEURON_CC_FLAGS", "runtime.md 3.1")  # fmt: skip

@@ -116,6 +116,6 @@ def _number(instruction: Instruction) -> int | None:
     while instruction.opcode in ("copy", "convert") and instruction.operands:
         instruction = instruction.operands[0]
     literal = instruction.literal
-    if literal is None or not literal.shape.is_scalar or not literal.shape.element_type.is_integer:
+    if literal is None or not literal.shape.is_scalar or not literal.shape.element_type.is_integral:
         return None
     return int(literal.array())

@@ -37,7 +37,7 @@ def _operands(instruction: Instruction, operands: list[Value]) -> tuple[Array, A
     """Return both operands in the type that products are summed in: exact for numbers, the result's for integers."""
     kind = dtype(instruction)
     a, b = operands[0], operands[1]
-    if instruction.shape.element_type.is_integer:
+    if instruction.shape.element_type.is_integral:
         carrier = np.int64 if kind.kind == "i" or kind.name.startswith("int") else np.uint64
         return exact(a).astype(carrier), exact(b).astype(carrier)
     a, b = exact(a), exact(b)

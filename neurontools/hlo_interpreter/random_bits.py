@@ -60,7 +60,7 @@ def rng_bit_generator(instruction: Instruction, operands: list[Value], _: Evalua
     state = np.asarray(operands[0])
     shape = instruction.shape.tuple_shapes[1]
     bits = shape.element_type.bits
-    if not (shape.element_type.is_integer and bits in (8, 16, 32, 64)):
+    if not (shape.element_type.is_integral and bits in (8, 16, 32, 64)):
         raise UnsupportedError(f"%{instruction.name}: random bits of {shape.element_type.text} are not modelled")
     words = state.view(np.uint64) if state.dtype != np.uint64 else state
     if instruction.rng_algorithm == "rng_three_fry":

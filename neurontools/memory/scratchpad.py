@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.nrt.memory import CONTIGUOUS_PAGE, PAGE_SIZES
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
@@ -55,7 +56,7 @@ class ScratchpadSweep(NamedTuple):
 
 def sweep(files: list[tuple[str, Neff]], sizes: range) -> ScratchpadSweep:
     """Return what each page size costs when all files are loaded on one logical core."""
-    from emulator.runtime.ledger_plan import CONTIGUOUS_PAGE, PAGE, scratchpad_of  # deferred: start-up
+    from emulator.runtime.ledger_plan import scratchpad_of  # deferred: start-up
     from formats.neff.memory import private_variables, scratchpad_need  # deferred: start-up
 
     first = files[0][1]
@@ -77,7 +78,7 @@ def sweep(files: list[tuple[str, Neff]], sizes: range) -> ScratchpadSweep:
     crossing = []
     for name, neff in files:
         for core, graph in enumerate(neff.subgraphs):
-            for variable, nbytes in private_variables(graph, PAGE).items():
+            for variable, nbytes in private_variables(graph, PAGE_SIZES[0] << 20).items():
                 offset = graph.variables[variable].backing_offset or 0
                 crossing.append(Crossing(name, core, variable, offset, nbytes))
     advised = min((one for one in costs if not one.contiguous), key=lambda one: (one.total, one.page_mb))
@@ -124,12 +125,12 @@ def mem_scratchpad(
     with report("mem scratchpad", json, files=files, sweep=sizes) as out:
         match = _SWEEP.fullmatch(sizes.strip())
         low, high = (int(match[1]), int(match[2])) if match else (0, 0)
-        if low % 512 or high % 512 or not 512 <= low <= high <= 3584:
+        if low not in PAGE_SIZES or high not in PAGE_SIZES or low > high:
             raise typer.BadParameter(f"{sizes!r} is not like 512..3584, in steps of 512", param_hint="--sweep")
         opened = [(path.name, open_neff_file(path)) for path in files]
         if len({(neff.target.generation, neff.lnc) for _, neff in opened}) > 1:
             raise typer.BadParameter("the files are for different chips or LNC, so no core can have them all")
-        found = sweep(opened, range(low, high + 1, 512))
+        found = sweep(opened, range(low, high + 1, PAGE_SIZES.step))
         out.result = found
         out.lines = lambda: view(found)
 

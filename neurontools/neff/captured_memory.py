@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.nrt.memory import BY_KEY, USES
+from formats.numerals import version_numbers
 
 if TYPE_CHECKING:
     from formats.ntff import Ntff
@@ -30,6 +31,4 @@ def captured_memory(ntff: Ntff) -> dict[str, int]:
 
 def runtime_version(ntff: Ntff) -> tuple[int, ...] | None:
     """Return the version of the runtime that wrote a capture, None where it does not say."""
-    parts = ntff.metadata.runtime.partition(" ")[0].split(".")
-    # Few enough digits for a number: what a file says may be of any length.
-    return tuple(map(int, parts)) if all(part.isdecimal() and len(part) < 10 for part in parts) else None
+    return version_numbers(ntff.metadata.runtime.partition(" ")[0])

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
 
+from formats.engines import ENGINES
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json, Quiet
 from neurontools.command.output import report
 from neurontools.command.results import field_names
-from neurontools.neff.rows import ENGINES, QueueRow, VariableRow, shape_text
+from neurontools.neff.rows import QueueRow, VariableRow, shape_text
 from neurontools.text.table import count
 
 if TYPE_CHECKING:

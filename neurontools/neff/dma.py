@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from formats.errors import NotFoundError
+from formats.neuron_core import WORD
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile, SubgraphNumber
 from neurontools.command.output import report
@@ -114,7 +115,7 @@ def _transfer_words(graph: Subgraph) -> Iterator[tuple[str, int, int, PseudoDmaT
     for engine, stream in graph.streams.items():
         for pc, word in enumerate(stream):
             if isinstance(word, PseudoDmaTrigger | PseudoDmaDirect2d | DmaDirect2d | DmaIndirect):
-                yield engine, pc, stream.offsets[pc] // 64, word
+                yield engine, pc, stream.offsets[pc] // WORD, word
 
 
 def _descriptor(one: Descriptor) -> DescriptorRow:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+from formats.engines import ENGINES
 from formats.errors import FormatError
+from formats.neuron_core import WORD
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile
 from neurontools.command.output import report
-from neurontools.neff.rows import ENGINES, TensorRow, percent, shape_text, tensor_row
+from neurontools.neff.rows import TensorRow, percent, shape_text, tensor_row
 from neurontools.text.table import bytes_text, count, table
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def describe(neff: Neff) -> NeffInfo:
             SubgraphRow(
                 graph.name,
                 graph.dialect,
-                EngineWords(*(sizes.get(_stream_member(graph, engine), 0) // 64 for engine in ENGINES)),
+                EngineWords(*(sizes.get(_stream_member(graph, engine), 0) // WORD for engine in ENGINES)),
                 len(graph.variables),
                 len(graph.queues),
             )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from formats.errors import FormatError, NeuronError, NotFoundError
 from formats.neff_versions import NEFF_VERSIONS
+from formats.neuron_core import DMA_RINGS, WORD
 from formats.nrt.status import NrtStatus as S
+from formats.numerals import version_numbers
 from formats.targets import Target
 from neurontools.command.results import LEFT_OUT
 from neurontools.text.table import count
@@ -26,7 +28,6 @@ __all__ = ["Check", "LoadPrediction", "Machine", "parse_version", "predict"]
 _RELEASE_NOTES = "AWS Neuron documentation, runtime release notes, NEFF support table"
 _OPERATORS = "AWS Neuron documentation, nrt-troubleshoot: unsupported hardware operator code"
 _INSTANCES, _INSTANCES_SINCE = 512, (2, 31, 24, 0)
-_RINGS = 16
 _SHOWN = 5
 
 
@@ -91,10 +92,10 @@ class LoadPrediction(NamedTuple):
 
 def parse_version(text: str) -> tuple[int, ...]:
     """Return "2.31.24.0" as numbers; a FormatError says what is not a version."""
-    parts = text.split(".")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+    found = version_numbers(text)
+    if found is None:
         raise FormatError("not a version", expected="numbers and dots, such as 2.31.24.0", got=text)
-    return tuple(map(int, parts))
+    return found
 
 
 def predict(neff: Neff, machine: Machine, capture: Ntff | None = None) -> LoadPrediction:
@@ -249,7 +250,7 @@ def _words(neff: Neff) -> Iterator[Check]:
             try:
                 # The first byte of each slot. The later slots of long words count too: an opcode that is unknown is
                 # only reported as open.
-                opcodes = set(graph.stream_bytes(engine)[::64])
+                opcodes = set(graph.stream_bytes(engine)[::WORD])
             except FormatError:
                 continue  # reported under "content"
             for code in opcodes - known:
@@ -274,10 +275,10 @@ def _queues(neff: Neff, machine: Machine) -> Iterator[Check]:
     name, most = max(sets.items(), key=lambda item: item[1], default=("", 0))
     yield _verdict(
         "queues",
-        most <= _RINGS,
+        most <= DMA_RINGS,
         S.NRT_RESOURCE,
-        f"{count(most, 'queue set')} on a core, {_RINGS} rings on each DMA engine",
-        f"{name} has {most} queue sets, a DMA engine has {_RINGS} rings",
+        f"{count(most, 'queue set')} on a core, {DMA_RINGS} rings on each DMA engine",
+        f"{name} has {most} queue sets, a DMA engine has {DMA_RINGS} rings",
         "inferred",
         "runtime.md 1.1: 16 rings per DMA engine; the status is not documented",
     )

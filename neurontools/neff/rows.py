@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from formats.neff import Neff, Subgraph, TensorInfo
 
 __all__ = [
-    "ENGINES", "QueueRow", "TensorRow", "VariableRow", "open_subgraph", "percent", "pick_subgraph", "shape_text",
-    "tensor_row",
+    "QueueRow", "TensorRow", "VariableRow", "open_subgraph", "percent", "pick_subgraph", "shape_text", "tensor_row",
 ]  # fmt: skip
-
-ENGINES = ("PE", "Activation", "Pool", "DVE", "SP")
 
 
 class TensorRow(NamedTuple):

@@ -6,11 +6,11 @@ from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.engines import ENGINES
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile
 from neurontools.command.output import report
-from neurontools.neff.rows import ENGINES
 from neurontools.text.table import bytes_text, count, table
 
 if TYPE_CHECKING:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.engines import ENGINES, engine_name
 from formats.errors import NotFoundError
+from formats.neuron_core import WORD
+from formats.numerals import parse_decimal
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile
 from neurontools.command.output import report
 from neurontools.neff.chains import StepRow, chain_lines, chain_rows
-from neurontools.neff.rows import ENGINES, pick_subgraph
+from neurontools.neff.rows import pick_subgraph
 from neurontools.text.table import bold, count
 
 if TYPE_CHECKING:
@@ -61,21 +64,15 @@ class Wanted(NamedTuple):
 
 def parse_wanted(text: str) -> Wanted:
     """Return what `58`, `kernel.py:58`, `kernel.py` or `PE:12` asks for."""
-    from neurontools.assembly.assembler import engine_name  # deferred: start-up
-
-    head, colon, tail = text.rpartition(":")
-    if not colon:
-        return Wanted(line=int(text)) if _is_number(text) else Wanted(file=text)
-    if not _is_number(tail):
+    head, _, tail = text.rpartition(":")
+    number = parse_decimal(tail)
+    if number is None:
         return Wanted(file=text)
-    if "." not in head and "/" not in head:
+    # What has a dot or a slash is a file, even where an engine is called the same.
+    if head and "." not in head and "/" not in head:
         with suppress(NotFoundError):
-            return Wanted(engine=engine_name(head), pc=int(tail))
-    return Wanted(file=head or None, line=int(tail))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+            return Wanted(engine=engine_name(head), pc=number)
+    return Wanted(file=head or None, line=number)
 
 
 def instructions_of(neff: Neff, wanted: Wanted, graphs: list[Subgraph], texts: int | None = None) -> Found:
@@ -102,7 +99,7 @@ def _instruction(graph: Subgraph, engine: str, pc: int) -> InstructionRow:
     stream = graph.streams[engine]
     if pc >= len(stream):
         raise NotFoundError(f"{graph.name}/{engine} has {count(len(stream), 'instruction')}, numbered from 0; no {pc}")
-    chain = chain_rows(graph.chain_of(engine, stream.offsets[pc] // 64))
+    chain = chain_rows(graph.chain_of(engine, stream.offsets[pc] // WORD))
     return InstructionRow(graph.name, engine, pc, stream[pc].name, stream[pc].operands, chain)
 
 
@@ -115,7 +112,7 @@ def _of_lines(graph: Subgraph, engine: str, wanted: Wanted, lines: Lines, texts:
     rows: list[InstructionRow] = []
     chains: dict[object, tuple[tuple[str, int] | None, list[StepRow]]] = {}
     for pc, offset in enumerate(stream.offsets):
-        slot = offset // 64
+        slot = offset // WORD
         if slot >= len(asm):
             break
         entry = asm[slot]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from formats.isa import AluOp, CollectiveKind
+from formats.limits import MAX_RANKS
 from neurontools.builder.trace import CollectiveOp, Space, View
 from neurontools.nki.dtype import int32
 from neurontools.nki.isa.checks import tensor
@@ -23,7 +24,6 @@ __all__ = ["CHANNELS", "ReplicaGroup", "append", "channels", "fold", "groups_of"
 
 CHANNELS = 4  # of a ring at most; a stream of CC-cores each (ours)
 _FOLDS = {"add": AluOp.ADD, "minimum": AluOp.MIN, "maximum": AluOp.MAX}
-_MOST_RANKS = 1 << 14
 
 
 @dataclass
@@ -71,9 +71,9 @@ def _ranks(t: Tracer, collective: str, argument: str, lists: Any) -> tuple[tuple
         found = tuple(tuple(int(rank) for rank in group) for group in lists)
     except (TypeError, ValueError):
         raise reject(t, where(collective), argument, repr(lists), "must be lists of ranks") from None
-    if any(not 0 <= rank < _MOST_RANKS for group in found for rank in group):
+    if any(not 0 <= rank < MAX_RANKS for group in found for rank in group):
         raise reject(t, where(collective), argument, [list(one) for one in found],
-                     f"ranks must be 0 to {_MOST_RANKS - 1}")  # fmt: skip
+                     f"ranks must be 0 to {MAX_RANKS - 1}")  # fmt: skip
     return found
 
 

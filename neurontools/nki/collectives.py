@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from formats.isa import CollectiveKind
-from neurontools.builder.limits import PARTITIONS
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.collective_groups import ReplicaGroup, append, channels, fold, groups_of, paired, pairs_of, where
 from neurontools.nki.dtype import uint32

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
-from neurontools.builder.limits import LIMITS, PARTITIONS
+from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import Allocation, ComputeOp, Source, Space, Trace, views_of
 from neurontools.nki import artifacts, cache, calls, regions
 from neurontools.nki.arguments import Arguments, from_numpy, map_structure, write_back
@@ -190,6 +191,14 @@ def build_neff(
     target: str | Target | None = None,
 ) -> Neff:
     """Trace and build a kernel; return the opened NEFF."""
+    # The traces are gone by the end of it: a collection between would go through all that they hold.
+    with without_collection():
+        return _built(kernel, args, kwargs, lnc, target)
+
+
+def _built(
+    kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], lnc: int | None, target: str | Target | None
+) -> Neff:
     from neurontools import builder  # deferred: start-up
 
     programs = trace_kernel(kernel, args, kwargs, lnc=lnc, target=target)
@@ -258,20 +267,25 @@ def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | T
     found = cache.find(key)
     if found is not None:
         return found
-    programs = _trace(kernel, arguments, lnc, chosen)
+    with without_collection():  # the traces are gone by the end of it
+        ready = _made(_trace(kernel, arguments, lnc, chosen), _name(kernel))
+    # A body that changes what it reads, a list outside it say, must run each time.
+    if key is not None and key_of(function, arguments, surroundings) == key:
+        cache.keep(key, ready)
+    return ready
+
+
+def _made(programs: list[Traced], name: str) -> cache.Prepared:
+    """Return what a launch needs of its traces, the file built from them among it."""
     first = programs[0]
     outputs = {one.id for one in first.trace.outputs}
-    ready = cache.Prepared(
-        _build(programs, _name(kernel)),
+    return cache.Prepared(
+        _build(programs, name),
         tuple((one.name, one.shape) for one in first.trace.inputs),
         tuple(place for place, one in enumerate(first.trace.inputs) if one.id in outputs),
         cache.returned(first.results, NkiTensor),
         tuple(_look_of(one, observation) for one in programs for observation in one.observations),
     )
-    # A body that changes what it reads, a list outside it say, must run each time.
-    if key is not None and key_of(function, arguments, surroundings) == key:
-        cache.keep(key, ready)
-    return ready
 
 
 def _look_of(program: Traced, one: Observation) -> cache.Look:

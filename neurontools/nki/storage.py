@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.regions import MemoryRegion
@@ -71,6 +72,6 @@ def identity_tile(t: Tracer, code: Dtype) -> NkiTensor:
     found: NkiTensor | None = t.cache.get(key)
     if found is None:
         dtype = dtype_of(code)
-        found = load_constant(t, np.eye(128, dtype=dtype.numpy), f"identity_{dtype}", dtype)
+        found = load_constant(t, np.eye(PARTITIONS, dtype=dtype.numpy), f"identity_{dtype}", dtype)
         t.cache[key] = found
     return found

@@ -336,7 +336,10 @@ class NkiTensor(ViewMethods, NKIObject):
             raise complain(f"{self.name}: slice step {item.step} of dimension {axis} is not positive")
         start, stop, step = bounds_of(self, axis, item)
         if start >= stop:
-            raise complain(f"{self.name}: slice {item.start}:{item.stop} of dimension {axis} of size {extent} is empty")
+            text = f"{self.name}: slice {item.start}:{item.stop} of dimension {axis} of size {extent} is empty"
+            if item.start is not None and self._integer(item.start, axis) < 0:  # a halo in front of the first element
+                raise leaves(f"{text}: a start below 0 counts from the end")
+            raise complain(text)
         return start, stop, None if step == 1 else step
 
     def __setitem__(self, key: Any, value: Any) -> None:

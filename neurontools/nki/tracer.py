@@ -11,8 +11,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS, PSUM_BYTES
 from formats.targets import Target, resolve_target
-from neurontools.builder.limits import LIMITS, PARTITIONS, PSUM_PARTITION_BYTES, Limits
+from neurontools.builder.limits import LIMITS, Limits
 from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
@@ -243,10 +244,10 @@ class Tracer:
         self.visits: Visiting | None = None
 
     def error(self, message: str, place: Source | None = None) -> NkiValidationError:
-        """Return the error to raise, with target and kernel line (or another `place`) added."""
-        return NkiValidationError(
-            f"{message}, on {self.target.name} ({self.limits.generation}) at {kernel_place(place)}"
-        )
+        """Return the error to raise, with target and kernel line (or another `place`) added: a finding of a check."""
+        text = f"{message}, on {self.target.name} ({self.limits.generation}) at {kernel_place(place)}"
+        file, line = (place or kernel_line())[:2]
+        return NkiValidationError(text).found("memcheck:operand", (file, line))
 
     def limit(self, error: NkiValidationError) -> None:
         """Raise the error about a limit of partitions or capacity; in a lenient launch only warn of it, once."""
@@ -307,7 +308,7 @@ class Tracer:
                 f"ndarray: shape[0] of the {allocation.space.value} tensor {allocation.name} is "
                 f"{allocation.partitions} partitions, at most {PARTITIONS}"
             ))  # fmt: skip
-        capacity = PSUM_PARTITION_BYTES if allocation.space is _PSUM else self.limits.sbuf_bytes
+        capacity = PSUM_BYTES if allocation.space is _PSUM else self.limits.sbuf_bytes
         if allocation.partition_bytes > capacity:
             self.limit(self.error(
                 f"ndarray: {allocation.space.value} tensor {allocation.name} takes "

@@ -59,8 +59,8 @@ def unsupported(feature: str) -> UnsupportedError:
 class Walk(Protocol):
     """What index expressions of the first generation name, dimension by dimension."""
 
-    def problem(self, shape: tuple[int, ...]) -> str | None:
-        """Return how a view of that shape leaves its tensor, None where it does not."""
+    def problem(self) -> str | None:
+        """Return how a view leaves its tensor, None where it does not."""
 
 
 class ViewMethods:
@@ -301,7 +301,7 @@ class ViewMethods:
 
     def _check_reach(self) -> None:
         """Refuse a pattern that leaves the allocation, or a partition."""
-        problem = None if isinstance(self._unchecked, bool) else self._unchecked.problem(self.shape)
+        problem = None if isinstance(self._unchecked, bool) else self._unchecked.problem()
         if problem is not None:
             raise leaves(f"{self.name}: {problem}")
         problem = self._reach_problem()

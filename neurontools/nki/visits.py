@@ -26,7 +26,7 @@ _LARGE = 1 << 63
 class _Call:
     """One call of a function of the kernel: its frame, what it is calling, and what its last visit left."""
 
-    __slots__ = ("base", "callee", "first", "frame", "turns", "visit")
+    __slots__ = ("base", "callee", "first", "frame", "tensors", "turns", "visit")
 
     def __init__(self, frame: FrameType) -> None:
         self.frame = frame
@@ -34,6 +34,7 @@ class _Call:
         self.visit = -1
         self.base = -1  # the first visit, on which the others build
         self.first: dict[str, Value] = {}
+        self.tensors: dict[str, tuple[NkiTensor, Value | None]] = {}  # what each variable held, and what is kept of it
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
 
 
@@ -108,7 +109,19 @@ class VisitRecorder:
         call = calls[-1]
         call.callee = callee
         turn = call.turns[frame.f_lasti] = call.turns.get(frame.f_lasti, 0) + 1
-        found = {name: kept for name, value in frame.f_locals.items() if (kept := _kept(value)) is not None}
+        found: dict[str, Value] = {}
+        tensors = call.tensors
+        for name, value in frame.f_locals.items():
+            kept: Value | None
+            if type(value) is NkiTensor:
+                known = tensors.get(name)  # the variable mostly holds the tensor that it held at the last visit
+                if known is None or known[0] is not value:
+                    known = tensors[name] = value, _tensor(value)
+                kept = known[1]
+            else:
+                kept = _KINDS.get(type(value), _other)(value)
+            if kept is not None:
+                found[name] = kept
         parent = calls[-2].visit if len(calls) > 1 else -1
         site = self._site(frame)
         call.visit = len(self.rows)
@@ -135,22 +148,19 @@ class VisitRecorder:
         return number
 
 
-def _kept(value: object) -> Value | None:
-    """Return what a file holds of a variable, None where it holds nothing."""
-    kind = type(value)
-    look = _KINDS.get(kind)
-    if look is not None:
-        return look(value)
-    if isinstance(value, NkiTensor):
-        return TensorName(value.allocation.name) if _is_whole(value) else None
+def _tensor(value: NkiTensor) -> Value | None:
+    """Return the name of a tensor, None for a part of one."""
+    one = value.allocation
+    if value.offset or value.shape != one.shape or value.strides != contiguous_strides(one.shape):
+        return None
+    return TensorName(one.name)
+
+
+def _other(value: object) -> Value | None:
+    """Return what a file holds of a variable of no kind of `_KINDS`, None where it holds nothing."""
     if isinstance(value, int):  # such as an index that knows its turn
         return int(value) if abs(value) < _LARGE else None
     return None
-
-
-def _is_whole(tensor: NkiTensor) -> bool:
-    one = tensor.allocation
-    return tensor.shape == one.shape and not tensor.offset and tensor.strides == contiguous_strides(one.shape)
 
 
 def _text(value: str) -> str | None:

@@ -83,7 +83,7 @@ def _whole(cores: list[CoreActivity]) -> Activity:
 def emulated(measured: Measured) -> Activity:
     """Return the same of a run of the emulator."""
     from emulator.timeline.track import EngineTrack, QueueTrack  # deferred: start-up
-    from formats.neff import ENGINES  # deferred: start-up
+    from formats.engines import ENGINES  # deferred: start-up
 
     recorder = measured.recorder
     cores = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.neuron_core import WORD
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
@@ -126,7 +127,7 @@ def describe(ntff: Ntff) -> CaptureInfo:
 def _core(ntff: Ntff, core: CoreCapture) -> CoreRow:
     engines = []
     for buffer in ntff.buffers(core.core):
-        words, inserted, deleted = len(buffer.data) // 64, buffer.map.inserted, buffer.map.deleted
+        words, inserted, deleted = len(buffer.data) // WORD, buffer.map.inserted, buffer.map.deleted
         compiled = words - inserted + deleted
         engines.append(BufferRow(buffer.engine, buffer.address, words, inserted, deleted, compiled))
     maps = {buffer.engine: buffer.map for buffer in ntff.buffers(core.core)}

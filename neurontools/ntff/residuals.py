@@ -226,7 +226,7 @@ def _emulated_words(measured: Measured, core: Core) -> Iterator[tuple[Key, _Mine
             one = loaded[track.position[row]]
             start = track.start[row]
             shown = shown_ps(one.word, owner.name, measured.device.arch)
-            end = track.shown_end(row) if shown is None else start + shown
+            end = track.shown_end(row, shown)
             yield ((owner.name, one.slot, times[one.slot]),
                    _Mine((start, end), one.slot, one.word.name, _shape(one.word)))  # fmt: skip
             times[one.slot] += 1

@@ -91,7 +91,7 @@ def power(n: Node) -> Tensor:
     a, b = n.input(0), n.input(1)
     if a.kind is b.kind:
         return a.binary("power", b)
-    wide = PrimitiveType.F64 if a.kind.is_integer or b.kind is PrimitiveType.F64 else a.kind
+    wide = PrimitiveType.F64 if a.kind.is_integral or b.kind is PrimitiveType.F64 else a.kind
     return a.cast(wide).binary("power", b.cast(wide)).cast(a.kind)
 
 
@@ -185,9 +185,9 @@ def _converted(n: Node, x: Tensor, kind: PrimitiveType) -> Tensor:
             x = x.compare("NE", x).where(x, inside)
         elif kind is PrimitiveType.F8E4M3FN:
             x = (x.unary("abs") > 464.0).where(math.nan, x)
-    if kind.is_integer and kind.bits < 8 and x.kind.is_float:
+    if kind.is_integral and kind.bits < 8 and x.kind.is_float:
         return x.unary("round-nearest-even").cast(PrimitiveType.S32).cast(kind)
-    if kind.is_integer and x.kind.is_float and kind.bits < 32:
+    if kind.is_integral and x.kind.is_float and kind.bits < 32:
         return x.cast(PrimitiveType.S32).cast(kind)  # what is too large wraps, as ONNX's reference has it
     return x.cast(kind)
 
@@ -233,7 +233,7 @@ def quantize(n: Node) -> Tensor:
 def dequantize(n: Node) -> Tensor:
     """Take the zero point off and multiply by the scale."""
     x, scale, zero = n.input(0), n.input(1), n.optional(2)
-    wide = x.cast(PrimitiveType.S32 if x.kind.is_integer else PrimitiveType.F32)
+    wide = x.cast(PrimitiveType.S32 if x.kind.is_integral else PrimitiveType.F32)
     if zero is not None:
         wide = wide - _along(n, zero.cast(wide.kind), x)
     return wide.cast(scale.kind) * _along(n, scale, x)

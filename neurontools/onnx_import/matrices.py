@@ -232,7 +232,7 @@ def max_pool(n: Node) -> Tensor:
         raise UnsupportedError("MaxPool with the positions of its maxima is not modelled")
     places = _Places(n, x.shape[2:], n.get("kernel_shape"))
     lowest: float = -math.inf
-    if x.kind.is_integer:
+    if x.kind.is_integral:
         lowest = -(1 << (x.kind.bits - 1)) if x.kind.is_signed else 0
     return _pooled(x, "maximum", lowest, places.window())
 

@@ -41,7 +41,7 @@ def _folded(n: Node, x: Tensor, axes: list[int], *, keep: bool) -> Tensor:
             return x.unary("abs").sum(axes, keep=keep)
         case "L2":
             total = (x * x).sum(axes, keep=keep)
-            if total.kind.is_integer:
+            if total.kind.is_integral:
                 return total.cast(PrimitiveType.F64).unary("sqrt").cast(total.kind)
             return total.unary("sqrt")
         case "SumSquare":

@@ -51,7 +51,7 @@ def resize(n: Node) -> Tensor:
             outside = beyond if kept is None else (beyond | _along_mask(kept, y.shape, axis))
     if outside is not None:
         y = outside.expand(y.shape).where(float(n.get("extrapolation_value", 0.0)), y)
-    return y.unary("round-nearest-even").cast(kind) if kind.is_integer and n.get("mode") == "nearest" else y.cast(kind)
+    return y.unary("round-nearest-even").cast(kind) if kind.is_integral and n.get("mode") == "nearest" else y.cast(kind)
 
 
 def _along_mask(mask: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:

@@ -116,7 +116,7 @@ def reported(found: RankedResult, watched: list[Activity], packets: tuple[int, t
     shares = []
     for rank, activity in enumerate(watched):
         carried = [one[1:] for one in found.carried if one.rank == rank]
-        share = share_of(activity.moves, carried, found.rates)
+        share = share_of(activity.moves, carried, found.carried_rate)
         shares.append(ShareRow(rank, share.both_ps, share.alone_ps, share.compute))
     return Report(found.instance, found.time_ps, packets[0], packets[1], hidden / total if total else 0.0,
                   max(exposed, default=0), tuple(rows), tuple(shares))  # fmt: skip

@@ -36,7 +36,7 @@ def trace_events(found: RankedResult, watched: list[Activity]) -> list[dict[str,
         events.append({"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}})
         for engine, pc, begin, end, name in activity.words:
             add(rank, engine, name, begin, end, pc=pc)
-        for queue, begin, end, size in activity.moves:
+        for queue, begin, end, size, _ in activity.moves:
             add(rank, queue, "transfer", begin, end, bytes=size)
     for met in found.collectives:
         for rank, ended in met.ended_ps.items():

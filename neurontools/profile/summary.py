@@ -146,7 +146,8 @@ def _under_way(timeline: Timeline, track: EngineTrack) -> Iterable[tuple[int, in
     found = []
     for row, (start, end) in enumerate(zip(track.start, track.completed, strict=False)):
         shown = shown_ps(timeline.causes.word(track.owner, row), track.owner.name, timeline.device.arch)
-        found.append((start if shown is None else max(start, end - shown), end))
+        took = end - start if shown is None else track.shown_end(row, shown) - start
+        found.append((max(start, end - took), end))
     return found
 
 

@@ -21,6 +21,7 @@ __all__ = ["load_input_dump"]
 
 _NAME = re.compile(r"input(\d+)(?:\.bin)?")
 _MODEL = "model_name.txt"
+_PART = 1 << 24  # bytes read at a time
 
 
 def load_input_dump(folder: Path, tensors: Sequence[TensorInfo], name: str = "") -> tuple[dict[str, Any], list[str]]:
@@ -44,13 +45,28 @@ def load_input_dump(folder: Path, tensors: Sequence[TensorInfo], name: str = "")
             raise NotFoundError(f"{folder}: no input{number} for {tensor.name} {tensor.dtype}{list(tensor.shape)}")
         path = found.pop(number)
         dtype = numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
-        data = np.fromfile(path, np.uint8)
+        size = path.stat().st_size
         wanted = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
-        if data.size != wanted:
+        if size != wanted:
             raise FormatError(f"input {tensor.name!r} has another size", path=str(path), expected=f"{wanted} bytes",
-                              got=f"{data.size} bytes")  # fmt: skip
-        values[tensor.name] = data.view(dtype).reshape(tensor.shape)
+                              got=f"{size} bytes")  # fmt: skip
+        values[tensor.name] = _bytes(path, size).view(dtype).reshape(tensor.shape)
     return values, _warnings(folder, found, name)
+
+
+def _bytes(path: Path, size: int) -> Any:
+    """Return the bytes of a file that has so many."""
+    from emulator.large_arrays import Store  # deferred: start-up
+
+    store = Store(size)
+    with path.open("rb") as file:
+        while size:
+            part = file.read(min(size, _PART))
+            if not part:
+                raise FormatError("file became shorter while it was read", path=str(path))
+            store.write(part)
+            size -= len(part)
+    return store.array()
 
 
 def _warnings(folder: Path, more: dict[int, Path], name: str) -> list[str]:

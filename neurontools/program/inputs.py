@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
+from emulator.large_arrays import Store, zeros
 from emulator.runtime import check_inputs
 from formats.dtypes import Dtype
 from neurontools.command.files import need_file
@@ -68,9 +70,16 @@ def _dtype(tensor: TensorInfo) -> np.dtype[Any]:
     return numpy_dtype(Dtype.from_numpy_name(tensor.dtype))
 
 
+def _nbytes(tensor: TensorInfo) -> int:
+    """Return the bytes of a tensor; ValueError where no array can have its shape."""
+    if min(tensor.shape, default=0) < 0:
+        raise ValueError("negative dimensions are not allowed")
+    return prod(tensor.shape) * _dtype(tensor).itemsize
+
+
 def _zeros(tensor: TensorInfo) -> Array:
     try:
-        return np.zeros(tensor.shape, _dtype(tensor))
+        return zeros(_nbytes(tensor)).view(_dtype(tensor)).reshape(tensor.shape)
     except (ValueError, MemoryError) as error:  # a shape that no array can have
         raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None
 
@@ -81,11 +90,12 @@ def _random(tensor: TensorInfo, source: np.random.Generator) -> Array:
     try:
         if dtype.kind in "iu":
             return source.integers(0, min(_MOST, np.iinfo(dtype).max), tensor.shape).astype(dtype)
-        array = np.empty(tensor.shape, dtype)
-        flat = array.reshape(-1)
-        for start in range(0, flat.size, _DRAWN):  # the same numbers as all at once, without as many of fp32
-            part = flat[start : start + _DRAWN]
-            part[...] = source.standard_normal(part.size, np.float32)
-        return array
+        store = Store(_nbytes(tensor))
+        left = _nbytes(tensor) // dtype.itemsize
+        while left:  # the same numbers as all at once, without as many of fp32
+            part = min(left, _DRAWN)
+            store.write(source.standard_normal(part, np.float32).astype(dtype))
+            left -= part
+        return store.array().view(dtype).reshape(tensor.shape)
     except (ValueError, MemoryError) as error:
         raise InputError(f"input {tensor.name!r} of shape {list(tensor.shape)}: {error}") from None

@@ -72,7 +72,7 @@ class RankedScript:
     def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together,
                  look: Callable[[Asked], None] = lambda asked: None) -> None:  # fmt: skip
         self._together, self._look, self._looked = together, look, False
-        self._turns = [_Turn(self, file, configuration, rank, ranks) for rank in range(ranks)]
+        self._turns = [_Turn(file, configuration, rank, ranks) for rank in range(ranks)]
 
     def run(self, *, aside: bool) -> list[int]:
         """Run all scripts to their ends; return their exit statuses. Errors of this toolkit pass."""
@@ -102,9 +102,7 @@ class RankedScript:
 class _Turn(Launches):
     """The script of one rank, which runs while its turn lasts."""
 
-    def __init__(
-        self, script: RankedScript, file: Path, configuration: RunConfiguration, rank: int, ranks: int
-    ) -> None:
+    def __init__(self, file: Path, configuration: RunConfiguration, rank: int, ranks: int) -> None:
         super().__init__(configuration)
         self.file, self.rank = file, rank
         self.asked: Asked | None = None

@@ -91,6 +91,8 @@ class ZipMembers:
         """Return the array in a member; its header is checked against the member's size before anything is made."""
         import numpy as np
 
+        from emulator.large_arrays import Store  # deferred: start-up
+
         info = self._info(name)
         with self._archive.open(info) as file:
             version = np.lib.format.read_magic(file)
@@ -108,16 +110,15 @@ class ZipMembers:
                 shown = f"{dtype}{list(shape)[:_MOST_DIMENSIONS]}"
                 raise FormatError("array and its bytes do not fit", path=self.where, field=name, expected=shown,
                                   got=f"{left:,} bytes")  # fmt: skip
-            data = np.empty(left, np.uint8)
-            into, at = data.data, 0
-            while at < left:
-                block = file.read(min(_BLOCK, left - at))
+            data = Store(left)
+            while left:
+                block = file.read(min(_BLOCK, left))
                 if not block:
                     raise FormatError("array is cut off", path=self.where, field=name)
-                into[at : at + len(block)] = block
-                at += len(block)
+                data.write(block)
+                left -= len(block)
             file.read(1)  # at the end the checksum is compared
-        return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+        return data.array().view(dtype).reshape(shape, order="F" if fortran else "C")
 
     def _info(self, name: str) -> zipfile.ZipInfo:
         info = self._infos.get(name)

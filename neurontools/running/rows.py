@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from formats.debug_stream import is_printed
+from formats.neuron_core import WORD
 from neurontools.command.results import LEFT_OUT
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def _notice(item: Notice, neff: Neff | None) -> str:
         graph = neff.subgraphs[item.core] if item.core < len(neff.subgraphs) else None
         found = None
         if graph is not None and item.engine in graph.streams and item.pc < len(graph.streams[item.engine]):
-            found = neff.source_of(item.engine, graph.streams[item.engine].offsets[item.pc] // 64, item.core)
+            found = neff.source_of(item.engine, graph.streams[item.engine].offsets[item.pc] // WORD, item.core)
         place = source_row(found)
         if place is not None:
             where += f" ({place_text(place)})"

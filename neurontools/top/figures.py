@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
+from formats.numerals import parse_decimal
+
 __all__ = ["ALL", "DEVICE_ROWS", "HOST_ROWS", "Branch", "CoreUse", "Figures", "figures", "tabs_of"]
 
 ALL = "all"
@@ -89,11 +91,10 @@ def _cores(groups: list[Any], hardware: Mapping[str, Any]) -> list[CoreUse]:
         hardware["neuron_device_count"] * hardware["neuroncore_per_device_count"])}  # fmt: skip
     for one in groups:
         for text, row in one.get("neuroncore_counters", {}).get("neuroncores_in_use", {}).items():
-            if text.isdecimal() and int(text) in found:
+            number = parse_decimal(text)
+            if number is not None and number in found:
                 flops = row.get("flops")
-                found[int(text)] = CoreUse(
-                    int(text), row["neuroncore_utilization"], None if flops is None else flops / 1e12
-                )
+                found[number] = CoreUse(number, row["neuroncore_utilization"], None if flops is None else flops / 1e12)
     return list(found.values())
 
 
@@ -128,7 +129,7 @@ def _tree(groups: list[Any], hardware: Mapping[str, Any]) -> list[Branch]:
         rest = sum(left.values())
         inside.append(Branch("of no model", None, 0, rest, 1))
         inside += [Branch(DEVICE_ROWS[key], None, 0, value, 2) for key, value in left.items() if value]
-        number = int(core) // each if core.isdecimal() else 0
+        number = (parse_decimal(core) or 0) // each
         rows.append(Branch(f"ND {number} NC {core}", None, host, sum(cores[core].values()), 0))
         rows += inside
     return rows

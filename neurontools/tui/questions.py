@@ -227,8 +227,11 @@ class Verdict:
             at = f" · {PurePath(source.file or '').name}:{source.line}" if source is not None and known else ""
             return f"{dead}fault · {short_engine(fault.engine).upper()} pc {fault.pc}{at} · {fault.message}"
         if session.outcome == "hang" and device.hang is not None:
-            waits = device.hang.waits
-            why = f" · {short_engine(waits[0].engine).upper()} pc {waits[0].pc} · {waits[0].verdict}" if waits else ""
+            waits, why = device.hang.waits, ""
+            if waits:
+                line = source_line(waits[0].source)
+                at = f" · {PurePath(line).name}" if line else ""
+                why = f" · {short_engine(waits[0].engine).upper()} pc {waits[0].pc}{at} · {waits[0].verdict}"
             return f"{dead}hang{why or ' · ' + device.hang.text().splitlines()[0]}"
         found = (*session.findings(), *session.nan_findings())
         return _of_finding(found[0]) if found else ""

@@ -17,6 +17,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from formats.errors import FormatError
+from formats.numerals import parse_decimal
 from neurontools.command.output import note
 
 __all__ = ["ScreenServer", "is_loopback"]
@@ -124,7 +125,7 @@ class ScreenServer(Server):
         router, here = request.app.router, f"//{request.host}"
         size = request.query.get("fontsize", "")
         return {
-            "font_size": int(size) if size.isdecimal() and len(size) < 4 else 16,
+            "font_size": parse_decimal(size, 3) or 16,
             "app_websocket_url": f"ws:{here}{router['websocket'].url_for()}",
             "config": {"static": {"url": f"{here}{router['static'].url_for(filename='/')}".rstrip("/") + "/"}},
             "application": {"name": self.title},

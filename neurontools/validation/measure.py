@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.cost import figure
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
+from formats.neuron_core import PARTITIONS
 from neurontools.validation import phases
 from neurontools.validation.calls import Call, call_of, load_of
 from neurontools.validation.observers import Active, Moving, Observer, Span, Transfers, Words
@@ -147,7 +148,7 @@ def _rate(target: Target, width: int) -> float:
     times = 5 if width > 8192 else 24
     _run(target, load_of(target, width, times, one_queue=True), transfers)
     first, last = transfers.seen[1], transfers.seen[-1]
-    return 128 * width * (len(transfers.seen) - 2) / (last.completed_ps - first.completed_ps)
+    return PARTITIONS * width * (len(transfers.seen) - 2) / (last.completed_ps - first.completed_ps)
 
 
 _full_rates: dict[str, float] = {}

@@ -13,8 +13,9 @@ import numpy as np
 
 from formats import isa
 from formats.dtypes import Dtype
-from formats.isa import ENGINES, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.engines import ENGINES
 from formats.neff import Neff, Subgraph
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 
 __all__ = ["Access", "accesses", "unordered"]
 

@@ -144,3 +144,69 @@ def test_a_scaled_product_that_adds_keeps_what_was_undefined() -> None:
         word = isa.MatMulMx(accumulate=adds)
         marks = outputs_of(Flow(), word, "PE", {"src": None, "dst": before}, outputs, core)["dst"]
         assert word.adds == bool(adds) == (marks is not None and bool(marks.all()))
+
+
+def stored(kernel: Any, *shapes: tuple[int, int]) -> list[Finding]:
+    """Run a kernel, and return what initcheck says, notes too."""
+    arrays = [np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in shapes]
+    neff: Any = build_neff(kernel, tuple(arrays), {}, target="trn2")
+    return checked(neff, {one.name: array for one, array in zip(neff.inputs, arrays, strict=True)}, ("initcheck",))[0]
+
+
+def lines_of(found: list[Finding]) -> list[int]:
+    return sorted(getattr(one.site.source, "line", 0) for one in found)
+
+
+def test_the_first_of_two_reads_of_one_tile_is_named() -> None:
+    """A running maximum that nothing began is read twice in a turn; what comes of both reads meets again."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((32, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+        part, top, most, apart = tile((32, 32)), tile((32, 1)), tile((32, 1)), tile((32, 1))
+        nisa.dma_copy(dst=part, src=x)
+        nisa.tensor_reduce(dst=top, op=nl.maximum, data=part, axis=1)
+        nisa.tensor_tensor(top, top, most, nl.maximum)  # first
+        nisa.tensor_tensor(apart, most, top, nl.subtract)
+        nisa.dma_copy(dst=out, src=apart)
+        return out
+
+    (found,) = stored(kernel, (32, 32))
+    assert found.kind == "undefined-output" and found.site.text.startswith("TENSOR_TENSOR")
+    assert "op=MAX" in found.site.text and found.details["bytes"] == 128
+
+
+def test_two_tiles_that_meet_are_both_named() -> None:
+    """Of a scale and a shift that nothing wrote, mending one would leave the other: neither is a note."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((32, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+        part, scale, shift = tile((32, 32)), tile((32, 1)), tile((32, 1))
+        nisa.dma_copy(dst=part, src=x)
+        nisa.tensor_scalar(part, part, nl.multiply, scale)
+        nisa.tensor_scalar(part, part, nl.add, shift)
+        nisa.dma_copy(dst=out, src=part)
+        return out
+
+    first, second = stored(kernel, (32, 32))
+    assert [one.kind for one in (first, second)] == ["undefined-output"] * 2 and {first.tensor, second.tensor} == {
+        "scale",
+        "shift",
+    }
+    assert lines_of([second]) == [lines_of([first])[0] + 1]
+    assert "together with those of DVE" in second.message and second.others[0].pc == first.site.pc
+    assert (first.details["bytes"], second.details["bytes"]) == (32 * 32 * 4, 0)
+
+
+def test_what_no_output_takes_stays_a_note() -> None:
+    """Beside a fault, a read that leads nowhere is not counted to it."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((32, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+        part, scale, other, work = tile((32, 32)), tile((32, 1)), tile((32, 32)), tile((32, 32))
+        nisa.dma_copy(dst=part, src=x)
+        nisa.tensor_copy(dst=work, src=other)
+        nisa.tensor_scalar(part, part, nl.multiply, scale)
+        nisa.dma_copy(dst=out, src=part)
+        return out
+
+    assert [one.kind for one in stored(kernel, (32, 32))] == ["undefined-output", "unwritten-read"]

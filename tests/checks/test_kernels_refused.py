@@ -48,6 +48,7 @@ VIEWS = {
     "t[:, 0:66:2]": "t[:, 0:66:2] leaves dimension 1 of size 64",
     "t[:, nl.ds(8, 64)]": "nl.ds(8, 64) leaves dimension 1 of size 64",
     "t[:, 64]": "index 64 leaves dimension 1 of size 64",
+    "t[-1:127]": "slice -1:127 of dimension 0 of size 128 is empty: a start below 0 counts from the end",
     "t.slice(1, 0, 80)": "slice 0:80:1 leaves dimension 1 of size 64",
     "t.ap([[64, 128], [1, 64]], offset=1)": "reaches elements 1 to 8192 of 8192",
 }
@@ -72,6 +73,31 @@ def test_what_leaves_a_tensor_is_found(cli: Cli, tmp_path: Path, text: str, view
     (result,) = sarif["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == line
     assert cli("run", file).status == 3
+
+
+LIMITS = {
+    "nisa.tensor_scalar(t[16:48], t[16:48], nl.add, 1.0)": "32 partitions must start at 0, 32, 64 or 96",
+    "nisa.tensor_copy(dst=t[:, 0:32], src=t)": "must be",
+    "nisa.nc_matmul(nl.ndarray((64, 512), dtype=nl.float32, buffer=nl.psum, address=(0, 1024)), t, "
+    "nl.ndarray((128, 512), dtype=nl.float32))": "must not cross a bank of 2048 bytes",
+}
+
+
+@pytest.mark.parametrize(("call", "said"), LIMITS.items(), ids=["partitions", "shape", "bank"])
+def test_a_broken_limit_is_found_at_its_line(cli: Cli, tmp_path: Path, call: str, said: str) -> None:
+    """What the front end refuses is a finding of `check`, in SARIF too; `run` refuses the kernel."""
+    text = NEW.format(view="t").replace("nisa.tensor_copy(dst=t, src=t)", call)
+    file = tmp_path / "kernel.py"
+    file.write_text(text)
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if call in one)
+    made = cli("check", file, "--json", "--target", "trn2")
+    (finding,) = made.json["result"]["findings"]
+    assert made.status == 1 and (finding["tool"], finding["kind"]) == ("memcheck", "operand")
+    assert said in finding["message"] and finding["site"]["source"]["line"] == line
+    assert finding["site"]["owner"] == "kernel" and "what the message says" in finding["hint"]
+    (result,) = json.loads(cli("check", file, "--format", "sarif", "--target", "trn2").out)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == line
+    assert cli("run", file, "--target", "trn2").status == 3
 
 
 def test_other_tools_leave_it_an_error(cli: Cli, tmp_path: Path) -> None:

@@ -72,5 +72,7 @@ def test_bad_times_and_sizes(cli: Cli, tmp_path: Path) -> None:
         ("--older-than", "5"),
         ("--max-size", "-1"),
         ("--max-size", "1 XB"),
+        ("--older-than", "9" * 400 + "d"),
+        ("--max-size", "9" * 400 + "GB"),
     ):
         assert cli("compile", "cache", "gc", "--cache_dir", tmp_path, f"{option}={value}").status == 2

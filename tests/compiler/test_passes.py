@@ -42,9 +42,9 @@ def test_options_that_contradict_the_target() -> None:
 
 def test_what_has_no_lowering_says_so() -> None:
     def make(b: Builder, x: Value) -> Value:
-        return b.graph.add("cholesky", (x,), "f32", (4, 4))
+        return b.graph.add("infeed", (x,), "f32", (4, 4))
 
-    with pytest.raises(UnsupportedGraphError, match=r"%test: cholesky is not supported at model.py:42"):
+    with pytest.raises(UnsupportedGraphError, match=r"%test: infeed is not supported at model.py:42"):
         compiled(make, floats(4, 4))
 
 

@@ -62,3 +62,11 @@ def test_merged_dimensions_walk_alike() -> None:
     shape, (a, b) = merged([(2, 3, 4)] * 2, [row_major((2, 3, 4)), (100, 4, 1)])
     assert shape == (2, 12)
     assert (a, b) == ((12, 1), (100, 1))
+
+
+def test_rows_of_large_arrays_get_longer_before_tiles_get_more() -> None:
+    """Tiles of 2 KiB a partition while they are eight or fewer, longer ones behind that, up to the most."""
+    for total, wanted in ((1 << 16, 512), (1 << 19, 512), (1 << 20, 1024), (1 << 21, 2048), (1 << 24, 2048)):
+        found = list(tiles((total,), 2048))
+        assert {prod(one.free) for one in found} == {wanted}
+        assert len(found) == total // (128 * wanted)

@@ -15,7 +15,7 @@ from neurontools.debugger.blockers import blocker_of, blocker_of_wait
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize(("name", "waits"), [("deadlock.s", 14), ("race.s", 14), ("out_of_bounds.s", 6)])
+@pytest.mark.parametrize(("name", "waits"), [("deadlock.s", 11), ("race.s", 10), ("out_of_bounds.s", 1)])
 def test_every_wait_of_a_run_agrees_with_the_report(name: str, waits: int) -> None:
     text = (EXAMPLES / name).read_text()
     session = Session(to_neff(parse_program(text, name)))

@@ -13,6 +13,7 @@ from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.expressions import FUNCTIONS, Expression
 from neurontools.debugger.names import parse_time
+from neurontools.debugger.post_mortem import open_core_session
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 100
 
@@ -43,6 +44,7 @@ def value(session: Session, text: str) -> Any:
         ("any(isnan(y)) or all(y == 2 * x)", True),
         ("argmin(x)", 0),
         ("(x @ x.T)[1, 2]", (X @ X.T)[1, 2]),
+        ("sum(x[0:2] - x[0:2])", 0),
         ("S[6]", 1),
         ("S[2 * 3] << 4", 16),
         ("1 if time > 0ps else 2", 1),
@@ -193,6 +195,8 @@ def test_names_and_commands_of_ones_own(session: Session) -> None:
     assert answer.follow == ("sem", "commands 1\nstate\nend", "print 3+4")
     assert isinstance(carry_out(session, "both").error, UsageError), "it needs a word"
     assert [one.name for one in carry_out(session, "alias").value] == ["both", "sem"]
+    carry_out(session, "alias two = both")
+    assert carry_out(session, "two 5").follow == ("sem", "commands 1\nstate\nend", "print 5")
     for bad in ("define step\nstate\nend", "alias c", "alias 1 = step", "alias continue = step", "alias t = fly"):
         assert isinstance(carry_out(session, bad).error, UsageError), bad
     carry_out(session, "alias a = step")
@@ -234,3 +238,28 @@ NINES = "9" * 5000
 def test_numbers_of_any_length_are_mistakes(program_file: Path, line: str) -> None:
     session = Session(program_file)
     assert isinstance(carry_out(session, line).error, NeuronError)
+
+
+def test_an_expression_may_begin_and_end_with_a_slice(session: Session) -> None:
+    """Here no variable of a kernel stands for the name, as in a NEFF or a core dump."""
+    shown = carry_out(session, "print x[0:4, 0:4] @ x[0:4, 0:4]")
+    assert shown.error is None and (shown.value.value == X[0:4, 0:4] @ X[0:4, 0:4]).all()
+    assert carry_out(session, "print x[0:2] - x[2:4]").value.value.shape == (2, 64)
+
+
+def test_nan_and_infinities_are_numbers(session: Session) -> None:
+    for text in ("nan", "-inf"):
+        assert carry_out(session, f"set x[0, 1] = {text}").error is None
+        assert carry_out(session, f"find x, {text}").value.places == ("x[0, 1]",)
+
+
+def test_what_a_dump_lacks_is_in_no_expression(session: Session, tmp_path: Path) -> None:
+    """Of a tensor that a light dump leaves out nothing is computed, neither as NaN nor as unwritten."""
+    assert carry_out(session, f"save-core {tmp_path / 'light.core'} light").error is None
+    dump = open_core_session(tmp_path / "light.core")
+    for line in ("print x", "print mean(x)", "print x[0] + x[1]", "print x[0:2]", "info values x", "find x, 0"):
+        answer = carry_out(dump, line)
+        assert isinstance(answer.error, NotFoundError) and "of x are not in this light dump" in str(answer.error), line
+    assert carry_out(session, f"save-core {tmp_path / 'full.core'}").error is None
+    whole = open_core_session(tmp_path / "full.core")
+    assert carry_out(whole, "print mean(x)").value.value == X.mean()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from formats.core import open_core
-from formats.errors import FormatError
+from formats.errors import FormatError, NotFoundError
 from formats.neff import Neff
 from formats.neff.visits import (
     Loop,
@@ -87,6 +87,23 @@ def test_turns_of_the_same_words_in_a_row_are_places(session: Session) -> None:
         here = turns(session)
         seen.append((here["k"], here["_"]))
     assert seen == [(k, turn) for k in range(TURNS) for turn in range(2)]
+
+
+def test_a_breakpoint_at_a_function_stops_at_each_call(session: Session) -> None:
+    """As in gdb, a function is a place: where each call of it begins, in every turn of the loops around it."""
+    session.break_at("load")
+    assert (session.breakpoints[0].kind, len(session.breakpoints[0].places)) == ("function", TURNS)
+    seen = []
+    while session.continue_().reason == "breakpoint":
+        seen.append(turns(session)["k"])
+        assert [row.function for row in session.backtrace()] == ["load", "unrolled"]
+    assert sorted(seen) == list(range(TURNS)), "two engines load in turns"
+    assert {row.name for row in session.info_scope("load")} >= {"x", "rows", "tile"}
+    listing = session.list_source("load")
+    assert listing.rows[0].number < at("LOAD") < listing.rows[-1].number
+    assert "load" in session.program.functions and "fresh" not in session.program.functions, "that one has no word"
+    with pytest.raises(NotFoundError, match=r"no engine, queue, opcode or function 'fresh'.*its functions .*load"):
+        session.break_at("fresh")
 
 
 def test_a_while_loop_is_told_by_what_it_tests(session: Session) -> None:

@@ -101,7 +101,7 @@ def test_registers_events_and_transfers(root: Path) -> None:
     while not session.info_dma():
         session.step()
     (first, *_) = session.info_dma()
-    assert (first.queue, first.nbytes, first.increment) == ("qA", 32768, 16) and first.due_ps > first.triggered_ps
+    assert (first.queue, first.nbytes, first.increment) == ("qB", 32768, 16) and first.due_ps > first.triggered_ps
     assert first.state in ("queued", "moving") and first.source is not None
     ran = []
     while found := [row.due_ps for row in session.info_dma() if row.number == first.number]:

@@ -9,6 +9,7 @@ from emulator.device import Device
 from emulator.events import Event
 from emulator.loaded import LoadedWord
 from formats import isa
+from formats.neuron_core import WORD
 
 Streams = Mapping[str, str | Sequence[isa.Instruction | str]]
 WAIT, COUNT = isa.WaitMode, isa.UpdateMode
@@ -21,7 +22,7 @@ def words_of(stream: str | Sequence[isa.Instruction | str]) -> list[LoadedWord]:
     for pc, line in enumerate(lines):
         word = isa.decode(isa.assemble(line)) if isinstance(line, str) else line
         loaded.append(LoadedWord(word, pc, slot))
-        slot += len(word.raw) // isa.WORD
+        slot += len(word.raw) // WORD
     return loaded
 
 

@@ -12,7 +12,8 @@ from emulator.arch import arch_of
 from emulator.faults import Fault, FaultError
 from emulator.memory import ChipMemory
 from formats import isa
-from formats.isa import PSUM_BASE, AccessPattern
+from formats.isa import AccessPattern
+from formats.neuron_core import PSUM_BASE
 from formats.nrt.status import NrtStatus
 
 ARCH = arch_of("trn2")

@@ -11,7 +11,7 @@ from emulator.errors import LoadError
 from emulator.events import Event
 from formats import isa
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE
+from formats.neuron_core import PSUM_BASE
 from tests.emulator.streams import add, after, device_with, events_of, fill, order_of, signal, tile
 
 

@@ -11,8 +11,8 @@ import pytest
 from emulator.device import Device
 from emulator.runtime import run
 from formats import isa
-from formats.isa import PSUM_BASE
 from formats.neff import Neff
+from formats.neuron_core import PSUM_BASE
 from tests.emulator.dma_programs import PARTITION, direct, gen3
 from tests.emulator.streams import after, signal, tile
 

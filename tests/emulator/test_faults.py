@@ -8,7 +8,7 @@ import pytest
 
 from emulator.faults import FAULT_STATUS, Fault
 from formats import isa
-from formats.isa import PSUM_BASE
+from formats.neuron_core import PSUM_BASE
 from formats.nrt.status import NrtStatus
 from tests.emulator.streams import add, device_with, events_of, row, tile
 

@@ -114,8 +114,8 @@ def test_no_attribute_of_a_component_is_forgotten(programs: dict[str, Program]) 
         assert not forgotten, f"{name} ({type(component).__name__}) forgets {sorted(forgotten)}"
         assert not {each for each in apart if each.lstrip("_") in known}, f"{name}: state that is said to be none"
     assert kinds == {
-        "Device", "DeviceMemory", "Allocation", "DmaSystem", "DmaEngines", "Plan", "DmaQueue", "Transfer", "Core",
-        "ChipMemory", "Semaphores", "Events", "PeState", "Latch", "Contention", "GeneratorBank", "Generators",
+        "Device", "DeviceMemory", "Allocation", "Cold", "DmaSystem", "DmaEngines", "Plan", "DmaQueue", "Transfer",
+        "Core", "ChipMemory", "Semaphores", "Events", "PeState", "Latch", "Contention", "GeneratorBank", "Generators",
         "Sequencer", "TensorArray",
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ import pytest
 from emulator.checks import KINDS, TOOLS, Finding
 from emulator.faults import FAULT_STATUS, OF_HARDWARE
 from tests.checks.support import assembled
+from tests.faults.again import PLANTED as AGAIN
 from tests.faults.assembled import BASE, INPUTS
 from tests.faults.assembled import PLANTED as ASSEMBLED
 from tests.faults.engines import PLANTED as ENGINES
@@ -16,7 +17,7 @@ from tests.faults.rounds import PLANTED as ROUNDS
 from tests.faults.templates import PLANTED as TEMPLATES
 from tests.faults.transfers import PLANTED as TRANSFERS
 
-PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES, *ROUNDS)
+PLANTED = (*ASSEMBLED, *TRANSFERS, *ENGINES, *KERNELS, *TEMPLATES, *ROUNDS, *AGAIN)
 # In tests/checks: test_kernels_refused.py, test_ranks.py, test_rings.py, test_unused.py, test_nancheck.py,
 # test_lint.py, test_serial.py.
 _NEVER_BUILT = {"synccheck:pipe", "synccheck:ranks", "synccheck:ring-full", "racecheck:unused-read", "nancheck:nan",

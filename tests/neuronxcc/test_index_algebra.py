@@ -13,6 +13,7 @@ import neurontools.neuronxcc.nki as nki
 import neurontools.neuronxcc.nki.language as nl
 from formats.errors import UnsupportedError
 from neurontools.neuronxcc.nki.affine import Index
+from neurontools.neuronxcc.nki.masks import masked_boxes, whole_box
 from neurontools.nki.errors import NkiValidationError
 
 Pair = tuple[Any, Any]  # the same expression of ours and of NumPy
@@ -64,23 +65,49 @@ def test_expressions_count_like_numpy(case: tuple[tuple[int, ...], Pair, Pair]) 
 
 @settings(max_examples=300, deadline=None)
 @given(PAIRS, st.integers(-6, 12))
-def test_a_mask_is_the_box_of_numpy_or_refused(case: tuple[tuple[int, ...], Pair, Pair], bound: int) -> None:
+def test_a_mask_holds_where_numpy_says(case: tuple[tuple[int, ...], Pair, Pair], bound: int) -> None:
     shape, (a, x), (b, y) = case
-    whole = np.zeros(shape, bool)
-    for mine, want in (((a < bound) & (b >= -bound), (x < bound) & (y >= -bound)), (a <= b, x <= y), (a == b, x == y)):
+    for mine, want in (((a < bound) & (b >= -bound), (x < bound) & (y >= -bound)), (a <= b, x <= y), (a == b, x == y),
+                       (a != bound, x != bound), ((a < bound) | (b > 2), (x < bound) | (y > 2)), (bound > a, bound > x),
+                       (~((a < bound) & (b != 1)), ~((x < bound) & (y != 1))),
+                       (~(a == b) | (a > bound), ~(x == y) | (x > bound))):  # fmt: skip
         if any(extent not in (1, size) for extent, size in zip(want.shape, shape, strict=True)):
             continue
-        extents = np.broadcast_shapes(*(one.shape for one in mine.conditions))
-        if any(one != shape[axis] for c in mine.conditions for axis, (step, one) in c.axes.items() if step):
-            continue
-        assert len(extents) == len(shape)
-        try:
-            box = mine.box(shape)
-        except UnsupportedError:
-            continue
-        got = whole.copy()
-        got[tuple(slice(low, high) for low, high in box)] = True
+        boxes = masked_boxes(mine, shape)
+        got = np.zeros(shape, int)
+        for box in (whole_box(shape),) if boxes is None else boxes:
+            got[tuple(slice(low, high) for low, high in box)] += 1
         np.testing.assert_array_equal(got, np.broadcast_to(want, shape))
+
+
+@pytest.mark.parametrize("ask", [
+    lambda m: m and m, lambda m: m or True, lambda m: not m, lambda m: 0 <= nl.arange(3) < 2, lambda m: m & 3,
+    lambda m: m | "x", lambda m: bool(nl.arange(3)), lambda m: list(range(nl.arange(3))),
+    lambda m: nl.arange(3) < 1.5, lambda m: nl.arange(3) == "x",
+])  # fmt: skip
+def test_what_python_would_decide_alone_is_refused(ask: Any) -> None:
+    """`and`, `or`, `not` and chained comparisons would silently keep one of two masks."""
+    with pytest.raises(NkiValidationError, match=r"true nor false|masks join|masks compare|no single number"):
+        ask(nl.arange(4) < 2)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda i: i / 2, lambda i: 2 // i, lambda i: i**2, lambda i: i << 1, lambda i: i & 3, lambda i: abs(i),
+    lambda i: i * i, lambda i: i * 0.5, lambda i: i + 0.5, lambda i: 1.5 - i, lambda i: list(i), lambda i: divmod(i, 2),
+])  # fmt: skip
+def test_arithmetic_that_is_not_affine_is_refused(ask: Any) -> None:
+    with pytest.raises(UnsupportedError, match=r"index expression.* is not supported, at"):
+        ask(nl.arange(8))
+
+
+def test_numbers_of_numpy_leave_expressions_and_masks_to_themselves() -> None:
+    for number in (np.int64(3), np.int32(3), np.uint8(3)):
+        index = nl.arange(8)
+        for mine in (number + index, number * index, number - index, index - number):
+            assert isinstance(mine, Index)
+        for mask in (number > index, index < number, np.bool_(True) & (index < 3)):
+            assert masked_boxes(mask, (8,)) == (((0, 3),),)
+    np.testing.assert_array_equal(values(np.int64(3) - 2 * nl.arange(8)), 3 - 2 * np.arange(8))
 
 
 def test_expressions_of_one_place_move_nothing() -> None:

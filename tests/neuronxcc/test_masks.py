@@ -11,6 +11,7 @@ import neurontools.neuronxcc.nki as nki
 import neurontools.neuronxcc.nki.isa as nisa
 import neurontools.neuronxcc.nki.language as nl
 from formats.errors import UnsupportedError
+from neurontools.nki.errors import NkiValidationError
 
 RANDOM = np.random.default_rng(3)
 A = RANDOM.standard_normal((128, 256), np.float32)
@@ -35,11 +36,99 @@ def test_either_of_two_masks_where_one_holds_nowhere_or_everywhere(swapped: bool
     np.testing.assert_array_equal(run(kernel, A), want)
 
 
-def test_either_of_two_masks_that_is_no_box_is_refused() -> None:
-    i, j = nl.arange(128)[:, None], nl.arange(256)[None, :]
-    with pytest.raises(UnsupportedError, match="either of two conditions"):
-        (i < 100) | (j < 100)
-    assert (i < 100) & True and ((i < 100) | True) is True
+MASKS = [
+    lambda i, j: (i < 100) | (j < 100), lambda i, j: i >= j, lambda i, j: i != 5, lambda i, j: ~((i < 3) & (j > 7)),
+    lambda i, j: 256 * i + j < 1000, lambda i, j: (i == 2 * j) & (j != 3),
+    lambda i, j: (j < 3) | ((j > 200) & (i != 9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks_that_are_no_box(mask: Any) -> None:
+    """Loads, stores, operations and assignments take the places of the mask, in boxes."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.full(x.shape, -1.0, nl.float32, buffer=nl.shared_hbm)
+        into = nl.full(x.shape, -1.0, nl.float32, buffer=nl.shared_hbm)
+        i, j = nl.arange(128)[:, None], nl.arange(256)[None, :]
+        kept = nl.full((128, 256), -1.0, nl.float32, buffer=nl.sbuf)
+        where = mask(i, j)
+        tile = nl.load(x[i, j], mask=where)
+        nl.store(out[i, j], nl.add(tile, tile, mask=where), mask=where)
+        kept[i, j] = nisa.tensor_scalar(tile, np.multiply, 2.0, mask=where)
+        nl.store(into, kept)
+        return out, into
+
+    want = np.where(mask(np.arange(128)[:, None], np.arange(256)[None, :]), 2 * A, -1)
+    for got in run(kernel, A):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_flat_index_ends_where_its_mask_says() -> None:
+    """The mask is no box, and keeps the index inside: each box is loaded for itself."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.full((4, 64), -1.0, nl.float32, buffer=nl.shared_hbm)
+        i, j = nl.arange(4)[:, None], nl.arange(64)[None, :]
+        inside = 64 * i + j < 200
+        nl.store(out[i, j], nl.multiply(nl.load(x[64 * i + j], mask=inside), 3.0), mask=inside)
+        return out
+
+    want = np.full(256, -1, np.float32)
+    want[:200] = 3 * A.reshape(-1)[:200]
+    np.testing.assert_array_equal(run(kernel, A.reshape(-1)[:200]), want.reshape(4, 64))
+
+
+@pytest.mark.parametrize("use", [
+    lambda t, m: nl.sum(t, axis=1, mask=m), lambda t, m: nisa.nc_matmul(t[:, 0:64], t, mask=m),
+    lambda t, m: nisa.bn_stats(t, mask=m),
+])  # fmt: skip
+def test_masks_of_several_boxes_are_refused_where_elements_meet(use: Any) -> None:
+    def kernel(x: Any) -> Any:
+        i, j = nl.arange(128)[:, None], nl.arange(256)[None, :]
+        return nl.copy(use(nl.load(x), (i < 100) | (j < 100)))
+
+    with pytest.raises(UnsupportedError, match=r"2 boxes of places|either of two conditions"):
+        run(kernel, A)
+
+
+def test_a_mask_of_more_places_than_a_value_has() -> None:
+    """A value would have to grow; a target is written if any of the places holds."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.full((128, 1), -1.0, nl.float32, buffer=nl.shared_hbm)
+        i, j = nl.arange(128)[:, None], nl.arange(256)[None, :]
+        nl.store(out[i, 0], nl.load(x[:, 0:1]), mask=(i < 50) & (j > 3))
+        return out
+
+    want = np.full((128, 1), -1, np.float32)
+    want[:50] = A[:50, :1]
+    np.testing.assert_array_equal(run(kernel, A), want)
+
+    def grown(x: Any) -> Any:
+        return nl.load(x[nl.arange(128)[:, None], 0], mask=nl.arange(256)[None, :] < 3)
+
+    with pytest.raises(NkiValidationError, match="a mask over 256 places of dimension 1 of a tile of"):
+        run(grown, A)
+
+
+def test_iota_and_affine_select_under_a_mask() -> None:
+    def kernel(x: Any) -> Any:
+        i, j = nl.arange(128)[:, None], nl.arange(256)[None, :]
+        where = (i > 40) & (j < 100)
+        counted = nl.full((128, 256), -1, nl.int32, buffer=nl.sbuf)
+        counted[i, j] = nisa.iota(300 * i + j, nl.int32, mask=where)
+        chosen = nl.full((128, 256), -1.0, nl.float32, buffer=nl.sbuf)
+        chosen[i, j] = nisa.affine_select(i >= j, nl.load(x), -9.0, mask=where)
+        outs = nl.ndarray((128, 256), nl.int32, buffer=nl.hbm), nl.ndarray((128, 256), nl.float32, buffer=nl.hbm)
+        nl.store(outs[0], counted), nl.store(outs[1], chosen)
+        return outs
+
+    i, j = np.arange(128)[:, None], np.arange(256)[None, :]
+    where = (i > 40) & (j < 100)
+    counted, chosen = run(kernel, A)
+    np.testing.assert_array_equal(counted, np.where(where, 300 * i + j, -1))
+    np.testing.assert_array_equal(chosen, np.where(where, np.where(i >= j, A, -9), -1))
 
 
 def multiplied(rows: int, columns: int, width: int) -> Any:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import neurontools.nki.language as nl
 from formats import isa
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.targets import Target, resolve_target
 from neurontools.builder.activation_sets import plan_activation
 from neurontools.builder.chip import chip_of

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from emulator.device import Device
 from emulator.timeline.capture import Capture
-from formats.neff import ENGINES, Neff, open_neff
+from formats.engines import ENGINES
+from formats.neff import Neff, open_neff
 from formats.ntff import DmaPacket, Ntff, SignalChange, open_ntff
 from formats.ntff.metadata import DmaRing
 from formats.ntff.pcmap import DELETED, Edit

@@ -32,7 +32,8 @@ def test_a_picture_shows_the_text_and_asks_for_nothing_from_elsewhere(name: str,
 
 
 @pytest.mark.parametrize(("name", "cause"), [
-    ("deadlock-80x24", ("✗ hang", "cycle: nc0 Activation waits for nc0 DVE waits for nc0 Activation",
+    ("deadlock-80x24", ("✗ hang · ACT pc 1 · deadlock.s:27",
+                        "cycle: nc0 Activation waits for nc0 DVE waits for nc0 Activation",
                         "hint: break the circle", "pc 1 waits S[6]>=1, is 0  ← DVE pc 2")),
     ("out-of-bounds-80x24", ("✗ core dump, fault · DVE pc 1 · oob.s:17", "SBUF bytes 0x37ff0 to 0x3800f out of bounds",
                              "source   fixtures/core/oob.s:17")),

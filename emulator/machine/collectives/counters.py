@@ -38,7 +38,7 @@ class Counters:
     steps: set[int] = field(default_factory=set)
     by_step: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, machine: Machine, rank: int, channel: int, move: Move, item: int) -> None:
+    def add(self, machine: Machine, rank: int, move: Move, item: int) -> None:
         """Count a move as it is issued."""
         mine, size = self.ranks[rank], move.size * item
         mine.moves += 1

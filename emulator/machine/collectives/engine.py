@@ -239,10 +239,10 @@ class Engine:
 
     def _issued(self, job: Job, core: Core, move: Move) -> None:
         """Start a transfer: its bytes queue at every resource they pass, and its value is what is there now."""
-        _number, rank, channel = core
+        rank = core[1]
         begin, count = self.now, move.size
         value = None if job.buffers is None or not move.writes else job.buffers.value(move)
-        job.counters.add(self.machine, rank, channel, move, job.item)
+        job.counters.add(self.machine, rank, move, job.item)
         network = [
             piece.rank for piece in move.writes if self.machine.place(piece.rank).node != self.machine.place(rank).node
         ]

@@ -83,11 +83,6 @@ class Group:
         each = self.machine.ranks_per_node
         return len({tuple(rank % each for rank in ranks) for ranks in self.by_node.values()}) == 1
 
-    @property
-    def whole_instance(self) -> bool:
-        """Return whether all ranks of one instance take part, and no others."""
-        return self.nodes == 1 and self.size == self.machine.ranks_per_node
-
     def part(self, ranks: Sequence[int]) -> Group:
         """Return a smaller group of the same machine."""
         return Group(self.machine, ranks)

@@ -156,7 +156,7 @@ class Communicators:
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
         key = Key(ranks, call.core, word.stream, word.channel, number)
-        signature = signature_of(call, ranks)
+        signature = signature_of(call)
         meeting = self.meetings.get(key)
         if meeting is None:
             _check(call, signature, ranks)
@@ -229,7 +229,7 @@ class Communicators:
         return finished
 
 
-def signature_of(call: Call, ranks: tuple[int, ...]) -> Signature:
+def signature_of(call: Call) -> Signature:
     """Return what a call asks for; UnsupportedError for an operation or a reduction that is not known."""
     word = call.word
     variable = word.kind in (Kind.ALL_GATHER_V, Kind.ALL_TO_ALL_V)

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emulator.addresses import DMA_ENGINES
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrived, Call, Caller
-from emulator.dma.transfer import DESCRIPTOR_LIMIT, Transfer
+from emulator.dma.transfer import Transfer
 from emulator.errors import InputError, LoadError
 from emulator.faults import Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
@@ -29,6 +28,7 @@ from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
 from formats.neff import Neff
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["USUAL_PACKETS", "Carried", "Packets", "RankedMachine"]
 
@@ -84,10 +84,7 @@ class RankedMachine:
             device.dma.packet_bytes = compute
         # Each physical core moves its share with its own DMA engines.
         rate = machine.figures["rank_rate"].value / cores / DMA_ENGINES
-        self._ps_per_byte = 1e12 / rate
-        costs = self.devices[0].dma.costs
-        # Picoseconds that an engine takes for a byte of compute, in large descriptors, and of a collective.
-        self.rates = costs.data_ps(1, DESCRIPTOR_LIMIT, True, 1.0, True) / DESCRIPTOR_LIMIT, self._ps_per_byte
+        self.ps_per_byte = 1e12 / rate  # of one engine
         self._record = record
         self.carried: list[Carried] = []
 
@@ -132,9 +129,9 @@ class RankedMachine:
             own = (each for each in device.dma.queues if (each.core, each.name) == (core.index, transfer.queue))
             queue = next(own, None)
             if queue is not None:
-                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self._ps_per_byte, now))
+                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self.ps_per_byte, now))
         if self._record:
-            alone = int(-(-share // DMA_ENGINES) * self._ps_per_byte)
+            alone = int(-(-share // DMA_ENGINES) * self.ps_per_byte)
             self.carried.append(Carried(rank, now, ends, alone))
         return ends
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from emulator.events import Event
 from formats import isa
 
-__all__ = ["Activity", "Delay", "Overlap", "Share", "overlap_of", "share_of", "union"]
+__all__ = ["Activity", "Delay", "Move", "Overlap", "Share", "overlap_of", "share_of", "union"]
 
 _COMPUTE = ("PE", "Activation", "DVE", "Pool")
 # Words that compute nothing: they wait, signal or start transfers.
@@ -20,6 +20,16 @@ _IDLE = (isa.Nop, isa.EventSemaphore, isa.SetOrderingMode, isa.OpcodeCC, isa.Dra
 Span = tuple[int, int]
 
 
+class Move(NamedTuple):
+    """A transfer of compute; `worked_ps` is what its DMA engines need for it together."""
+
+    queue: str
+    begin_ps: int
+    end_ps: int
+    nbytes: int
+    worked_ps: int
+
+
 class Activity:
     """Watch one rank: when its engines compute, when the Tensor engine does, what its DMA queues move."""
 
@@ -28,7 +38,7 @@ class Activity:
         self.compute: list[Span] = []
         self.matmuls: list[tuple[int, int, int]] = []  # begin, end, pc
         self.words: list[tuple[str, int, int, int, str]] = []  # engine, pc, begin, end, name
-        self.moves: list[tuple[str, int, int, int]] = []  # queue, begin, end, bytes
+        self.moves: list[Move] = []
 
     def on_event(self, event: Event) -> None:
         """Take note of a completion."""
@@ -36,7 +46,11 @@ class Activity:
             transfer = event.instruction
             begin = max(transfer.started_ps, transfer.triggered_ps)
             if not isinstance(transfer.instruction, isa.Collective):
-                self.moves.append((event.engine, begin, event.time_ps, transfer.nbytes))
+                worked = sum(
+                    (part.last - part.first + 1) * (part.packet_ps * (part.packets - 1) + part.last_ps)
+                    for part in transfer.course.stretches
+                )
+                self.moves.append(Move(event.engine, begin, event.time_ps, transfer.nbytes, worked))
         elif event.kind == "instruction":
             word = event.instruction
             self.words.append((event.engine, event.pc, event.issued_ps, event.time_ps, word.NAME))
@@ -131,15 +145,16 @@ def overlap_of(
     return Overlap(rank, called_ps, ended_ps, trigger, _covered(spans, called_ps, ended_ps), delay)
 
 
-def share_of(
-    moves: Sequence[tuple[str, int, int, int]], carried: Sequence[tuple[int, int, int]],
-    rates: tuple[float, float] = (1.0, 1.0),
-) -> Share:  # fmt: skip
+def share_of(moves: Sequence[Move], carried: Sequence[tuple[int, int, int]], carried_rate: float = 1.0) -> Share:
     """Return how DMA engines were shared by transfers of compute and of collectives: those that lie within compute's.
 
-    They are (queue, begin, end, bytes) and (begin, end, time alone).
+    Of a collective they are (begin, end, time alone); an engine takes `carried_rate` picoseconds for a byte of them.
     """
     busy = union([move[1:3] for move in moves])
     both = [one for one in carried if one[0] < one[1] and _covered(busy, one[0], one[1]) == one[1] - one[0]]
     spans = union([one[:2] for one in both])
-    return Share(sum(end - begin for begin, end in spans), sum(one[2] for one in both), rates)
+    # Short rows take an engine longer for a byte than long ones: the rate is that of the transfers that were there.
+    there = [move for move in moves if _covered(spans, move.begin_ps, move.end_ps)]
+    nbytes = sum(move.nbytes for move in there)
+    rate = sum(move.worked_ps for move in there) / nbytes if nbytes else 1.0
+    return Share(sum(end - begin for begin, end in spans), sum(one[2] for one in both), (rate, carried_rate))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emulator.addresses import DMA_ENGINES
 from emulator.diagnosis.graph import Hang
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrived, Call, Caller
@@ -32,6 +31,7 @@ from emulator.machine.ranks.idle import Carry, Entry, IdleEngines, OnRing
 from emulator.machine.ranks.moments import Moment, Seat
 from emulator.pace import at_pace
 from formats.neff import Neff
+from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["TimedEnd", "TimedMachine"]
 

@@ -26,7 +26,6 @@ class TextAttribute(NamedTuple):
 _A = TextAttribute
 _DIMENSIONS = ("broadcast", "transpose", "reverse", "concatenate", "reduce", "sort", "map", "all-gather",
                "reduce-scatter", "all-to-all", "get-dimension-size", "all-gather-start")  # fmt: skip
-_DOTS = ("dot", "ragged-dot")
 # fmt: off
 ATTRIBUTES = (
     _A("index", "tuple_index", "integer", ("get-tuple-element",), only=True),

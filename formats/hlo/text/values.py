@@ -177,7 +177,7 @@ def parse_literal(lexer: Lexer, shape: Shape, depth: int = 0) -> Literal:
     if len(values) != shape.size:
         lexer.fail_at(start, "a literal has other elements than its shape", expected=str(shape.size))
     kind = dtype_of(shape.element_type)
-    if shape.element_type.is_integer and not all(isinstance(each, int) for each in values):
+    if shape.element_type.is_integral and not all(isinstance(each, int) for each in values):
         lexer.fail_at(start, "a fraction in a literal of integers")
     try:
         with np.errstate(all="ignore"):
@@ -190,9 +190,9 @@ def parse_literal(lexer: Lexer, shape: Shape, depth: int = 0) -> Literal:
 def _carrier(element_type: PrimitiveType) -> str:
     if element_type.is_complex:
         return "complex128"
-    if element_type.is_integer and element_type.bits >= 8:
+    if element_type.is_integral and element_type.bits >= 8:
         return element_type.numpy_name
-    return "int8" if element_type.is_integer else "float64" if element_type.is_float else "bool"
+    return "int8" if element_type.is_integral else "float64" if element_type.is_float else "bool"
 
 
 def _elements(lexer: Lexer, shape: Shape, dim: int, values: list[complex | int | float]) -> None:
@@ -217,7 +217,7 @@ def _number(lexer: Lexer, element_type: PrimitiveType) -> complex | int | float:
         lexer.need(")")
         return complex(real, imaginary)
     text = lexer.kind("number", "a number")
-    if element_type.is_integer or element_type is PrimitiveType.PRED:
+    if element_type.is_integral or element_type is PrimitiveType.PRED:
         try:
             return int(text)
         except ValueError:

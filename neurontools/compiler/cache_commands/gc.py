@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -82,14 +83,20 @@ def _age(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if found is None:
         raise typer.BadParameter(f"{text!r} is no time such as 12h, 30d or 4w")
-    return float(found[1]) * _SECONDS[found[2]]
+    return _finite(float(found[1]) * _SECONDS[found[2]], text)
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|)", text.strip())
     if found is None:
         raise typer.BadParameter(f"{text!r} is no size such as 500MB or 10GiB")
-    return int(float(found[1]) * _BYTES[found[2]])
+    return int(_finite(float(found[1]) * _BYTES[found[2]], text))
+
+
+def _finite(value: float, text: str) -> float:
+    if math.isinf(value):  # a float's text may have any number of digits
+        raise typer.BadParameter(f"{text[:20]}... is more than a number can be")
+    return value
 
 
 def cache_collect(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from neurontools.debugger.errors import UsageError
-from neurontools.debugger.names import parse_core
+from neurontools.debugger.names import parse_core, parse_number
 
-__all__ = ["core_and_words", "count_of", "engine_of", "needed", "no_argument", "number_of", "numbers_of",
+__all__ = ["core_and_words", "count_of", "engine_of", "needed", "no_argument", "numbers_of",
            "place_and_condition"]  # fmt: skip
 
 _IF = re.compile(r"(?:^|\s+)if\b\s*(.*)$", re.DOTALL)
@@ -26,22 +26,14 @@ def needed(rest: str, what: str) -> str:
     return rest
 
 
-def number_of(text: str, what: str) -> int:
-    """Return a number; UsageError names what it should have been."""
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise UsageError(f"{text!r} is not {what}") from None
-
-
 def count_of(rest: str) -> int:
     """Return a repeat count, 1 without any."""
-    return number_of(rest, "a count") if rest else 1
+    return parse_number(rest, "a count") if rest else 1
 
 
 def numbers_of(rest: str) -> list[int]:
     """Return the numbers of breakpoints in a list."""
-    return [number_of(word, "the number of a breakpoint") for word in rest.replace(",", " ").split()]
+    return [parse_number(word, "the number of a breakpoint") for word in rest.replace(",", " ").split()]
 
 
 def core_and_words(rest: str) -> tuple[int | None, list[str]]:

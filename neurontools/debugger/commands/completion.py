@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formats.engines import ENGINES, short_engine
 from neurontools.debugger.breakpoint import CATCHES
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["breakpoint_numbers", "engines", "events", "marks", "one_of", "places", "tensors"]
 
-_ENGINES = ("pe", "act", "pool", "dve", "sp")
+_ENGINES = tuple(map(short_engine, ENGINES))
 
 
 def one_of(*choices: str) -> Words:
@@ -43,9 +44,9 @@ def _queues(session: Session) -> Iterable[str]:
 
 
 def places(session: Session, words: list[str]) -> Iterable[str]:
-    """Return engines, queues and source lines."""
+    """Return engines, queues, source lines and functions."""
     lines = (f"{Path(file).name}:{line}" for file, found in session.program.lines.items() for line in found)
-    return (*_ENGINES, *_queues(session), *lines, *operations(session, words))
+    return (*_ENGINES, *_queues(session), *lines, *session.program.functions, *operations(session, words))
 
 
 def events(session: Session, words: list[str]) -> Iterable[str]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from neurontools.debugger.commands.arguments import core_and_words, engine_of, needed, no_argument, number_of
+from neurontools.debugger.commands.arguments import core_and_words, engine_of, needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import engines, tensors
 from neurontools.debugger.commands.writing import shown
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.expressions import FUNCTIONS
-from neurontools.debugger.names import parse_core, positive
+from neurontools.debugger.names import parse_core, parse_number, positive
 from neurontools.debugger.results import (
     Computed,
     Disassembly,
@@ -66,7 +66,7 @@ def _examine(session: Session, rest: str) -> Examined | Disassembly:
     text, address = (found[1], found[2]) if found else (None, rest)
     words = re.fullmatch(r"(\d*)i", text or "")
     if words is not None:
-        return _words(session, address, number_of(words[1] or "1", "a count"))
+        return _words(session, address, parse_number(words[1] or "1", "a count"))
     return session.examine(session.bound(address) or None, format=text or "x")
 
 
@@ -77,7 +77,7 @@ def _words(session: Session, address: str, count: int) -> Disassembly:
     if place and not pc.isdigit():
         engine, pc = place, ""
     where = session.execution.standing(core, engine or None)
-    first = number_of(pc, "a pc") if pc else where[2]
+    first = parse_number(pc, "a pc") if pc else where[2]
     whole = session.disassemble(where[1], first, 1, where[0])
     return whole._replace(rows=session.words_from(first, positive(count), where[1], where[0]))
 
@@ -92,7 +92,7 @@ def _disassemble(session: Session, rest: str) -> Disassembly:
     if engine is not None and ":" in engine:
         engine, _, pc = engine.partition(":")
         words.insert(0, pc)
-    values = [number_of(word, "a pc or a count") for word in words]
+    values = [parse_number(word, "a pc or a count") for word in words]
     if len(values) > 2:
         raise UsageError("disassemble [ncN] [ENGINE] [PC [COUNT]]")
     around, size = [*values, None, None][:2]
@@ -138,7 +138,7 @@ INSPECTING: tuple[AnyCommand, ...] = (
             "Operators are Python's, @ too; .T, .shape and .size of arrays; min and max also take two values."),
     Command("export", "[-f] TENSOR[slice] FILE.npy", "write a tensor or a slice of it to a file", _export, str,
             str.splitlines, words=tensors, details=_FORCE),
-    Command("list", "[LINE | FILE:LINE | FIRST,LAST]", "show source lines",
+    Command("list", "[LINE | FILE:LINE | FUNCTION | FIRST,LAST]", "show source lines",
             lambda session, rest: session.list_source(rest or None), Listing, listing_lines, aliases=("l",),
             repeats="name", keeps_listing=True),
     Command("disassemble", "[ncN] [ENGINE] [PC [COUNT]]", "show words, and whether their waits hold", _disassemble,

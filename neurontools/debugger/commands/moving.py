@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from neurontools.debugger.commands.arguments import core_and_words, count_of, engine_of, needed, no_argument, number_of
+from neurontools.debugger.commands.arguments import core_and_words, count_of, engine_of, needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import engines, marks, places
 from neurontools.debugger.errors import UsageError
-from neurontools.debugger.names import positive
+from neurontools.debugger.names import parse_number, positive
 from neurontools.debugger.results import Mark, Moved, State, Stop, When
 from neurontools.debugger.view import mark_lines, moved_lines, state_lines, stop_lines, when_lines
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVING", "WHERE"]
 
-WHERE = "ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE or OPCODE, with ncN in front for one core"
+WHERE = "ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION, with ncN in front for one core"
 
 _forward = partial(Command[Stop], result=Stop, view=stop_lines, live=True, moves=True, repeats="line")
 _back = partial(Command[Moved], result=Moved, view=moved_lines, live=True, moves=True, repeats="line")
@@ -27,7 +27,7 @@ _back = partial(Command[Moved], result=Moved, view=moved_lines, live=True, moves
 def _stepi(session: Session, rest: str) -> Stop:
     core, words = core_and_words(rest)
     engine = words.pop(0) if words and not words[0].isdigit() else None
-    repeat = number_of(words.pop(0), "a count") if words else 1
+    repeat = parse_number(words.pop(0), "a count") if words else 1
     if words:
         raise UsageError("stepi [ncN] [ENGINE] [COUNT]")
     stops = []

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from formats.errors import NeuronError, NotFoundError
 from neurontools.debugger.breakpoint import Breakpoint
-from neurontools.debugger.commands.arguments import number_of
 from neurontools.debugger.commands.command import Command
 from neurontools.debugger.errors import UsageError
+from neurontools.debugger.names import parse_number
 from neurontools.debugger.rank_results import RankRow
 from neurontools.debugger.results import State
 from neurontools.debugger.view import state_lines
@@ -33,7 +33,7 @@ def _rank(session: Session, rest: str) -> State:
             raise UsageError("one program runs here alone; `neurontools debug FILE --ranks 2` opens a session of two")
         return session.state()
     if rest:
-        among.select(number_of(rest, "the number of a rank"))
+        among.select(parse_number(rest, "the number of a rank"))
     found: State = among.sessions[among.selected].state()
     return found
 
@@ -56,7 +56,7 @@ def everywhere(
         if among is None:
             return set_one(session, rest)
         found = _RANK.search(rest)
-        only = None if found is None else number_of(found[1], "the number of a rank")
+        only = None if found is None else parse_number(found[1], "the number of a rank")
         if only is not None and only not in among.sessions:
             raise NotFoundError(f"no rank {only} that runs a program; there are "
                                 f"{', '.join(map(str, among.sessions))}")  # fmt: skip

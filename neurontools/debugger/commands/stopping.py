@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from neurontools.debugger.breakpoint import Breakpoint
-from neurontools.debugger.commands.arguments import number_of, numbers_of, place_and_condition
+from neurontools.debugger.commands.arguments import numbers_of, place_and_condition
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import breakpoint_numbers, events, one_of, places, tensors
 from neurontools.debugger.commands.moving import WHERE
 from neurontools.debugger.commands.ranks import everywhere, on_every_rank
 from neurontools.debugger.errors import UsageError
+from neurontools.debugger.names import parse_number
 from neurontools.debugger.results import Checks
 from neurontools.debugger.view import breakpoint_lines, checks_lines
 from neurontools.debugger.view_tables import breakpoints
@@ -47,14 +48,14 @@ def _condition(session: Session, rest: str) -> Breakpoint:
     number, _, text = rest.partition(" ")
     if not number:
         raise UsageError("condition NUMBER [CONDITION]")
-    return session.condition(number_of(number, _NUMBER), text.strip() or None)
+    return session.condition(parse_number(number, _NUMBER), text.strip() or None)
 
 
 def _ignore(session: Session, rest: str) -> Breakpoint:
     words = rest.split()
     if len(words) != 2:
         raise UsageError("ignore NUMBER COUNT")
-    return session.ignore(number_of(words[0], _NUMBER), number_of(words[1], "a count"))
+    return session.ignore(parse_number(words[0], _NUMBER), parse_number(words[1], "a count"))
 
 
 def _commands(session: Session, rest: str) -> Breakpoint:
@@ -62,7 +63,7 @@ def _commands(session: Session, rest: str) -> Breakpoint:
     number, *lines = rest.split("\n")
     if not number and not session.breakpoints:
         raise UsageError("commands of what? there is no breakpoint")
-    chosen = number_of(number, _NUMBER) if number else session.breakpoints[-1].number
+    chosen = parse_number(number, _NUMBER) if number else session.breakpoints[-1].number
     return session.set_commands(chosen, lines)
 
 

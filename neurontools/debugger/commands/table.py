@@ -46,7 +46,7 @@ def _alias(session: Session, rest: str) -> tuple[Defined, ...]:
         raise UsageError("alias NAME = COMMAND")
     if name in COMMANDS:
         raise UsageError(f"{name} is a command already; choose another name")
-    if session.scripting.lines_of(line) is None:
+    if not session.scripting.is_own(line):
         look_up(session.scripting.expanded(line))
     return (session.scripting.alias(name, line),)
 

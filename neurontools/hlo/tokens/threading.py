@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.numerals import parse_decimal
+
 if TYPE_CHECKING:
     from formats.hlo import Computation, Instruction, Module
 
@@ -44,10 +46,11 @@ def collectives(computation: Computation) -> list[Collective]:
     found = []
     for each in computation.instructions:
         if each.opcode in COLLECTIVES:
-            stream = each.frontend_attributes.get("stream_id", "0")
-            if not stream.isascii() or not stream.isdigit() or len(stream) > 6:
-                raise FormatError("a stream is no number", field=each.name, got=stream[:20])
-            found.append(Collective(each, int(stream), each.frontend_attributes.get("has_token") == "1"))
+            text = each.frontend_attributes.get("stream_id", "0")
+            stream = parse_decimal(text, 6)
+            if stream is None:
+                raise FormatError("a stream is no number", field=each.name, got=text[:20])
+            found.append(Collective(each, stream, each.frontend_attributes.get("has_token") == "1"))
     return found
 
 

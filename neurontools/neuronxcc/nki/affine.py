@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Any
 
-from neurontools.nki.errors import UnsupportedError
+import numpy as np
+
+from neurontools.neuronxcc.nki.refusals import unsupported
+from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.tracer import kernel_place
 from neurontools.nki.views import complain
 
-__all__ = ["Grid", "Index", "Mask", "arange", "mgrid", "refuse_unknown", "unsupported"]
+__all__ = ["Grid", "Index", "Mask", "arange", "mgrid"]
+
+# Terms that a mask may have; a `~` of many comparisons makes a product of them.
+_MOST_TERMS = 64
 
 
-def unsupported(what: str) -> UnsupportedError:
-    """Return the error for what the first generation allowed and this package does not, with the kernel line."""
-    return UnsupportedError(f"neuronxcc.nki: {what} is not supported, at {kernel_place()}")
-
-
-# Keywords that change neither results nor where they go.
-_HARMLESS = frozenset({"lazy_initialization", "max_free_vec_size", "name"})
-
-
-def refuse_unknown(space: dict[str, Any]) -> None:
-    """Make every function of a module that takes `**unused` refuse keywords that would change what it does."""
-    for name, function in list(space.items()):
-        if inspect.isfunction(function) and function.__module__ == space["__name__"]:
-            parameters = inspect.signature(function).parameters
-            if "unused" in parameters:
-                space[name] = _strict(function, frozenset(parameters) | _HARMLESS)
-
-
-def _strict(function: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def strict(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in known:
-                raise unsupported(f"{function.__name__} with {name}=")
-        return function(*args, **kwargs)
-
-    return strict
+class _NoNumberError(NkiValidationError, TypeError):
+    """An index expression where Python wants one number."""
 
 
 def _integer(value: Any) -> int | None:
+    if isinstance(value, Index):
+        return None
     try:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def _shown(value: Any) -> str:
+    return f"a {type(value).__name__}" if hasattr(value, "shape") else repr(value)
 
 
 class Index:
@@ -57,6 +43,8 @@ class Index:
     `axes` maps the number of an axis, of `ndim`, to (coefficient, extent). On an axis of one place nothing moves, so
     its coefficient is 0: it may meet a longer axis, whose places it must not scale.
     """
+
+    __array_ufunc__ = None  # so that NumPy's numbers leave `number * index` to the index
 
     def __init__(self, axes: Mapping[int, tuple[int, int]], const: int, ndim: int) -> None:
         self.axes = {axis: (coefficient if extent != 1 else 0, extent)
@@ -105,7 +93,7 @@ class Index:
         if number is not None:
             return Index(self.axes, self.const + sign * number, self.ndim)
         if not isinstance(other, Index):
-            return NotImplemented
+            raise unsupported(f"an index expression plus {_shown(other)}, which is no whole number,")
         ndim = max(self.ndim, other.ndim)
         mine, theirs = self.over(ndim), other.over(ndim)
         axes = dict(mine.axes)
@@ -128,13 +116,13 @@ class Index:
         return (-self)._plus(other, 1)
 
     def __neg__(self) -> Index:
-        product: Index = self * -1
-        return product
+        negative: Index = self * -1
+        return negative
 
     def __mul__(self, other: Any) -> Any:
         number = _integer(other)
         if number is None:
-            return NotImplemented
+            raise unsupported(f"an index expression times {_shown(other)}, which is no whole number,")
         axes = {axis: (coefficient * number, extent) for axis, (coefficient, extent) in self.axes.items()}
         return Index(axes, self.const * number, self.ndim)
 
@@ -156,77 +144,108 @@ class Index:
     def __mod__(self, other: Any) -> Any:
         return self - (self // other) * other
 
+    def _difference(self, other: Any) -> Index:
+        """Return the expression less another one or a number, for a comparison with it."""
+        if _integer(other) is None and not isinstance(other, Index):
+            raise complain(f"an index expression is compared with {_shown(other)}; masks compare index expressions "
+                           "and whole numbers, nisa.iota makes a tile of an expression's values")  # fmt: skip
+        difference: Index = self - other
+        return difference
+
     def __lt__(self, other: Any) -> Mask:
-        return Mask([(other - self) - 1])
+        return Mask([[-self._difference(other) - 1]])
 
     def __le__(self, other: Any) -> Mask:
-        return Mask([other - self])
+        return Mask([[-self._difference(other)]])
 
     def __gt__(self, other: Any) -> Mask:
-        return Mask([(self - other) - 1])
+        return Mask([[self._difference(other) - 1]])
 
     def __ge__(self, other: Any) -> Mask:
-        return Mask([self - other])
+        return Mask([[self._difference(other)]])
 
     def __eq__(self, other: Any) -> Any:  # noqa: PYI032  a mask, as the interface says
-        return Mask([self - other, other - self])
+        return (self >= other) & (self <= other)
+
+    def __ne__(self, other: Any) -> Any:  # noqa: PYI032  a mask, as the interface says
+        return (self > other) | (self < other)
+
+    def __bool__(self) -> bool:
+        """Refuse to be true or false: an expression has as many values as places."""
+        raise complain("an index expression is neither true nor false; compare it for a mask=, or use nl.where")
+
+    def __index__(self) -> int:
+        """Refuse to be one number."""
+        raise _NoNumberError(
+            "an index expression is no single number; range() and lists take loop indices and numbers, at "
+            + kernel_place()
+        )
 
     __hash__ = object.__hash__
 
 
-class Mask:
-    """Conditions that all hold: each an expression of at least 0."""
+def _refused(what: str) -> Callable[..., Any]:
+    def method(self: Index, *others: Any) -> Any:
+        raise unsupported(f"{what} of an index expression, which has whole numbers, +, -, * with a number, // and %,")
 
-    def __init__(self, conditions: list[Index]) -> None:
-        self.conditions = conditions
+    return method
+
+
+for _operation, _what in {
+    "truediv": "/", "rtruediv": "/", "rfloordiv": "//", "rmod": "%", "pow": "**", "rpow": "**", "and": "&", "rand": "&",
+    "or": "|", "ror": "|", "xor": "^", "rxor": "^", "lshift": "<<", "rlshift": "<<", "rshift": ">>", "rrshift": ">>",
+    "matmul": "@", "divmod": "divmod", "abs": "abs", "invert": "~", "float": "float", "iter": "iteration",
+}.items():  # fmt: skip
+    setattr(Index, f"__{_operation}__", _refused(_what))
+
+
+class Mask:
+    """Conditions on the places of an iteration: one of the `terms` holds where all its expressions are at least 0."""
+
+    __array_ufunc__ = None  # so that NumPy's truth values leave `value & mask` to the mask
+
+    def __init__(self, terms: list[list[Index]]) -> None:
+        # What always holds says nothing, and what never does is no alternative.
+        kept = [[one for one in term if one.bounds()[0] < 0] for term in terms
+                if all(one.bounds()[1] >= 0 for one in term)]  # fmt: skip
+        self.terms = kept if all(kept) else [[]]
+        if len(self.terms) > _MOST_TERMS:
+            raise unsupported(f"a mask of more than {_MOST_TERMS} alternatives")
+
+    @property
+    def conditions(self) -> list[Index]:
+        """Return expressions that are all at least 0 where the mask holds; UnsupportedError for alternatives."""
+        if len(self.terms) > 1:
+            raise unsupported("a mask of either of two conditions here")
+        return self.terms[0] if self.terms else [Index({}, -1, 1)]
 
     def __and__(self, other: Any) -> Any:
-        if isinstance(other, bool):
+        if isinstance(other, (bool, np.bool_)):
             return self if other else False
-        return Mask(self.conditions + other.conditions) if isinstance(other, Mask) else NotImplemented
+        if not isinstance(other, Mask):
+            raise complain(f"a mask is joined with {_shown(other)}; masks join masks and truth values")
+        return Mask([one + another for one, another in product(self.terms, other.terms)])
 
     __rand__ = __and__
 
     def __or__(self, other: Any) -> Any:
-        """Return the mask of either; one of them must hold nowhere, or one everywhere."""
-        if isinstance(other, bool):
-            return other or self
+        if isinstance(other, (bool, np.bool_)):
+            return True if other else self
         if not isinstance(other, Mask):
-            return NotImplemented
-        for one, another in ((self, other), (other, self)):
-            bounds = [condition.bounds() for condition in one.conditions]
-            if any(high < 0 for _, high in bounds):
-                return another
-            if all(low >= 0 for low, _ in bounds):
-                return one
-        raise unsupported("a mask of either of two conditions")
+            raise complain(f"a mask is joined with {_shown(other)}; masks join masks and truth values")
+        return Mask(self.terms + other.terms)
 
     __ror__ = __or__
 
-    def box(self, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return first and last + 1 place of each axis of an iteration of that shape; conditions must make a box."""
-        low, high = [0] * len(shape), list(shape)
-        for one in self.conditions:
-            # Masks of fewer axes than the tile has speak of its first ones, the partitions and what follows.
-            axes = {axis: c for axis, (c, _) in one.axes.items() if c}
-            if any(axis >= len(shape) for axis in axes):
-                raise unsupported(f"a mask over {one.ndim} axes on a tile of {len(shape)}")
-            for axis in axes:
-                if one.axes[axis][1] < shape[axis]:
-                    raise complain(f"a mask over {one.axes[axis][1]} places of dimension {axis} of a tile of {shape}")
-            least = one.const + sum(min(0, c * (shape[axis] - 1)) for axis, c in axes.items())
-            if least >= 0:
-                continue
-            if len(axes) > 1:
-                raise unsupported("a mask that is no box")
-            if not axes:
-                return tuple((0, 0) for _ in shape)
-            ((axis, c),) = axes.items()
-            if c > 0:
-                low[axis] = max(low[axis], -(one.const // c))
-            else:
-                high[axis] = min(high[axis], one.const // -c + 1)
-        return tuple((first, max(first, last)) for first, last in zip(low, high, strict=True))
+    def __invert__(self) -> Any:
+        result = Mask([[]])
+        for term in self.terms:
+            result = result & Mask([[-one - 1] for one in term])
+        return result
+
+    def __bool__(self) -> bool:
+        """Refuse to be true or false: `and`, `or`, `not` and chained comparisons would drop one side."""
+        raise complain("a mask is neither true nor false; join masks by &, | and ~ instead of and, or and not")
 
 
 def arange(*bounds: int) -> Index:

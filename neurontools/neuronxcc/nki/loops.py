@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import unsupported
+from neurontools.neuronxcc.nki.refusals import unsupported
 from neurontools.neuronxcc.nki.tile import Tile, apply, copy_into
 from neurontools.nki import language as nl
 from neurontools.nki.tracer import kernel_line, tracer

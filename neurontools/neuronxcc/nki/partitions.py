@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from formats.neuron_core import start_partitions
 from neurontools.builder.trace import Space
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -24,11 +25,15 @@ def reached(tensor: NkiTensor) -> bool:
     if not tensor.on_chip:
         return False
     start, count = tensor.offset // tensor._row, tensor.shape[0]
-    return not start or not (start % 32 or (count > 32 and (start % 64 or count > 64)))
+    return start in start_partitions(count)
 
 
 def moved(tensor: NkiTensor) -> NkiTensor:
-    """Return a copy that begins at partition 0; DMA reaches every partition."""
+    """Return a copy that begins at partition 0; DMA reaches every partition, but of SBUF only."""
+    if tensor.space is Space.PSUM:
+        first = tensor.offset // tensor._row
+        above = tensor._make((first + tensor.shape[0], *tensor.shape[1:]), tensor.strides, tensor.offset % tensor._row)
+        tensor = nl.copy(above)[first:]
     copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
     isa.dma_copy(copy, tensor)
     return copy

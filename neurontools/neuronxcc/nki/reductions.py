@@ -7,7 +7,7 @@ from typing import Any
 
 from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki.masks import is_empty, masked_box, whole_box
-from neurontools.neuronxcc.nki.partitions import put
+from neurontools.neuronxcc.nki.partitions import operand, put
 from neurontools.neuronxcc.nki.tile import Tile, boxed
 from neurontools.nki import language as nl
 from neurontools.nki.tensor import NkiTensor
@@ -44,16 +44,16 @@ def reduced(
     inside = whole if box is None else box
     if is_empty(inside):
         nothing = Tile(nl.ndarray(shape_of(source.shape), dtype or source.dtype, nl.sbuf))
-        nothing.valid = tuple((0, 0) for _ in nothing.shape)
+        nothing.valid = ()
         return nothing
     data = boxed(source, box, source.shape)
-    result = fold(data.permute(order), last).reshape(shape_of(data.shape))
+    result = fold(operand(data.permute(order)), last).reshape(shape_of(data.shape))
     if all(inside[place] == whole[place] for place in kept):
         return Tile(result)
     full = Tile(nl.ndarray(shape_of(source.shape), result.dtype, nl.sbuf))
     pairs = [pair if place in kept else (0, 1) for place, pair in enumerate(inside)]
-    full.valid = tuple(pairs) if keepdims else tuple(pairs[place] for place in kept)
-    if len(full.valid) < len(full.shape):
-        full.valid = (*full.valid, (0, 1))
-    put(boxed(full, full.valid, full.shape), result)
+    valid = tuple(pairs) if keepdims else tuple(pairs[place] for place in kept)
+    valid = valid if len(valid) == len(full.shape) else (*valid, (0, 1))
+    full.valid = (valid,)
+    put(boxed(full, valid, full.shape), result)
     return full

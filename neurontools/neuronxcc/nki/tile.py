@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from neurontools.builder.trace import Space
-from neurontools.neuronxcc.nki.affine import Grid, Index, Mask, unsupported
-from neurontools.neuronxcc.nki.masks import Box, both, masked_box
+from neurontools.neuronxcc.nki.affine import Grid, Index, Mask
+from neurontools.neuronxcc.nki.masks import Box, Boxes, both, bounding, is_empty, masked_box, masked_boxes
 from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready
+from neurontools.neuronxcc.nki.refusals import unsupported
 from neurontools.neuronxcc.nki.walks import Reach, sliced, walked
 from neurontools.nki import isa
 from neurontools.nki import language as nl
+from neurontools.nki.language.creation import fill
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
 from neurontools.nki.unknown import no_values, of_tensor
@@ -31,16 +32,17 @@ __all__ = [
     "copy_into",
     "materialize",
     "unwrap",
+    "whole_under",
 ]
 
 
 class Tile:
     """A tensor or a part of one, with the operators of the first generation.
 
-    `valid` is the box that a masked operation computed, None for all: an assignment of the tile changes only that.
+    `valid` are the boxes that a masked operation computed, None for all: an assignment of the tile changes only those.
     """
 
-    valid: tuple[tuple[int, int], ...] | None = None
+    valid: Boxes | None = None
 
     def __init__(self, tensor: NkiTensor) -> None:
         self._tensor = tensor
@@ -129,7 +131,10 @@ class Tile:
         if tensor.on_chip and tensor.shape[0] != shape[0]:
             return Tile(nl.broadcast_to(tensor, shape))
         strides = tuple(0 if a == 1 else stride for a, stride in zip(tensor.shape, tensor.strides, strict=True))
-        return Tile(tensor._make(shape, (tensor.strides[0], *strides[1:]), tensor.offset))
+        made = tensor._make(shape, (tensor.strides[0], *strides[1:]), tensor.offset)
+        if isinstance(made._unchecked, Reach):
+            made._unchecked = made._unchecked._replace(shape=shape)
+        return Tile(made)
 
     def expand_dims(self, axis: int) -> Tile:
         """Return the tile with one more dimension of one element."""
@@ -157,7 +162,10 @@ class Tile:
         if adds and self.buffer is MemoryRegion.psum and not self.dtype.is_int:
             value.into(self.tensor)
         else:
-            copy_into(self, apply(getattr(nl, name), None, self, value), valid=getattr(value, "valid", None))
+            valid = getattr(value, "valid", None)
+            if valid is not None:
+                valid = tuple(_spread(one, value, self.shape) for one in valid)
+            copy_into(self, apply(getattr(nl, name), None, self, value), valid=valid)
         return self
 
 
@@ -237,7 +245,7 @@ class Gathered(Tile):
         self._parts = base, pattern, offset, index, place
         super().__init__(base.ap(pattern=pattern, offset=offset, vector_offset=index, indirect_dim=place))
 
-    def cut(self, box: tuple[tuple[int, int], ...] | None) -> NkiTensor:
+    def cut(self, box: Box | None) -> NkiTensor:
         """Return the part in a box; the numbers outside of it are not looked at."""
         if box is None:
             return self._tensor
@@ -278,21 +286,19 @@ def unwrap(value: Any) -> Any:
     return value.tensor if isinstance(value, Tile) else value
 
 
-def boxed(value: Any, box: tuple[tuple[int, int], ...] | None, shape: tuple[int, ...]) -> Any:
+def boxed(value: Any, box: Box | None, shape: tuple[int, ...]) -> Any:
     """Return the part of a tensor that lies in a box of an iteration; dimensions of one element are broadcast."""
     tensor = unwrap(value)
     if box is None or not isinstance(tensor, NkiTensor):
         return tensor
-    offset, extents = tensor.offset, list(tensor.shape)
-    for axis, (low, high) in enumerate(box[: len(extents)]):
-        if extents[axis] == shape[axis]:
-            offset += low * tensor.strides[axis]
-            extents[axis] = high - low
-    made = tensor._make(tuple(extents), tensor.strides, offset)
+    cut = [pair if extent == whole else (0, extent)
+           for extent, whole, pair in zip(tensor.shape, shape, box, strict=False)]  # fmt: skip
+    offset = tensor.offset + sum(low * stride for (low, _), stride in zip(cut, tensor.strides, strict=False))
+    extents = (*(high - low for low, high in cut), *tensor.shape[len(cut) :])
+    made = tensor._make(extents, tensor.strides, offset)
     reach = tensor._unchecked
-    if isinstance(reach, Reach) and reach.shape == shape:
-        reach = reach.within(box)
-    made._unchecked = reach or True
+    if isinstance(reach, Reach):
+        made._unchecked = reach.within(tuple(cut))
     return made
 
 
@@ -314,84 +320,117 @@ def aligned(operands: Iterable[Any]) -> tuple[list[Any], tuple[int, ...]]:
 
 def _widened(tile: Tile, ndim: int) -> Tile:
     tensor = tile.tensor
-    ones = [1] * (ndim - len(tensor.shape))
+    more = ndim - len(tensor.shape)
     front = 1 if tensor.on_chip else 0
-    shape = (*tensor.shape[:front], *ones, *tensor.shape[front:])
-    return Tile(tensor._make(shape, (*tensor.strides[:front], *(0 for _ in ones), *tensor.strides[front:]),
-                             tensor.offset))  # fmt: skip
+    shape = (*tensor.shape[:front], *[1] * more, *tensor.shape[front:])
+    made = tensor._make(shape, (*tensor.strides[:front], *[0] * more, *tensor.strides[front:]), tensor.offset)
+    if isinstance(made._unchecked, Reach):
+        made._unchecked = made._unchecked.widened(front, more)
+    return Tile(made)
 
 
 def apply(function: Callable[..., NkiTensor], mask: Any, *operands: Any, **keywords: Any) -> Tile:
     """Return the result of a functional operation; outside the mask it is undefined."""
     wide, shape = aligned(operands)
-    box = masked_box(mask, shape)
-    if box is None:
+    boxes = masked_boxes(mask, shape)
+    if boxes is None:
         return Tile(function(*[ready(unwrap(one)) for one in wide], **keywords))
     full: NkiTensor | None = None
-    if prod(high - low for low, high in box):
+    for box in _computed(boxes, wide):
         part = function(*[ready(boxed(one, box, shape)) for one in wide], **keywords)
-        full = nl.ndarray(shape, part.dtype, nl.sbuf)
+        full = nl.ndarray(shape, part.dtype, nl.sbuf) if full is None else full
         put(boxed(full, box, shape), part)
-    return _partly(full if full is not None else nl.ndarray(shape, unwrap(wide[0]).dtype, nl.sbuf), box)
+    return _partly(full if full is not None else nl.ndarray(shape, unwrap(wide[0]).dtype, nl.sbuf), boxes)
 
 
-def _partly(tensor: NkiTensor, box: tuple[tuple[int, int], ...] | None) -> Tile:
+def _computed(boxes: Boxes, operands: Iterable[Any]) -> Boxes:
+    """Return the boxes to compute: one around all where no operand needs the mask to stay inside its tensor."""
+    if len(boxes) < 2 or any(isinstance(one, Tile) and one.tensor._unchecked for one in operands):
+        return boxes
+    return (bounding(boxes),)
+
+
+def _partly(tensor: NkiTensor, boxes: Boxes | None) -> Tile:
     tile = Tile(tensor)
-    tile.valid = box
+    tile.valid = boxes
     return tile
 
 
-def materialize(shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any) -> Tile:
-    """Return a new SBUF tile that `emit(dst, *operands)` fills, inside the mask only."""
+def materialize(
+    shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any, apart: bool = False
+) -> Tile:
+    """Return a new SBUF tile that `emit(dst, *operands)` fills, inside the mask only.
+
+    A mask of several boxes is for what is computed element by element, or transferred, `apart` from all others.
+    """
     shape = tuple(int(one) for one in shape)
     full = nl.ndarray(shape, dtype, nl.sbuf)
-    box = masked_box(mask, shape)
-    if box is None or all(high != low for low, high in box):
+    boxes = masked_boxes(mask, shape)
+    if boxes is not None and len(boxes) > 1 and not apart:
+        masked_box(mask, shape)  # refuses
+    for box in (None,) if boxes is None else _computed(boxes, operands):
         part = boxed(full, box, shape)
         dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
         emit(dst, *[operand(boxed(one, box, shape)) for one in operands])
         if dst is not part:
             isa.dma_copy(part, dst)
-    return _partly(full, box)
+    return _partly(full, boxes)
 
 
-def _flat(box: tuple[tuple[int, int], ...], value: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return a box of a tile as one of another shape: only rows, or nothing, can be left out."""
-    if not prod(high - low for low, high in box):
-        return tuple((0, 0) for _ in shape)
+def whole_under(shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any) -> Tile:
+    """Return a new SBUF tile that `emit(dst, *operands)` fills, all of it; what lies inside the mask is what counts."""
+    made = materialize(shape, dtype, None, emit, *operands)
+    made.valid = masked_boxes(mask, made.shape)
+    return made
+
+
+def _flat(box: Box, value: Any, shape: tuple[int, ...]) -> Box:
+    """Return a box of a tile as one of another shape: only rows can be left out."""
     if any(pair != (0, extent) for pair, extent in zip(box[1:], value.shape[1:], strict=True)):
         raise unsupported(f"a masked tile of {value.shape} assigned to {shape}")
     return (box[0], *((0, extent) for extent in shape[1:]))
 
 
-def copy_into(target: Tile, value: Any, mask: Any = None, valid: tuple[tuple[int, int], ...] | None = None) -> None:
-    """Write a tile or a number into a part of a tensor, inside the mask, or of a box, only."""
+def _spread(box: Box, value: Any, shape: tuple[int, ...]) -> Box:
+    """Return a box of a tile as one of the tile that it is assigned to, where it is repeated along its short axes."""
+    if len(box) != len(shape):
+        return _flat(box, value, shape)
+    return tuple((0, extent) if had == 1 else pair for pair, had, extent in zip(box, value.shape, shape, strict=True))
+
+
+def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = None) -> None:
+    """Write a tile or a number into a part of a tensor, inside the mask, or of boxes, only."""
     dst = target.tensor
     if isinstance(value, Product) and not value.made and dst.buffer is MemoryRegion.psum and mask is None:
         value.into(dst)
         return
-    box = masked_box(mask, dst.shape)
-    if box is None and valid is not None:
-        box = valid if len(valid) == len(dst.shape) else _flat(valid, value, dst.shape)
-    if box is not None and not prod(high - low for low, high in box):
+    boxes = masked_boxes(mask, dst.shape, narrow=True)
+    if boxes is None and valid is not None:
+        boxes = tuple(_spread(one, value, dst.shape) for one in valid if not is_empty(one))
+    if boxes == ():
         return
-    part = boxed(dst, box, dst.shape)
-    if not isinstance(value, Tile):
-        if reached(part):
-            isa.memset(part, value)
+    src = value
+    if isinstance(value, Tile):
+        src = value.tensor
+        same = src.allocation is dst.allocation and (src.offset, src.shape, src.strides) == (
+            dst.offset, dst.shape, dst.strides)  # fmt: skip
+        if same:
+            return
+        alike = len(src.shape) == len(dst.shape) and src.shape != dst.shape
+        if alike and all(a in (1, b) for a, b in zip(src.shape, dst.shape, strict=True)):
+            src = Tile(src).broadcast_to(dst.shape).tensor
+    for box in (None,) if boxes is None else boxes:
+        _write(boxed(dst, box, dst.shape), boxed(src, box, dst.shape))
+
+
+def _write(part: NkiTensor, src: Any) -> None:
+    """Write a tensor or a number into a part of a tensor."""
+    if not isinstance(src, NkiTensor):
+        if part.space is Space.HBM or reached(part):
+            fill(part, src)
         else:
-            isa.dma_copy(part, nl.full(part.shape, value, part.dtype))
-        return
-    src = value.tensor
-    same = src.allocation is dst.allocation and (src.offset, src.shape, src.strides) == (
-        dst.offset, dst.shape, dst.strides)  # fmt: skip
-    if same:
-        return
-    alike = len(src.shape) == len(dst.shape) and src.shape != dst.shape
-    if alike and all(a in (1, b) for a, b in zip(src.shape, dst.shape, strict=True)):
-        src = Tile(src).broadcast_to(dst.shape).tensor
-    src = boxed(src, box, dst.shape)
-    if part.space is Space.HBM:
+            isa.dma_copy(part, nl.full(part.shape, src, part.dtype))
+    elif part.space is Space.HBM:
         nl.store(part, src)
     elif src.space is Space.HBM or (src.space is part.space is Space.SBUF and not (reached(part) and reached(src))):
         isa.dma_copy(part, src)

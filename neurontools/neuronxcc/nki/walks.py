@@ -28,10 +28,15 @@ class Reach(NamedTuple):
             cut.append(Index(axes, const, one.ndim))
         return Reach(tuple(high - low for low, high in box), tuple(cut), self.extents)
 
-    def problem(self, shape: tuple[int, ...]) -> str | None:
-        """Return how the walk leaves the tensor; None for a view of another shape, of which this says nothing."""
-        if shape[: len(self.shape)] != self.shape or any(one != 1 for one in shape[len(self.shape) :]):
-            return None
+    def widened(self, front: int, more: int) -> Reach:
+        """Return the reach of the same walk with axes of one place more behind the first `front`."""
+        shape = (*self.shape[:front], *[1] * more, *self.shape[front:])
+        moved = tuple(Index({axis + more if axis >= front else axis: pair for axis, pair in one.axes.items()},
+                            one.const, len(shape)) for one in self.indices)  # fmt: skip
+        return Reach(shape, moved, self.extents)
+
+    def problem(self) -> str | None:
+        """Return how the walk leaves the tensor, None where it does not."""
         for dimension, (index, extent) in enumerate(zip(self.indices, self.extents, strict=True)):
             low, high = index.bounds()
             if low < 0 or high >= extent:
@@ -96,7 +101,7 @@ def walked(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
         strides[0] = tensor._row
     made = tensor._make(tuple(extents), tuple(strides), offset)
     reach = Reach(tuple(extents), tuple(wides), tensor.shape)
-    made._unchecked = tensor._unchecked or (reach if reach.problem(made.shape) else False)
+    made._unchecked = tensor._unchecked or (reach if reach.problem() else False)
     return made
 
 

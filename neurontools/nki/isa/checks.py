@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.neuron_core import start_partitions
 from neurontools.builder.trace import Space, View
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa.constants import engine
@@ -76,12 +77,16 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
     start = view.partition if allocation.address is None else view.partition + allocation.address[0]
     if start:
         count = view.partitions
-        # Engines reach partitions by quadrants of 32 (hardware.md 2.3).
-        if start % 32 or (count > 32 and (start % 64 or count > 64)):
-            legal = "0" if count > 64 else "0 or 64" if count > 32 else "0, 32, 64 or 96"
+        if start not in start_partitions(count):
             tracer.limit(reject(tracer, instruction, argument, f"{value.name} from partition {start}",
-                                f"{count} partitions must start at {legal}"))  # fmt: skip
+                                f"{count} partitions must start at {starts_text(count)}"))  # fmt: skip
     return view
+
+
+def starts_text(count: int) -> str:
+    """Return the partitions that so many may start at, as text."""
+    *others, last = map(str, start_partitions(count))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def same_partitions(tracer: Tracer, instruction: str, names: str, *views: View) -> None:

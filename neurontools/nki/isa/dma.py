@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.isa.checks import ENGINE_NAMES, tensor
 from neurontools.nki.isa.constants import dge_mode as dge_modes
@@ -195,7 +196,7 @@ def _gather_form(t: Tracer, src: NkiTensor, dge_mode: Any) -> None:
     rows, columns = indices.shape[0], indices.size // indices.shape[0]
     if indices.dtype != "uint32":
         raise reject(t, instruction, "indices", f"of {indices.dtype}", "must be uint32")
-    if rows % 16 or (columns > 1 and rows != 128):
+    if rows % 16 or (columns > 1 and rows != PARTITIONS):
         limit = "a multiple of 16" if columns == 1 else "128 in more than one column"
         raise reject(t, instruction, "partitions of the indices", rows, f"must be {limit}")
 
@@ -207,7 +208,7 @@ def _hardware_form(t: Tracer, src: NkiTensor) -> None:
         raise reject(t, instruction, "dge_mode", "hwdge", "needs gen3")
     if src.dtype.itemsize != 2:
         raise reject(t, instruction, "src", f"of {src.dtype}", "hwdge transposes types of 2 bytes")
-    if src.shape[-1] > 128:
+    if src.shape[-1] > PARTITIONS:
         raise reject(t, instruction, "src.shape[-1]", src.shape[-1], "at most 128 with hwdge")
     if src.ndim == 2:
         if src.shape[0] != 16:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from formats import isa as words
+from formats.neuron_core import QUADRANT
 from neurontools.builder.trace import ComputeOp, MatmulOp, Space, View
 from neurontools.nki.isa.constants import oob_mode
 from neurontools.nki.isa.indirect_copy import indirect_copy
@@ -22,7 +23,6 @@ from neurontools.nki.tracer import Tracer
 __all__ = ["IndirectOperand", "check_product", "operand"]
 
 # x
-_QUADRANT = 32
 _GROUP, _TENSOR_ENGINE_GROUP = 16, 32
 _VECTOR, _SCALAR = ("DVE",), ("Activation",)
 _PRODUCT_DTYPES = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2", "float8_e4m3fn")
@@ -89,7 +89,7 @@ def operand(t: Tracer, instruction: str, argument: str, value: NkiTensor) -> Vie
     if count > room:
         limit = f"the {found.indices.shape} indices hold at most {room} for each {group} partitions (num_elem says how "
         raise reject(t, instruction, f"elements per partition of {argument}", count, limit + "many are in use)")
-    if _start(indices) % _QUADRANT:
+    if _start(indices) % QUADRANT:
         raise reject(t, instruction, f"index of {argument}", f"from partition {_start(indices)}",
                        "must start on a multiple of 32")  # fmt: skip
     if argument != "dst" and not argument.endswith("_scale"):

@@ -7,7 +7,8 @@ from typing import Any
 
 from formats import isa as words
 from formats.dtypes import Dtype
-from neurontools.builder.limits import PSUM_BANK_BYTES, TRANSPOSE_VECTOR
+from formats.neuron_core import PARTITIONS, PSUM_BANK_BYTES
+from neurontools.builder.limits import TRANSPOSE_VECTOR
 from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import float32
 from neurontools.nki.isa.checks import pick_engine, tensor, tile
@@ -25,7 +26,6 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["nc_matmul", "nc_transpose"]
 
 _FULL_WIDTH = ("float32", "tfloat32")
-TILE_COLUMNS = 128  # of the whole array
 
 
 def psum_span(t: Tracer, instruction: str, view: View) -> None:
@@ -80,8 +80,8 @@ def nc_matmul(
             f"{left.partitions} and {right.partitions}",
             "must be equal (the contraction dimension)",
         )
-    if columns > limits.stationary_free:
-        t.limit(reject(t, "nc_matmul", "stationary free size", columns, f"at most {limits.stationary_free}"))
+    if columns > PARTITIONS:
+        t.limit(reject(t, "nc_matmul", "stationary free size", columns, f"at most {PARTITIONS}"))
     most = limits.moving_free.get(dst.dtype, limits.moving_free["float32"])
     if width > most:
         t.limit(reject(t, "nc_matmul", "moving free size", width, f"at most {most}"))
@@ -96,7 +96,7 @@ def nc_matmul(
         check_product(t, "nc_matmul", tile_position, is_transpose, stationary=stationary, moving=moving)
     if tile_position or tile_size:
         _array_tile(t, left, columns, tile_position, tile_size)
-        if halves and tuple(tile_size)[1] != TILE_COLUMNS:
+        if halves and tuple(tile_size)[1] != PARTITIONS:
             raise reject(t, "nc_matmul", "tile_size", tile_size, "double_row cannot be combined with column tiling")
     psum_span(t, "nc_matmul", out)
     pieces = _bank_pieces(t, dst, moving) if t.lenient and not (halves or t.indirect) else []
@@ -179,18 +179,18 @@ def _array_tile(t: Tracer, left: View, width: int, position: Any, size: Any) -> 
     if len(tuple(position)) != 2 or len(tuple(size)) != 2:
         raise reject(t, "nc_matmul", "tile_position and tile_size", f"{position} and {size}", "must both be pairs")
     (row, column), (rows, columns) = position, size
-    sizes = (64, 128) if t.generation < 3 else (32, 64, 128)
+    sizes = (64, PARTITIONS) if t.generation < 3 else (32, 64, PARTITIONS)
     if rows not in sizes:
         raise reject(t, "nc_matmul", "tile_size", size, f"row size must be {' or '.join(map(str, sizes))}")
     if columns not in sizes:
         raise reject(t, "nc_matmul", "tile_size", size, f"column size must be {' or '.join(map(str, sizes))}")
-    if column % columns or not 0 <= column < 128:
+    if column % columns or not 0 <= column < PARTITIONS:
         raise reject(
             t, "nc_matmul", "tile_position", position, f"column start must be a multiple of {columns} below 128"
         )
     if width > columns:
         raise reject(t, "nc_matmul", "stationary free size", width, f"at most the {columns} columns of the tile")
-    if row % rows or not 0 <= row < 128:
+    if row % rows or not 0 <= row < PARTITIONS:
         raise reject(t, "nc_matmul", "tile_position", position, f"row start must be a multiple of {rows} below 128")
     if left.partitions > rows:
         raise reject(
@@ -245,7 +245,7 @@ def _array_transpose(
             f"in {src.allocation.space.value} and {out.allocation.space.value}",
             "the Tensor engine reads SBUF and writes PSUM",
         )
-    if data.free_size > t.limits.stationary_free:
+    if data.free_size > PARTITIONS:
         raise reject(t, instruction, "data", f"of shape {data.shape}", "the Tensor engine transposes 128 x 128 or less")
     same = src.dtype is out.dtype
     if not same and not (out.dtype is Dtype.FLOAT32 and src.dtype.is_float):

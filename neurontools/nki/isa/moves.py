@@ -9,9 +9,10 @@ import numpy as np
 
 from formats import isa as words
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS, start_partitions
 from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import dtype_of
-from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, tensor, tile
+from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, starts_text, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
@@ -87,7 +88,7 @@ def ones_tile(t: Tracer, code: Dtype) -> NkiTensor:
     found: NkiTensor | None = t.cache.get(key)
     if found is None:
         dtype = dtype_of(code)
-        found = new_tensor(t, (128, 128), dtype, name=f"ones_{dtype}")
+        found = new_tensor(t, (PARTITIONS, PARTITIONS), dtype, name=f"ones_{dtype}")
         memset(found, 1.0)
         t.cache[key] = found
     return found
@@ -111,10 +112,8 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: s
     active = -(-max(src.shape[0], dst.shape[0]) // 32) * 32
     for argument, view in (("src", src_view), ("dst", dst_view)):
         start = view.partition + (view.allocation.address[0] if view.allocation.address else 0)
-        if start % 32 or (active == 64 and start % 64) or (active > 64 and start):
-            legal = "0" if active > 64 else "0 or 64" if active == 64 else "0, 32, 64 or 96"
-            raise reject(
-                t, instruction, argument, f"from partition {start}", f"{active} active partitions must start at {legal}"
-            )
+        if start not in start_partitions(active):
+            legal = f"{active} active partitions must start at {starts_text(active)}"
+            raise reject(t, instruction, argument, f"from partition {start}", legal)
     op = t.compute(words.StreamShuffle, "DVE", {"src": src_view, "dst": dst_view}, {"mask": mask}, name)
     return NkiInstruction(op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from formats.isa import ENGINES
+from formats.engines import ENGINES
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import BarrierOp, SendRecvOp, Space
 from neurontools.nki.isa.checks import pick_engine, same_free, same_partitions, tensor, tile

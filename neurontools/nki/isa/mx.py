@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from formats import isa as words
+from formats.neuron_core import PARTITIONS, QUADRANT
 from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import tensor, tile
 from neurontools.nki.isa.indirection import check_product, operand
@@ -16,7 +17,7 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["nc_matmul_mx", "quantize_mx"]
 
-_QUADRANT, _SCALES, _PACK = 32, 4, 4
+_SCALES, _PACK = 4, 4
 _OFFSETS = (0, 4, 8, 12)
 _QUANTIZED = ("float8_e5m2_x4", "float8_e4m3fn_x4")
 _PACKED = (*_QUANTIZED, "float4_e2m1fn_x4")
@@ -26,7 +27,7 @@ def _data(t: Tracer, instruction: str, argument: str, one: Any, dtypes: tuple[st
     view = tile(t, instruction, argument, one, psum=False)
     if one.dtype not in dtypes:
         raise reject(t, instruction, argument, f"of {one.dtype}", f"must be {' or '.join(dtypes)}")
-    if view.partitions % _QUADRANT:
+    if view.partitions % QUADRANT:
         raise reject(t, instruction, f"partition count of {argument}", view.partitions, "must be a multiple of 32")
     return view
 
@@ -43,11 +44,11 @@ def _scales(t: Tracer, instruction: str, argument: str, one: Any, data: View, co
         raise reject(t, instruction, argument, f"of {one.dtype}", "must be float8_e8m0fnu or uint8")
     if one.free_size != columns:
         raise reject(t, instruction, f"elements per partition of {argument}", one.free_size, f"must be {columns}")
-    span = data.partitions - _QUADRANT + _SCALES
+    span = data.partitions - QUADRANT + _SCALES
     if view.partitions < span:
         raise reject(t, instruction, f"partition count of {argument}", view.partitions, f"must be at least {span}")
     start = view.partition + (allocation.address[0] if allocation.address else 0)
-    if start % _QUADRANT not in _OFFSETS:
+    if start % QUADRANT not in _OFFSETS:
         raise reject(t, instruction, argument, f"{one.name} from partition {start}", "must start 0, 4, 8 or 12 into 32")
     return view._replace(partitions=span)
 
@@ -101,8 +102,8 @@ def nc_matmul_mx(
         value = f"{left.partitions} and {right.partitions}"
         raise reject(t, instruction, "partition count of stationary and moving", value, "must be equal")
     columns, width = stationary.free_size, moving.free_size
-    if columns % 2 or columns > t.limits.stationary_free:
-        raise reject(t, instruction, "stationary free size", columns, f"even, at most {t.limits.stationary_free}")
+    if columns % 2 or columns > PARTITIONS:
+        raise reject(t, instruction, "stationary free size", columns, f"even, at most {PARTITIONS}")
     if str(dst.dtype) not in t.limits.moving_free:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must be {' or '.join(sorted(t.limits.moving_free))}")
     if width > t.limits.moving_free[dst.dtype]:
@@ -111,7 +112,7 @@ def nc_matmul_mx(
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be ({columns}, {width})")
     if tile_position or tile_size:
         _array_tile(t, left, columns, tile_position or (), tile_size or ())
-        if tile_size[1] != 128:
+        if tile_size[1] != PARTITIONS:
             raise reject(t, instruction, "tile_size", tile_size, "column size must be 128")
     psum_span(t, instruction, out)
     for argument, data, scale in (("stationary", stationary, stationary_scale), ("moving", moving, moving_scale)):

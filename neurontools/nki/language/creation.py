@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import DType, dtype_of, uint8
 from neurontools.nki.isa.dma import dma_copy
@@ -104,22 +105,39 @@ def fill(target: NkiTensor, value: Any) -> None:
     if target.on_chip:
         memset(target, value)
         return
-    t = tracer()
-    size = target.size
-    partitions = next(count for count in range(min(128, size), 0, -1) if size % count == 0)
-    free = size // partitions
-    if free * target.itemsize > _FILL_BYTES:
-        axis = max(range(target.ndim), key=target.shape.__getitem__)
-        half = target.shape[axis] // 2
-        fill(target.slice(axis, 0, half), value)
-        fill(target.slice(axis, half, target.shape[axis]), value)
+    if target.is_contiguous():
+        most = _FILL_BYTES // target.itemsize
+        # Rows of equal length, where that leaves few partitions idle; else what is left over is filled behind them.
+        even = next((one for one in range(PARTITIONS, PARTITIONS // 2 - 1, -1) if target.size % one == 0), PARTITIONS)
+        free = min(most, -(-target.size // even))
+        flat, done = target.reshape((target.size,)), 0
+        while done < target.size:
+            rows = min(PARTITIONS, (target.size - done) // free)
+            count = rows * free or target.size - done
+            shape = (rows, free) if rows else (1, count)
+            dma_copy(flat.slice(0, done, done + count).reshape(shape), _filled(target, value, shape))
+            done += count
         return
-    key = ("fill", target.dtype, repr(value), partitions, free)
-    tile = t.cache.get(key)
+    # A tile of the very shape, as parts of it do not pair with rows of another.
+    rows, free = target.shape[0], target.size // target.shape[0]
+    if rows <= PARTITIONS and free * target.itemsize <= _FILL_BYTES:
+        dma_copy(target, _filled(target, value, target.shape if target.ndim > 1 else (rows, 1)))
+        return
+    axis = 0 if rows > PARTITIONS else max(range(1, target.ndim), key=target.shape.__getitem__)
+    half = target.shape[axis] // 2
+    fill(target.slice(axis, 0, half), value)
+    fill(target.slice(axis, half, target.shape[axis]), value)
+
+
+def _filled(target: NkiTensor, value: Any, shape: tuple[int, ...]) -> NkiTensor:
+    """Return an SBUF tile of one number in the type of `target`, made once for each shape."""
+    t = tracer()
+    key = ("fill", target.dtype, repr(value), shape)
+    tile: NkiTensor | None = t.cache.get(key)
     if tile is None:
-        tile = t.cache[key] = new_tensor(t, (partitions, free), target.dtype)
+        tile = t.cache[key] = new_tensor(t, shape, target.dtype)
         memset(tile, value)
-    dma_copy(target, tile)
+    return tile
 
 
 def shared_constant(constant: Any) -> NkiTensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.builder.limits import PSUM_BANK_BYTES
+from formats.neuron_core import PSUM_FP32, start_partitions
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of
 from neurontools.nki.isa.constants import engine
@@ -154,7 +154,7 @@ def partition_broadcast(t: Tracer, x: NkiTensor, partitions: int) -> NkiTensor:
     start = x.view_of_storage.partition + (x.allocation.address[0] if x.allocation.address else 0)
     stationary = ones_tile(t, x.code)[start : start + 1, 0:partitions]
     row, flat = x.reshape((1, x.free_size)), result.reshape((partitions, x.free_size))
-    width = PSUM_BANK_BYTES // 4
+    width = PSUM_FP32
     for first in range(0, x.free_size, width):
         last = min(first + width, x.free_size)
         product = new_tensor(t, (partitions, last - first), dtype_of("float32"), MemoryRegion.psum)
@@ -215,7 +215,7 @@ def _engine_start(x: NkiTensor) -> bool:
         return False
     start = x.view_of_storage.partition + (x.allocation.address[0] if x.allocation.address else 0)
     count = x.shape[0]
-    return start % 32 == 0 and (start == 0 or count <= 32 or (start == 64 and count <= 64))
+    return start in start_partitions(count)
 
 
 OPERATIONS["assign"] = assign

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from neurontools.builder.limits import LIMITS, PARTITIONS, PSUM_BANK_BYTES, PSUM_PARTITION_BYTES, Limits
+from formats.neuron_core import PARTITIONS, PSUM_BANK_BYTES, PSUM_BANKS, PSUM_FP32
+from neurontools.builder.limits import LIMITS, Limits
 from neurontools.nki.objects import NKIObject
 from neurontools.nki.tracer import current, default_target
 
@@ -23,11 +24,11 @@ class _TileSize(NKIObject):
     __slots__ = ()
 
     pmax = PARTITIONS
-    psum_bank_fmax = PSUM_BANK_BYTES // 4
-    psum_fmax = PSUM_BANK_BYTES // 4
+    psum_bank_fmax = PSUM_FP32
+    psum_fmax = PSUM_FP32
     psum_bank_fmax_bytes = PSUM_BANK_BYTES
-    gemm_stationary_fmax = 128
-    gemm_moving_fmax = 512
+    gemm_stationary_fmax = PARTITIONS
+    gemm_moving_fmax = PSUM_FP32
     bn_stats_fmax = 512
     psum_min_align = 4
     sbuf_min_align = 1
@@ -35,7 +36,7 @@ class _TileSize(NKIObject):
     @property
     def psum_num_banks(self) -> int:
         """Return the PSUM banks of a partition."""
-        return PSUM_PARTITION_BYTES // PSUM_BANK_BYTES
+        return PSUM_BANKS
 
     @property
     def sbuf_size_bytes(self) -> int:

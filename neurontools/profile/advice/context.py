@@ -46,7 +46,6 @@ class Context:
     def __init__(self, program: Program, timeline: Timeline) -> None:
         self.program, self.timeline = program, timeline
         self.decides = data_decides(program.neff)
-        self.reruns = 0
 
     @property
     def end_ps(self) -> int:
@@ -55,7 +54,6 @@ class Context:
 
     def again(self, change: Change, **asked: Any) -> Measured:
         """Return the run under a change, without data where that decides nothing."""
-        self.reruns += 1
         data = self.decides or bool(asked)
         return measure(
             self.program.neff,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emulator.timeline.change import Change
+from formats.neuron_core import PARTITIONS
 from neurontools.profile.advice.context import Candidate, Context, Row, pricing
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ def small_transfers(context: Context) -> Iterator[Candidate]:
     causes = context.timeline.causes
     rows = [(track.owner, row) for track in context.timeline.queues for row in range(len(track))]
     for line, group in context.by_line(rows).items():
-        small = [row for row in group if _facts(context, row)[0] < _ENOUGH * 128]
+        small = [row for row in group if _facts(context, row)[0] < _ENOUGH * PARTITIONS]
         if len(small) < 2 or line is None:
             continue
         total = sum(_facts(context, row)[0] for row in small)
-        every = max(2, min(len(small), _ENOUGH * 128 * len(small) // max(1, total)))
+        every = max(2, min(len(small), _ENOUGH * PARTITIONS * len(small) // max(1, total)))
         # One load brings everything when the first is due; one store takes everything when the last is ready.
         merged = [
             row

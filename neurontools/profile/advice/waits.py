@@ -9,6 +9,7 @@ from emulator.checks.clocks import WaitPlace
 from emulator.timeline.change import Change
 from formats import isa
 from formats.isa.signals import SECOND_SLOT
+from formats.neuron_core import PSUM_BANK_BYTES, PSUM_BANKS, PSUM_BYTES
 from neurontools.profile.advice.context import Candidate, Context, Row
 from neurontools.profile.rows import Line, Waited
 from neurontools.profile.summary import line_text
@@ -17,7 +18,6 @@ __all__ = ["missing_overlap", "psum_banks", "serialising_waits"]
 
 _JUDGED = 8  # waits that are proved, the longest first
 _MOST_WORDS = 20_000  # a race check of more takes longer than people wait for advice
-_BANK = 2048
 
 
 def serialising_waits(context: Context) -> Iterator[Candidate]:
@@ -109,8 +109,10 @@ def psum_banks(context: Context) -> Iterator[Candidate]:
     """Matmuls that wait until another engine has read the bank they write, while other banks are free."""
     if context.decides:
         return
-    banks = {word.dst.address % (8 * _BANK) // _BANK for _, word in context.rows if isinstance(word, isa.MatMul)}
-    if len(banks) >= 8:
+    banks = {
+        word.dst.address % PSUM_BYTES // PSUM_BANK_BYTES for _, word in context.rows if isinstance(word, isa.MatMul)
+    }
+    if len(banks) >= PSUM_BANKS:
         return
     chosen = []
     for wait in context.timeline.waits:
@@ -119,7 +121,7 @@ def psum_banks(context: Context) -> Iterator[Candidate]:
         word = _product(context, (wait.owner, wait.row))
         if wait.source[0].name in ("DVE", "Activation") and word is not None and not word.adds:
             source = context.timeline.causes.word(*wait.source)
-            if _reads_bank(source, word.dst.address % (8 * _BANK) // _BANK):
+            if _reads_bank(source, word.dst.address % PSUM_BYTES // PSUM_BANK_BYTES):
                 chosen.append(wait)
     for line, waits in _by_line(context, chosen).items():
         sources = sorted({line_text(context.timeline.line(*w.source)) for w in waits if w.source is not None})
@@ -147,7 +149,7 @@ def _product(context: Context, row: Row) -> isa.MatMul | None:
 
 def _reads_bank(word: isa.Instruction, bank: int) -> bool:
     return any(
-        access.pattern.address >= isa.PSUM_BASE and access.pattern.address % (8 * _BANK) // _BANK == bank
+        access.pattern.address >= isa.PSUM_BASE and access.pattern.address % PSUM_BYTES // PSUM_BANK_BYTES == bank
         for access in word.reads
         if isinstance(access, isa.Access)
     )

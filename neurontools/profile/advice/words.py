@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from emulator.timeline.change import Change
 from formats import isa
 from formats.dtypes import Dtype
+from formats.neuron_core import PARTITIONS
 from neurontools.profile.advice.context import Candidate, Context, Row, pricing
 from neurontools.profile.rows import SHOWN
 
 __all__ = ["engine_imbalance", "fp32_matmuls", "partitions", "table_loads"]
 
 _PASSES = 4  # fp32 on the Tensor engine, hardware.md 3.3
-_LANES = 128
 _FEW = 64  # fewer partitions than these leave half of the lanes idle
 _MINIMUM_CYCLES = 64  # the least interval, hardware.md 3.9
 
@@ -53,7 +53,7 @@ def partitions(context: Context) -> Iterator[Candidate]:
             few[row] = used
     for line, group in context.by_line(few).items():
         least = {name: _least(context, name) for name in SHOWN}
-        prices = {context.key(row): (few[row] / _LANES, least[row[0].name]) for row in group}
+        prices = {context.key(row): (few[row] / PARTITIONS, least[row[0].name]) for row in group}
         least_used, most_used = min(few[row] for row in group), max(few[row] for row in group)
         counts = f"{least_used}" if least_used == most_used else f"{least_used} to {most_used}"
         tensor = group[0][0].name == "PE"
@@ -69,7 +69,7 @@ def partitions(context: Context) -> Iterator[Candidate]:
             _priced(prices),
             "the schedule was run again with the work spread over 128",
             "hardware.md 3.3" if tensor else "hardware.md 2.1, 5",
-            sum(context.busy_ps(row) * (_LANES - few[row]) // _LANES for row in group),
+            sum(context.busy_ps(row) * (PARTITIONS - few[row]) // PARTITIONS for row in group),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from formats.neuron_core import QUADRANT
 from neurontools.profile.rows import SHOWN
 from neurontools.profile.summary import line_text
 
@@ -229,7 +230,7 @@ def _arrows(timeline: Timeline, words: dict[Row, Slice]) -> None:
 
 
 def _memory(timeline: Timeline) -> Iterator[Counter]:
-    from emulator.timeline.memory_use import BLOCK, QUADRANT  # deferred: start-up
+    from emulator.timeline.memory_use import BLOCK  # deferred: start-up
 
     for use in timeline.measured.usage:
         total = use.blocks.sum(axis=0) * BLOCK * QUADRANT

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from rich.style import Style
 
+from formats.neuron_core import PSUM_BANK_BYTES
 from neurontools.tui.contrast import quiet
 from neurontools.tui.maps.chip_map import GUTTER, ChipMap
 
 __all__ = ["PsumMap"]
-
-_BANK = 2048  # bytes of a partition in one bank
 
 
 class PsumMap(ChipMap):
@@ -35,6 +34,6 @@ class PsumMap(ChipMap):
             byte = view.byte + column * view.byte_step
             if byte >= view.nbytes:
                 break
-            if byte % _BANK < view.byte_step:
-                line = line[:column].ljust(column) + f"╵bank {byte // _BANK}"
+            if byte % PSUM_BANK_BYTES < view.byte_step:
+                line = line[:column].ljust(column) + f"╵bank {byte // PSUM_BANK_BYTES}"
         return ((" " * GUTTER, base), (self._pointed(line), quiet(base)))

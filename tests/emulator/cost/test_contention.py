@@ -11,7 +11,8 @@ from emulator.device import Device
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import PSUM_BASE, AccessPattern
+from formats.isa import AccessPattern
+from formats.neuron_core import PSUM_BASE
 from neurontools.api import build
 from neurontools.debugger import Session
 from neurontools.validation.kernels import matmul, small
@@ -85,18 +86,32 @@ def is_slow(held: Contention, now: int, work: int = 1000) -> bool:
 
 
 def test_the_tensor_engine_speeds_up_after_a_window_of_use() -> None:
+    """A window has three quarters behind it where work begins, whenever that is: half of all phases speed up before."""
+    for begin in (0, WINDOW // 3, 7 * WINDOW):
+        held = contention()
+        slow = [is_slow(held, begin + at, WINDOW // 8) for at in range(0, 3 * WINDOW, WINDOW // 4)]
+        # Used half of the time: the rest of that window holds too little of it, the next one enough.
+        assert slow == [at < 5 * WINDOW // 4 for at in range(0, 3 * WINDOW, WINDOW // 4)]
+
+
+def test_work_counts_where_it_enters_the_array() -> None:
     held = contention()
-    slow = [is_slow(held, at, WINDOW // 8) for at in range(0, HALF + 2 * WINDOW, WINDOW // 4)]
-    # Used half of the time: the half window that a run begins with holds too little of it, the next one enough.
-    assert slow == [at < HALF + WINDOW for at in range(0, HALF + 2 * WINDOW, WINDOW // 4)]
+    # Half a window of work at half the rate takes one: a quarter of it is in the rest of the first, what is left in the
+    # next one, three eighths of which are enough.
+    multiply(held, WINDOW // 2, 0)
+    array = held.snapshot().array
+    assert (array.used + array.carried, array.window_end) == (WINDOW // 2, WINDOW // 4)
+    assert array.used == pytest.approx((WINDOW // 4 - ps("matmul_head")) / 2, rel=0.01)
+    assert is_slow(held, WINDOW // 4 + 1)
+    assert not is_slow(held, WINDOW // 4 + WINDOW)
 
 
 def test_the_tensor_engine_slows_down_after_an_idle_window() -> None:
     held = contention()
-    assert is_slow(held, 0, WINDOW)
-    assert not is_slow(held, HALF)  # the window before was used
-    assert is_slow(held, HALF + 3 * WINDOW)
-    assert load(held, 100_000, HALF + 3 * WINDOW + 200_000)[1] == ps("load_weights_throttled") + 200_000
+    times = range(0, 2 * WINDOW, WINDOW // 4)
+    assert [is_slow(held, at, WINDOW // 8) for at in times] == [at < 5 * WINDOW // 4 for at in times]
+    assert is_slow(held, HALF + 4 * WINDOW)
+    assert load(held, 100_000, HALF + 4 * WINDOW + 200_000)[1] == ps("load_weights_throttled") + 200_000
 
 
 def test_weights_enter_behind_the_data_of_the_matmul_before() -> None:
@@ -105,8 +120,9 @@ def test_weights_enter_behind_the_data_of_the_matmul_before() -> None:
     tail = ps("matmul_latency") - head
     assert load(held, 13_000, 0) == (ps("load_weights_exposed"), lead + 13_000)
     # Its matmul waits for them: 83 ns from the end of the load to that of the matmul, and the work.
-    assert multiply(held, 53_000, 3_000, False) == (ps("load_weights_exposed"), lead + 13_000 + 53_000 + tail - 3_000)
     entry = lead + 13_000
+    # The next load is taken when the data of this matmul are about to enter.
+    assert multiply(held, 53_000, 3_000, False) == (entry - head - 3_000, entry + 53_000 + tail - 3_000)
     # The next load is there right behind the data that entered, and the matmul behind it when those are through and
     # the array has changed its weights.
     interval, latency = load(held, 13_000, 6_000)

@@ -8,7 +8,8 @@ from emulator.arch import arch_of
 from emulator.cost import cost_of
 from formats import isa
 from formats.dtypes import Dtype
-from formats.isa import PSUM_BASE, AccessPattern
+from formats.isa import AccessPattern
+from formats.neuron_core import PSUM_BASE
 
 F32, BF16, U8, U16, U32, I32 = (Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.UINT8, Dtype.UINT16, Dtype.UINT32, Dtype.INT32)
 N = 600

@@ -388,7 +388,7 @@ def test_a_short_transfer_overtakes_the_long_ones_of_another_queue() -> None:
     busy_ps = device.dma.engines[0].busy_ps[0]
     costs = device.costs.dma
     work = 3 * (8 * costs.descriptor_ps(4096) + costs.signal_ps)
-    assert busy_ps == pytest.approx(work + costs.fill_ps, abs=100)
+    assert busy_ps == pytest.approx(work + costs.filling_ps(16, 8 * 4096), abs=100)
     taken = recorder.holds["dma", 0, 0]
     assert max(taken.end) - min(taken.start) == busy_ps
     assert {hold.end_ps for hold in map(taken.__getitem__, range(3))} == {t.spans[0][1] for t in transfers()}

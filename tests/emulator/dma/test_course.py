@@ -13,7 +13,7 @@ from emulator.dma.binding import bind
 from emulator.dma.course import Course
 from emulator.dma.transfer import Facts, Part, Side, Transfer
 from formats.dtypes import Dtype
-from formats.isa.operand import SBUF_PARTITION_STRIDE
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 
 FACTS = Facts(nbytes=128 * 512, pieces=128, hbm_bytes=128 * 512, writes_hbm=False, op="copy")
 KEY: dict[str, Any] = {

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from emulator.dma.ring_order import keeps_order, runs_of
 from emulator.dma.rings import share_out
-from emulator.dma.transfer import DESCRIPTOR_LIMIT, Part, Side, Transfer
+from emulator.dma.transfer import Part, Side, Transfer
 from formats.dtypes import Dtype
+from formats.neuron_core import DESCRIPTOR_LIMIT
 from formats.regions import Region
 
 F32, BF16 = Dtype.FLOAT32, Dtype.BFLOAT16

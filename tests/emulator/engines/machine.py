@@ -11,7 +11,8 @@ from emulator.engines import PeState, bind
 from emulator.generators import GeneratorBank
 from formats import isa
 from formats.dtypes import Dtype
-from formats.isa import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE, AccessPattern
+from formats.isa import AccessPattern
+from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 
 NAMES = {int(f): f.name.lower() for f in isa.ActivationFunction}
 

@@ -12,7 +12,8 @@ from emulator.faults import FaultError
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import SBUF_PARTITION_STRIDE, AccessPattern, Bits
+from formats.isa import AccessPattern, Bits
+from formats.neuron_core import SBUF_PARTITION_STRIDE
 from tests.emulator.engines.machine import PSUM, A, B, Bench, C, P, flat
 
 F32, BF16, F16, I32 = Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.FLOAT16, Dtype.INT32

@@ -12,7 +12,7 @@ import neurontools.nki.collectives as ncc
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.machine.ranks.machine import Packets
-from emulator.machine.ranks.overlap import Activity, overlap_of, share_of, union
+from emulator.machine.ranks.overlap import Activity, Move, overlap_of, share_of, union
 from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks
 from formats.errors import UnsupportedError
 from neurontools.overlap.trace import trace_events
@@ -53,9 +53,34 @@ def test_shares_of_busy_engines_are_the_documented_ones(packets: Packets, rows: 
     """
     found, watched = ran(lambda x: backlog(x, copies), np.ones((rows, WIDE), np.float32), packets)
     carried = [one[1:] for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
-    got = share_of(watched[0].moves, carried, found.rates)
+    got = share_of(watched[0].moves, carried, found.carried_rate)
     assert len(carried) == 1 and got.both_ps > 5_000_000
     assert got.compute == pytest.approx(share, abs=0.01)
+
+
+def rows_of(x: Any, columns: int, copies: int) -> Any:
+    """Copy the left part of each row again and again while ranks add up all of it: a descriptor is a row's part."""
+    total, *outs = (
+        nl.ndarray((x.shape[0], width), x.dtype, nl.shared_hbm) for width in (x.shape[1], *[columns] * copies)
+    )
+    ncc.all_reduce([x], [total], BOTH, nl.add)
+    for out in outs:
+        nisa.dma_copy(out, x[:, :columns])
+    return (total, *outs)
+
+
+@pytest.mark.parametrize(("packets", "columns", "share"), [
+    (Packets(65536, (4096,)), 2048, 64 / 68),  # eight rows of 8 KiB
+    (Packets(65536, (4096,)), 128, 32 / 36),  # no more than 64 descriptors, of 512 bytes
+    (Packets(), 2048, 4 / 68), (Packets(), 128, 1 / 129),  # of the default, no more than one
+])  # fmt: skip
+def test_larger_packets_hold_several_descriptors(packets: Packets, columns: int, share: float) -> None:
+    """Rows make packets as far as they fit, where packets were made larger. Source: collectives.md 9."""
+    x = np.ones((1 << 21 - columns.bit_length(), 2 * columns), np.float32)
+    found, watched = ran(lambda x: rows_of(x, columns, 40), x, packets)
+    carried = [one[1:] for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
+    assert len(carried) == 1
+    assert share_of(watched[0].moves, carried, found.carried_rate).compute == pytest.approx(share, abs=0.02)
 
 
 def test_packets_only_grow_or_shrink() -> None:
@@ -76,7 +101,7 @@ def test_hidden_and_exposed_time_by_hand() -> None:
     assert overlap_of(0, activity, 150, 190, 50).exposed_ps == 0
     assert overlap_of(0, activity, 250, 260, 50).delay is None
     # The second lies half outside of compute and does not count; the third begins while the first is under way.
-    share = share_of([("q", 0, 60, 100), ("q", 90, 99, 100)], [(10, 30, 5), (55, 95, 9), (20, 50, 7)])
+    share = share_of([Move("q", 0, 60, 100, 100), Move("q", 90, 99, 100, 500)], [(10, 30, 5), (55, 95, 9), (20, 50, 7)])
     assert (share.both_ps, share.alone_ps, share.compute) == (40, 12, 0.7)
 
 

@@ -139,3 +139,11 @@ def test_a_file_that_is_cut_off_while_it_is_open_is_an_error(root: Path, tmp_pat
     done = subprocess.run([sys.executable, "-c", CUT, str(path)], cwd=root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.count("was cut off while it was read") for line in done.stdout.splitlines()] == [1, 1]
+
+
+def test_a_memory_as_large_as_it_claims_is_not_read_at_once(tmp_path: Path) -> None:
+    huge = r.Window("HBM", base=0x1000, row_bytes=1 << 50)
+    core = with_notes(tmp_path / "core", r.MapNote((huge,)))
+    assert len(core.read("HBM", 0, 0x1000, 1 << 20).data) == 1 << 20
+    with pytest.raises(FormatError, match="too many to read at once"):
+        core.read("HBM", 0, 0x1000, 1 << 45)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import combinations
 
@@ -47,7 +46,6 @@ def test_asm_reads_back_whatever_the_bits(cls: type[isa.Instruction], data: st.D
         assert isa.assemble(word.text, target) == raw
     else:
         assert word.asm.startswith(word.text + " {")
-    json.dumps(word.to_json(), allow_nan=False)
 
 
 @ALL
@@ -106,7 +104,6 @@ def test_any_64_bytes_are_an_instruction(raw: bytes, target: str, dialect: str) 
     assert isa.assemble(word.asm, target, dialect) == raw
     assert isa.decode_stream(raw, target, dialect)[0] == word
     assert word.fields["opcode"] == raw[0] and word.text.startswith(word.name)
-    json.dumps(word.to_json(), allow_nan=False)
     if target != "inf1":
         isa.check(word, target)
 
@@ -128,7 +125,7 @@ def test_floats_that_decimal_loses_are_kept_in_braces() -> None:
     assert "scale=0.333333 " in word.text and word.asm.endswith("{scale=0x3eaaaaab}")
     assert isa.parse_instruction(word.asm) == word
     nan = isa.TensorScalar.from_raw(isa.TensorScalar(immediate0=math.nan).raw[:40] + b"\1\0\xc0\x7f" + bytes(20))
-    assert isa.assemble(nan.asm) == nan.raw and nan.to_json()["fields"]["immediate0"] == "nan"
+    assert isa.assemble(nan.asm) == nan.raw
 
 
 def test_replace_changes_one_field_and_refuses_strangers() -> None:

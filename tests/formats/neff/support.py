@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from formats.engines import ENGINES
 from formats.errors import NeuronError
-from formats.neff import ENGINES, Header, Limits, Neff, open_neff
+from formats.neff import Header, Limits, Neff, open_neff
 from formats.neff.hashing import hash_field
 from formats.neff.tar import member_header, padding
 

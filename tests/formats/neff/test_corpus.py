@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formats.neff import ENGINES, Neff, open_neff, pack, unpack
+from formats.engines import ENGINES
+from formats.neff import Neff, open_neff, pack, unpack
 
 # Source: formats.md 1.1 (sha256 of the whole files).
 SMALL = "5100752fb155fff1c3c2a5f9d68aa13373b049f838057cf54a125e26856742de"

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
-from formats.neff import ENGINES, DmaBlock, SourceLocation, TensorInfo, open_neff
+from formats.neff import DmaBlock, SourceLocation, TensorInfo, open_neff
 from formats.neff.definition import parse_definition
 from formats.neff.fields import Fields, load
 from formats.neff.graph import parse_graph, parse_tensor_map

@@ -78,7 +78,7 @@ OBJECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "variable": ("sg00/def.json", lambda d: d["var"]["x"]),
     "queue": ("sg00/def.json", lambda d: d["dma_queue"]["qSPIO0"]),
     "dynamic_dma": ("sg00/def.json", lambda d: d["dma_queue"]["qSPIO0"].setdefault("dynamic_dma", {})),
-    "reservation": ("sg00/def.json", lambda d: _first(d, "runtime_statebuffer_reservation")),
+    "reservation": ("sg00/def.json", lambda d: _first(d, "runtime_statebuffer_reservation", type="evtaccel")),
     "engine": ("sg00/SP.json", lambda d: d),
     "dve table": ("sg00/DVE.json", lambda d: _first(d, "dve_tables")),
     "block": ("sg00/SP.json", block),
@@ -88,10 +88,10 @@ OBJECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def _first(document: Any, key: str) -> Any:
+def _first(document: Any, key: str, **values: Any) -> Any:
     rows = document.setdefault(key, [])
     if not rows:
-        rows.append({})
+        rows.append(values)
     return rows[0]
 
 

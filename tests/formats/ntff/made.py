@@ -12,7 +12,8 @@ from typing import Any
 from emulator.device import Device
 from emulator.timeline import Recorder
 from formats import isa
-from formats.neff import ENGINES, Neff
+from formats.engines import ENGINES
+from formats.neff import Neff
 from formats.neff.wire import write_bytes, write_varint
 
 ORIGIN = 5_000_000_000

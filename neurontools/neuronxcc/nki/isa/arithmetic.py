@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown
 from neurontools.neuronxcc.nki.isa import constants
 from neurontools.neuronxcc.nki.isa.operands import column, on_chip, pair, token
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -43,6 +43,7 @@ def tensor_tensor(
         lambda dst, a, b: isa.tensor_tensor(dst, a, b, token(op), engine=engine),
         data1,
         data2,
+        apart=True,
     )
 
 
@@ -68,7 +69,9 @@ def tensor_scalar(
         isa.tensor_scalar(dst, source, token(op0), first, reverse0, engine=engine, **extra)
 
     data = on_chip(data)
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, column(operand0), column(operand1))
+    return materialize(
+        data.shape, dtype or data.dtype, mask, emit, data, column(operand0), column(operand1), apart=True
+    )
 
 
 def scalar_tensor_tensor(
@@ -89,7 +92,7 @@ def scalar_tensor_tensor(
     def emit(dst: Any, source: Any, first: Any, other: Any) -> None:
         isa.scalar_tensor_tensor(dst, source, token(op0), first, token(op1), other, reverse0, reverse1)
 
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, operand0, operand1)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, operand0, operand1, apart=True)
 
 
 def activation(
@@ -111,7 +114,7 @@ def activation(
         isa.activation(dst, token(op), source, offset, factor, token(reduce_op), unwrap(reduce_res), reduce_cmd)
 
     data = on_chip(data)
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, scale)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, scale, apart=reduce_res is None)
 
 
 def activation_reduce(
@@ -138,7 +141,7 @@ def activation_reduce(
 
 def reciprocal(data: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
     """Return 1 / data."""
-    return materialize(data.shape, dtype or data.dtype, mask, isa.reciprocal, on_chip(data))
+    return materialize(data.shape, dtype or data.dtype, mask, isa.reciprocal, on_chip(data), apart=True)
 
 
 def dropout(data: Tile, prob: Any, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown
 from neurontools.neuronxcc.nki.isa.operands import token
-from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.masks import masked_boxes
+from neurontools.neuronxcc.nki.partitions import moved, operand, reached
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -18,24 +19,28 @@ __all__ = ["dma_copy", "dma_transpose", "memset", "nc_stream_shuffle", "tensor_c
 
 def tensor_copy(src: Tile, *, dtype: Any = None, mask: Any = None, engine: Any = unknown_engine, **unused: Any) -> Tile:
     """Return a copy."""
-    return materialize(src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), src)
+    return materialize(src.shape, dtype or src.dtype, mask, lambda dst, a: isa.tensor_copy(dst, a, engine=engine), src,
+                       apart=True)  # fmt: skip
 
 
 def tensor_copy_predicated(
     *, src: Any, dst: Tile, predicate: Tile, mask: Any = None, reverse_pred: bool = False, **unused: Any
 ) -> None:
     """Copy src into dst where the predicate holds."""
-    box = masked_box(mask, dst.shape)
-    isa.tensor_copy_predicated(
-        boxed(dst, box, dst.shape), boxed(src, box, dst.shape), boxed(predicate, box, dst.shape), reverse_pred
-    )
+    boxes = masked_boxes(mask, dst.shape)
+    for box in (None,) if boxes is None else boxes:
+        part, source, where = (boxed(one, box, dst.shape) for one in (dst, src, predicate))
+        inside = part if reached(part) else moved(part)
+        isa.tensor_copy_predicated(inside, operand(source), operand(where), reverse_pred)
+        if inside is not part:
+            isa.dma_copy(part, inside)
 
 
 def memset(
     shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = unknown_engine, **unused: Any
 ) -> Tile:
     """Return a tile of one value."""
-    return materialize(shape, dtype, mask, lambda dst: isa.memset(dst, value, engine))
+    return materialize(shape, dtype, mask, lambda dst: isa.memset(dst, value, engine), apart=True)
 
 
 def nc_stream_shuffle(src: Tile, dst: Tile, shuffle_mask: Any, *, mask: Any = None, **unused: Any) -> None:
@@ -55,12 +60,13 @@ def dma_copy(
 ) -> None:
     """Copy by DMA."""
     target, source = dst.tensor, src.tensor
-    box = masked_box(mask, target.shape)
-    into, out_of = boxed(dst, box, target.shape), boxed(src, box, source.shape)
-    if dst_rmw_op is None:
-        isa.dma_copy(into, out_of, oob_mode=oob_mode, dge_mode=dge_mode)
-    else:
-        isa.dma_compute(into, [into, out_of], token(dst_rmw_op), oob_mode=oob_mode)
+    boxes = masked_boxes(mask, target.shape, narrow=True)
+    for box in (None,) if boxes is None else boxes:
+        into, out_of = boxed(dst, box, target.shape), boxed(src, box, source.shape)
+        if dst_rmw_op is None:
+            isa.dma_copy(into, out_of, oob_mode=oob_mode, dge_mode=dge_mode)
+        else:
+            isa.dma_compute(into, [into, out_of], token(dst_rmw_op), oob_mode=oob_mode)
 
 
 def dma_transpose(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown
-from neurontools.neuronxcc.nki.isa.operands import token
-from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.isa.operands import by_rows, token
+from neurontools.neuronxcc.nki.masks import is_empty, masked_box
+from neurontools.neuronxcc.nki.partitions import operand
 from neurontools.neuronxcc.nki.reductions import reduced
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -49,13 +50,13 @@ def tensor_reduce(
 def tensor_partition_reduce(op: Any, data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return data reduced over its partitions."""
     box = masked_box(mask, data.shape)
-    source = boxed(data, box, data.shape)
-    return materialize(
-        (1, *source.shape[1:]),
-        dtype or data.dtype,
-        None,
-        lambda dst: isa.tensor_partition_reduce(dst, token(op), source),
-    )
+    source = operand(boxed(data, box, data.shape))
+    into = None if box is None else ((0, 1), *box[1:])
+    result = Tile(nl.ndarray((1, *data.shape[1:]), dtype or data.dtype, nl.sbuf))
+    if box is None or not is_empty(box):
+        isa.tensor_partition_reduce(boxed(result, into, result.shape), token(op), source)
+    result.valid = None if box is None or into is None else () if is_empty(box) else (into,)
+    return result
 
 
 def tensor_tensor_scan(
@@ -126,16 +127,12 @@ def tensor_scalar_cumulative(
 
 def bn_stats(data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return counts, means and squared distances of each partition."""
-    box = masked_box(mask, data.shape)
-    source = boxed(data, box, data.shape)
-    return materialize((source.shape[0], 6), dtype or nl.float32, None, lambda dst: isa.bn_stats(dst, source))
+    return by_rows(data, 6, dtype or nl.float32, mask, isa.bn_stats)
 
 
 def bn_aggr(data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return mean and variance of each partition."""
-    box = masked_box(mask, data.shape)
-    source = boxed(data, box, data.shape)
-    return materialize((source.shape[0], 2), dtype or nl.float32, None, lambda dst: isa.bn_aggr(dst, source))
+    return by_rows(data, 2, dtype or nl.float32, mask, isa.bn_aggr)
 
 
 refuse_unknown(globals())

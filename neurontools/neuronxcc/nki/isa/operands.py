@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from neurontools.builder.trace import Space
-from neurontools.neuronxcc.nki.tile import Tile, aligned
+from neurontools.neuronxcc.nki.masks import is_empty, masked_box
+from neurontools.neuronxcc.nki.partitions import operand, reached
+from neurontools.neuronxcc.nki.tile import Tile, aligned, boxed
+from neurontools.nki import isa
 from neurontools.nki import language as nl
 
-__all__ = ["column", "in_sbuf", "on_chip", "pair", "token"]
+__all__ = ["by_rows", "column", "in_sbuf", "on_chip", "pair", "token"]
 
 
 def token(value: Any) -> Any:
@@ -40,8 +44,25 @@ def pair(one: Tile, other: Tile) -> tuple[Tile, Tile]:
     return first.broadcast_to(shape), second.broadcast_to(shape)
 
 
-def column(operand: Any) -> Any:
+def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., Any]) -> Tile:
+    """Return a new tile of so many numbers for each partition, `emit(dst, data)` of what is inside the mask."""
+    box = masked_box(mask, data.shape)
+    made = Tile(nl.ndarray((data.shape[0], width), dtype, nl.sbuf))
+    rows = None if box is None else (box[0], (0, width))
+    if box is not None and is_empty(box):
+        made.valid = ()
+        return made
+    part = boxed(made, rows, made.shape)
+    dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
+    emit(dst, operand(boxed(on_chip(data), box, data.shape)))
+    if dst is not part:
+        isa.dma_copy(part, dst)
+    made.valid = None if rows is None else (rows,)
+    return made
+
+
+def column(value: Any) -> Any:
     """Return one number for each partition in fp32, as engines read it; anything else as it is."""
-    if isinstance(operand, Tile) and operand.dtype.is_float and operand.dtype != nl.float32:
-        return on_chip(operand).astype(nl.float32)
-    return operand
+    if isinstance(value, Tile) and value.dtype.is_float and value.dtype != nl.float32:
+        return on_chip(value).astype(nl.float32)
+    return value

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from neurontools.neuronxcc.nki.affine import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.isa import constants
 from neurontools.neuronxcc.nki.isa.operands import in_sbuf
 from neurontools.neuronxcc.nki.masks import Box, is_empty, masked_box, product_boxes, squares, whole_box
+from neurontools.neuronxcc.nki.partitions import operand
+from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Cut, Product, Tile, boxed
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -64,8 +65,8 @@ def nc_matmul(
             raise unsupported(f"a part of a product of {(columns, width)} in a tile of {dst.shape}")
         isa.nc_matmul(
             boxed(dst, valid, dst.shape),
-            left,
-            right,
+            operand(left),
+            operand(right),
             is_stationary_onezero,
             is_moving_onezero,
             is_transpose,
@@ -76,7 +77,7 @@ def nc_matmul(
 
     exact = is_transpose and tracer().limits.transpose_exact
     product = Product((columns, width), emit, left.dtype if exact else nl.float32)
-    product.valid = valid
+    product.valid = None if valid is None else () if is_empty(valid) else (valid,)
     return product
 
 
@@ -101,7 +102,7 @@ def nc_transpose(
     box = masked_box(mask, tensor.shape)
     if box is None or all(high > low for low, high in box):
         part = boxed(dst, None if box is None else (box[1], box[0]), dst.shape)
-        source = boxed(tensor, box, tensor.shape)
+        source = operand(boxed(tensor, box, tensor.shape))
         for into, piece in squares(part, source) if vector else ((part, source),):
             isa.nc_transpose(into, piece, engine=vector_engine if vector else tensor_engine)
         if not direct:  # the engine keeps the type: a copy casts
@@ -110,7 +111,7 @@ def nc_transpose(
                 boxed(dst, None if box is None else (box[1], box[0]), dst.shape), whole if box is None else part
             )
     turned = Tile(dst)
-    turned.valid = None if box is None else (box[1], box[0])
+    turned.valid = None if box is None else ((box[1], box[0]),)
     return turned
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from neurontools.neuronxcc.nki.affine import Index, Mask, refuse_unknown
-from neurontools.neuronxcc.nki.isa.operands import in_sbuf, token
-from neurontools.neuronxcc.nki.masks import masked_box
-from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap
+from neurontools.neuronxcc.nki.affine import Index, Mask
+from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, token
+from neurontools.neuronxcc.nki.partitions import operand
+from neurontools.neuronxcc.nki.refusals import refuse_unknown
+from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap, whole_under
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.isa.constants import reduce_cmd
@@ -37,7 +38,7 @@ def _pattern(expression: Index) -> tuple[list[list[int]], int]:
 def iota(expr: Index, dtype: Any, *, mask: Any = None, **unused: Any) -> Tile:
     """Return the values of an index expression."""
     pattern, partition = _pattern(expr)
-    return materialize(expr.shape, dtype, mask, lambda dst: isa.iota(dst, pattern, expr.const, partition))
+    return whole_under(expr.shape, dtype, mask, lambda dst: isa.iota(dst, pattern, expr.const, partition))
 
 
 def affine_select(
@@ -47,11 +48,16 @@ def affine_select(
     if not isinstance(pred, Mask):
         raise complain("affine_select: pred must be a comparison of index expressions")
     source = in_sbuf(on_true_tile)
-    for condition in pred.conditions:
-        wide = Index({axis: (condition.axes.get(axis, (0, 1))[0], extent) for axis, extent in enumerate(source.shape)},
-                     condition.const, len(source.shape))  # fmt: skip
+    if not pred.conditions:  # it always holds
+        return materialize(source.shape, dtype or source.dtype, mask, isa.tensor_copy, source, apart=True)
+    for one in pred.conditions:
+        if one.ndim > len(source.shape) or any(step and extent != source.shape[axis]
+                                               for axis, (step, extent) in one.axes.items()):  # fmt: skip
+            raise complain(f"affine_select: a comparison over {one.shape} places for a tile of {source.shape}")
+        wide = Index({axis: (one.axes.get(axis, (0, 1))[0], extent) for axis, extent in enumerate(source.shape)},
+                     one.const, len(source.shape))  # fmt: skip
         pattern, partition = _pattern(wide)
-        source = materialize(
+        source = whole_under(
             source.shape, dtype or source.dtype, mask,
             lambda dst, tile, pattern=pattern, partition=partition, offset=wide.const: isa.affine_select(
                 dst, pattern, partition, tile, on_false_value, nl.greater_equal, offset), source)  # fmt: skip
@@ -60,18 +66,13 @@ def affine_select(
 
 def max8(*, src: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return the eight largest values of each partition."""
-    box = masked_box(mask, src.shape)
-    source = boxed(src, box, src.shape)
-    return materialize((source.shape[0], 8), dtype or src.dtype, None, lambda dst: isa.max8(dst, source))
+    return by_rows(src, 8, dtype or src.dtype, mask, isa.max8)
 
 
 def nc_find_index8(*, data: Tile, vals: Tile, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return the places of eight values in each partition."""
-    box = masked_box(mask, data.shape)
-    source = boxed(data, box, data.shape)
-    return materialize(
-        (source.shape[0], 8), dtype or nl.uint32, None, lambda dst: isa.nc_find_index8(dst, source, vals.tensor)
-    )
+    known = operand(vals.tensor)
+    return by_rows(data, 8, dtype or nl.uint32, mask, lambda dst, source: isa.nc_find_index8(dst, source, known))
 
 
 def nc_match_replace8(

@@ -10,15 +10,19 @@ import numpy as np
 
 from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki import spmd
-from neurontools.neuronxcc.nki.affine import arange, mgrid, refuse_unknown, unsupported
+from neurontools.neuronxcc.nki.affine import Mask, arange, mgrid
 from neurontools.neuronxcc.nki.blocks import Blocks
 from neurontools.neuronxcc.nki.loops import folded, turns
-from neurontools.neuronxcc.nki.masks import masked_box, multiplies
+from neurontools.neuronxcc.nki.masks import masked_box, masked_boxes, multiplies
+from neurontools.neuronxcc.nki.partitions import operand
 from neurontools.neuronxcc.nki.reductions import last_axes, reduced
+from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Gathered, Product, Tile, apply, boxed, copy_into, materialize, unwrap
+from neurontools.neuronxcc.nki.walks import Reach
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import DType, dtype_of, promote
+from neurontools.nki.language.creation import fill
 from neurontools.nki.operators import Operator
 from neurontools.nki.regions import MemoryRegion
 from neurontools.nki.tensor import NkiTensor
@@ -63,10 +67,8 @@ def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str 
     tile = ndarray(shape, dtype, buffer, name)
     if isinstance(tile, Blocks):
         tile.fill_with(lambda block: copy_into(block, fill_value))
-    elif tile.tensor.space is Space.HBM:
-        nl.store(tile.tensor, nl.full(tile.shape, fill_value, tile.dtype))
     else:
-        isa.memset(tile.tensor, fill_value)
+        fill(tile.tensor, fill_value)
     return tile
 
 
@@ -98,27 +100,34 @@ def rand(shape: Any, dtype: Any = nl.float32, **unused: Any) -> Tile:
 def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Copy a part of an HBM tensor into a new SBUF tile."""
     tensor = src.tensor
+    if not tensor.shape:
+        tensor = tensor._make((1, 1), (1, 1), tensor.offset)
     if len(tensor.shape) == 1 and not tensor.on_chip:
         # One element for each partition, as far as there are so many.
         few = tensor.shape[0] <= nl.tile_size.pmax and tensor._indirection is None
+        if not few and isinstance(mask, Mask):
+            mask = Mask([[one[None, :] for one in term] for term in mask.terms])
         shape, strides = ((tensor.shape[0], 1), (tensor.strides[0], 1)) if few else (
             (1, tensor.shape[0]), (1, tensor.strides[0]))  # fmt: skip
         made = tensor._make(shape, strides, tensor.offset)
-        made._unchecked = tensor._unchecked
+        if isinstance(made._unchecked, Reach):
+            made._unchecked = made._unchecked.widened(1 if few else 0, 1)
         tensor = made
     if isinstance(src, Gathered):
         part = src.cut(masked_box(mask, tensor.shape))
         return materialize(tensor.shape, dtype or tensor.dtype, mask, lambda dst: isa.dma_copy(dst, part))
-    return materialize(tensor.shape, dtype or tensor.dtype, mask, isa.dma_copy, Tile(tensor))
+    return materialize(tensor.shape, dtype or tensor.dtype, mask, isa.dma_copy, Tile(tensor), apart=True)
 
 
 def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
     """Copy a tile, or a number, into a part of an HBM tensor."""
     if isinstance(value, Tile) and isinstance(dst, Gathered):
-        box = masked_box(mask, dst.shape)
-        if box is None or all(high > low for low, high in box):
+        boxes = masked_boxes(mask, dst.shape)
+        for box in (None,) if boxes is None else boxes:
             isa.dma_copy(dst.cut(box), boxed(value, box, dst.shape))
         return
+    if not dst.shape:
+        dst = Tile(dst.tensor._make((1, 1), (1, 1), dst.tensor.offset))
     if isinstance(value, Tile) and value.tensor.on_chip and len(value.shape) > len(dst.shape):
         value = Tile(value.tensor.reshape(dst.shape)) if value.shape[0] != 1 else value[0]
     copy_into(dst, value, mask)
@@ -133,7 +142,7 @@ def load_transpose2d(src: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
 
 def copy(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return a copy of a tile."""
-    return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, src)
+    return materialize(src.shape, dtype or src.dtype, mask, isa.tensor_copy, src, apart=True)
 
 
 def static_cast(value: Any, dtype: Any) -> Any:
@@ -152,7 +161,7 @@ def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> 
     """Return x @ y, or x.T @ y for an x that is transposed already."""
     if not multiplies(mask, "matmul"):
         nothing = Product((x.shape[1 if transpose_x else 0], y.shape[1]), lambda dst: None)
-        nothing.valid = ((0, 0), (0, 0))
+        nothing.valid = ()
         return nothing
     left = x if transpose_x else transpose(x)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
@@ -166,7 +175,8 @@ def _multiply(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor) -> None:
 def _in_sbuf(x: Tile) -> NkiTensor:
     tensor = x.tensor
     if tensor.space is Space.SBUF:
-        return tensor
+        moved: NkiTensor = operand(tensor)
+        return moved
     return nl.load(tensor) if tensor.space is Space.HBM else nl.copy(tensor)
 
 

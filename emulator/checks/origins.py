@@ -1,0 +1,95 @@
+"""The reads at which undefined bytes entered a run, by number; which of them are mixed into others on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from emulator.checks.poison import Marks
+from emulator.events import Event
+from formats.regions import Region
+
+__all__ = ["MOST", "Origin", "Origins"]
+
+MOST = 30000  # reads told apart; what comes later shares a number
+
+
+class Origin:
+    """One read of bytes that nothing wrote; `store` is the last transfer that brought them to an output."""
+
+    __slots__ = ("count", "event", "missing", "name", "number", "region", "store", "tensor")
+
+    def __init__(self, number: int, event: Event, name: str, region: Region | None) -> None:
+        self.number, self.event, self.name, self.region = number, event, name, region
+        self.missing = 0  # bytes of the region that nothing wrote, once it is cut down to them
+        self.store: Event | None = None
+        self.tensor = ""
+        self.count = 1
+
+
+class Origins:
+    """Reads by number, counted down: where two meet in one element, the larger number stays, the earlier read."""
+
+    def __init__(self) -> None:
+        self._all: list[Origin] = []
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._mixed: dict[int, set[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Origin]:
+        return iter(self._all)
+
+    def __getitem__(self, number: int) -> Origin:
+        return self._all[MOST - number]
+
+    @property
+    def newest(self) -> Origin:
+        """Return the read that was numbered last."""
+        return self._all[-1]
+
+    def number(self, event: Event, name: str, region: Region | None) -> int:
+        """Return the number of a read: one for each region that a word of the program reads."""
+        place = (event.core, event.engine, event.pc, region)
+        number = self._numbers.get(place)
+        if number is None:
+            if len(self._all) >= MOST:
+                return 1
+            number = self._numbers[place] = MOST - len(self._all)
+            self._all.append(Origin(number, event, name, region))
+        return number
+
+    def forget(self) -> None:
+        """Take back the number of a read that found nothing of its own."""
+        self._all.pop()
+        self._numbers.popitem()
+
+    def mix(self, given: Iterable[Marks | None], made: Iterable[Marks | None]) -> None:
+        """Note whose numbers went into a result without coming out of it, although something undefined did."""
+        entered = _present(given)
+        if len(entered) < 2:
+            return
+        left = _present(made)
+        for lost in entered - left if left else ():
+            self._mixed.setdefault(lost, set()).update(left)
+
+    def within(self, origin: Origin, reached: Iterable[int]) -> Origin | None:
+        """Return the earliest of some reads that a read is mixed into, directly or by way of others."""
+        seen, queue = {origin.number}, [origin.number]
+        for number in queue:
+            fresh = self._mixed.get(number, set()) - seen
+            seen |= fresh
+            queue.extend(fresh)
+        found = seen.intersection(reached)
+        return self[max(found)] if found else None
+
+
+def _present(marks: Iterable[Marks | None]) -> set[int]:
+    found: set[int] = set()
+    for one in marks:
+        if one is not None:
+            found.update(np.unique(one).tolist())
+    return found - {0}

@@ -1,0 +1,97 @@
+"""What takes an engine longer the first times, and what it has just done before.
+
+The captures of trn2 that calibrate agree to a few nanoseconds, whatever their programs are: the first doorbell of Sync
+takes 24 ns more, that of GpSimd 32, its next two 6; the second register of a doorbell 8 on Sync the first time, 6 on
+GpSimd the first two times; so do two pauses of GpSimd behind doorbells. Hardware generators take longer over their
+first transfer, over the first of many rows, and right behind another; so does the part that profiles show of one on
+GpSimd. Source: hardware.md 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from emulator.cost.figures import figure
+from emulator.cost.model import Chip
+
+__all__ = ["DOORBELL", "GENERATE", "PAUSE", "REGISTER", "ROWS", "Cold", "ColdState"]
+
+DOORBELL, REGISTER, PAUSE, GENERATE, ROWS = "doorbell", "register", "pause", "generate", "rows"
+
+Part = tuple[str, str]  # engine, what it does
+
+# By engine and part: the figures of what it takes longer the first time, the second, ...
+_FIGURES: dict[Part, tuple[str, ...]] = {
+    ("SP", DOORBELL):         ("first_doorbell_sync",),
+    ("SP", REGISTER):         ("first_register_sync",),
+    ("Pool", DOORBELL):       ("first_doorbell_pool", "next_doorbell_pool", "next_doorbell_pool"),
+    ("Pool", REGISTER):       ("first_register_pool", "first_register_pool"),
+    ("Pool", PAUSE):          ("first_pause_pool", "first_pause_pool"),
+    ("SP", GENERATE):         ("first_generate",),
+    ("SP", ROWS):             ("first_rows",),
+    ("Activation", GENERATE): ("first_generate",),
+    ("Activation", ROWS):     ("first_rows",),
+}  # fmt: skip
+_SHOWN = ("software_word", "software_second", "software_third")
+# A generator that begins so late at most, where it could have, is right behind the one before it.
+_BEHIND_PS = {"Pool": 100_000, "SP": 20_000, "Activation": 20_000}
+
+
+class ColdState(NamedTuple):
+    """The state of a core's first times: how often; by engine, how many generators in a row and until when."""
+
+    times: tuple[tuple[Part, int], ...] = ()
+    rows: tuple[tuple[str, tuple[int, int]], ...] = ()
+
+
+class Cold:
+    """How often each engine of a core has done what takes longer the first times; picoseconds."""
+
+    __slots__ = ("_behind_ps", "_more", "_rows", "_shown", "_times")
+    NOT_STATE: ClassVar = dict.fromkeys(("_behind_ps", "_more", "_shown"), "figures of the chip")
+
+    def __init__(self, chip: Chip) -> None:
+        def ps(names: Sequence[str]) -> tuple[int, ...]:
+            return tuple(round(figure(name, chip.target) * 1000) for name in names)
+
+        self._more = {part: more for part, names in _FIGURES.items() if any(more := ps(names))}
+        self._shown = ps(_SHOWN)
+        self._times: dict[Part, int] = {}
+        (self._behind_ps,) = ps(("generate_behind",))
+        self._rows: dict[str, tuple[int, int]] = {}
+
+    def parts(self, engine: str, names: Sequence[str]) -> tuple[Part, ...]:
+        """Return which parts of a word depend on what the engine has done before."""
+        parts = tuple((engine, name) for name in names)
+        return tuple(part for part in parts if part in self._more or part[1] == GENERATE)
+
+    def take(self, parts: Sequence[Part], now: int, interval: int) -> tuple[int, int | None]:
+        """Count a word of such parts that issues; return how much longer it takes, and what profiles show of it."""
+        longer, shown = 0, None
+        for part in parts:
+            engine, name = part
+            if name == GENERATE:
+                before, until = self._rows.get(engine, (-1, now))
+                row = before + 1 if until >= now else 0
+                if engine == "Pool":
+                    shown = self._shown[min(row, len(self._shown) - 1)]
+                elif row:
+                    longer += self._behind_ps
+            if part == ("Pool", PAUSE) and ("Pool", DOORBELL) not in self._times:
+                continue  # where GpSimd makes descriptors, pauses take as long from the first on
+            more, times = self._more.get(part, ()), self._times.get(part, 0)
+            if times < len(more):
+                longer += more[times]
+                self._times[part] = times + 1
+            if name == GENERATE:
+                self._rows[engine] = row, now + interval + longer + _BEHIND_PS[engine]
+        return longer, shown
+
+    def snapshot(self) -> ColdState:
+        """Return the state as a value, for `restore`."""
+        return ColdState(tuple(self._times.items()), tuple(self._rows.items()))
+
+    def restore(self, state: ColdState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self._times, self._rows = dict(state.times), dict(state.rows)

@@ -1,0 +1,35 @@
+"""Numbers in text: what counts as one, wherever text comes from a file, a variable or a person."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["parse_decimal", "parse_signed", "version_numbers"]
+
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+
+
+def parse_decimal(text: str, digits: int = 9) -> int | None:
+    """Return a number of at most so many ASCII digits, None for any other text.
+
+    `str.isdigit` lets through what `int` refuses ("²"), `int` takes the digits of every script and underscores, and
+    raises ValueError beyond 4,300 digits.
+    """
+    return int(text) if len(text) <= digits and text.isascii() and text.isdecimal() else None
+
+
+def parse_signed(text: str) -> int:
+    """Return an integer, decimal or with 0x, with or without a minus sign; ValueError for any other text.
+
+    `int(text, 0)` would take 0b1, 1_000 and the digits of every script as well.
+    """
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is no integer")
+    return int(text, 0 if "x" in text or "X" in text else 10)
+
+
+def version_numbers(text: str) -> tuple[int, ...] | None:
+    """Return "2.31.24.0" as numbers, None for what is no version."""
+    parts = tuple(map(parse_decimal, text.split(".")))
+    numbers = tuple(part for part in parts if part is not None)
+    return numbers if len(numbers) == len(parts) else None
