@@ -17,11 +17,12 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["blank", "filled", "give", "renew", "take"]
+__all__ = ["blank", "drop", "filled", "give", "renew", "take"]
 
 Bytes = npt.NDArray[np.uint8]
 
-_WORTH_KEEPING = 1 << 20  # bytes; smaller ones come from memory that the process has at hand
+_WORTH_KEEPING = 1 << 14  # bytes; smaller ones come from memory that the process has at hand
+_WORTH_MAPPING = 1 << 20  # bytes; smaller ones are no mappings of their own
 _MOST_KEPT = 1 << 28  # bytes, all together
 _LARGEST = 1 << 25  # bytes of an array whose pages are shared: the SBUF of every chip
 _free: dict[int, list[Bytes]] = {}
@@ -51,12 +52,13 @@ def filled(nbytes: int, byte: int) -> Bytes:
 
     A device has tens of megabytes, of which a program touches few; a machine of many ranks has many devices.
     """
-    if _WORTH_KEEPING <= nbytes <= _LARGEST and hasattr(os, "memfd_create"):
+    data = _waiting(nbytes)
+    if data is None and _WORTH_MAPPING <= nbytes <= _LARGEST and hasattr(os, "memfd_create"):
         with _lock:
             made = np.frombuffer(mmap.mmap(_full_of(byte, nbytes), nbytes, flags=mmap.MAP_PRIVATE), np.uint8)
             _sharing[_address(made)] = byte
             return made
-    data = take(nbytes)
+    data = _mapped(nbytes) if data is None else data
     data.fill(byte)
     return data
 
@@ -94,7 +96,7 @@ def _address(array: npt.NDArray[np.generic]) -> int:
 def _full_of(byte: int, nbytes: int) -> int:
     """Return a file in memory with so many of one byte; mappings of it copy a page when they write to it."""
     file, length = _full.get(byte) or (os.memfd_create(f"full of {byte:#x}", os.MFD_CLOEXEC), 0)
-    part = bytes([byte]) * _WORTH_KEEPING
+    part = bytes([byte]) * _WORTH_MAPPING
     while length < nbytes:
         length += os.pwrite(file, part, length)
     _full[byte] = file, length
@@ -103,11 +105,14 @@ def _full_of(byte: int, nbytes: int) -> int:
 
 def _mapped(nbytes: int) -> Bytes:
     """Return zeros that take no memory before they are written."""
-    if nbytes < _WORTH_KEEPING:
+    if nbytes < _WORTH_MAPPING:
         return np.zeros(nbytes, np.uint8)
-    if hasattr(mmap, "MAP_PRIVATE"):
-        return np.frombuffer(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
-    return np.frombuffer(mmap.mmap(-1, nbytes), np.uint8)
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return np.frombuffer(mmap.mmap(-1, nbytes), np.uint8)
+    made = np.frombuffer(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    with _lock:
+        _sharing.pop(_address(made), None)  # of one that was here before, and that nobody gave back
+    return made
 
 
 def _waiting(nbytes: int) -> Bytes | None:
@@ -121,15 +126,21 @@ def _waiting(nbytes: int) -> Bytes | None:
 
 
 def give(array: npt.NDArray[np.generic] | None) -> None:
-    """Take back an array that `take` gave, in whatever shape and type; nobody may use it after that."""
+    """Take back an array of this module's, in whatever shape and type; nobody may use it after that.
+
+    One that shares pages may have more of its own by then than it is worth to give up.
+    """
     global _kept
     if array is None or array.nbytes < _WORTH_KEEPING:
         return
     flat: Bytes = array.reshape(-1).view(np.uint8)
     with _lock:
-        if _address(flat) in _sharing:
-            del _sharing[_address(flat)]  # to map it anew costs less than to fill it
-            return
         if _kept + flat.size <= _MOST_KEPT:
             _kept += flat.size
             _free.setdefault(flat.size, []).append(flat)
+
+
+def drop(array: npt.NDArray[np.generic]) -> None:
+    """Forget an array of which few pages were touched: to make another costs less than to fill this one."""
+    with _lock:
+        _sharing.pop(_address(array), None)

@@ -14,7 +14,8 @@ from emulator.cost.contention import ContentionState
 from emulator.engines import PeState
 from emulator.engines.pe_state import PeSnapshot
 from emulator.generators import GeneratorBank, GeneratorsState
-from emulator.memory import ChipMemory, ChipState
+from emulator.memory import ChipMemory
+from emulator.memory_state import ChipState
 from emulator.scratch import lend
 from emulator.semaphores import CountersState, Events, Semaphores
 from emulator.sequencer import Sequencer, SequencerState

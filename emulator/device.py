@@ -32,7 +32,8 @@ from emulator.events import Event, Notice, SemaphoreChange
 from emulator.faults import Fault, FaultError, Place
 from emulator.livelock import Joint, Loop
 from emulator.loader import load
-from emulator.memory import DeviceMemory, DeviceMemoryState, new_hash
+from emulator.memory import DeviceMemory, new_hash
+from emulator.memory_state import DeviceMemoryState
 from emulator.observers import Hooks, Observer
 from emulator.pace import at_pace
 from emulator.sequencer import Sequencer

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from emulator.renewal import Columns
     from formats.regions import RegionParts
 
 __all__ = ["Extent", "Notes", "Plane", "Ranges"]
@@ -24,18 +25,27 @@ _MOST = 4096  # extents that are noted and not in the plane; beyond that they wo
 
 
 class Notes:
-    """Extents of one memory that are written and not in its plane yet."""
+    """Extents of one memory that are written and not in its plane yet; `settled` are those that are in it."""
 
-    __slots__ = ("extents",)
+    __slots__ = ("extents", "keeps", "settled")
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: bool = False) -> None:
         self.extents: list[Extent] = []
+        self.settled: list[Extent] = []
+        self.keeps = keeps  # those that are settled, for whoever clears the plane
 
     def settle(self) -> None:
         """Write the plane under every extent that was noted."""
         noted, self.extents = self.extents, []
         for extent in noted:
             extent.view()[...] = True
+        if self.keeps:
+            self.settled += noted
+
+    def clear(self) -> None:
+        """Forget what was noted."""
+        self.extents.clear()
+        self.settled.clear()
 
 
 class Extent(ABC):
@@ -50,6 +60,10 @@ class Extent(ABC):
     @abstractmethod
     def view(self) -> Plane:
         """Return the part of the plane, without what is noted."""
+
+    @abstractmethod
+    def columns(self, space: str) -> Columns | None:
+        """Return the columns of a core's "SBUF" or "PSUM" that are touched, None where they are not clear."""
 
     def is_blank(self) -> bool:
         """Return whether nothing was ever noted of the whole memory, without a look at the plane."""

@@ -161,6 +161,7 @@ class _CoreLoader:
         loaded, copies, casts = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         queue = self._dynamic_queue(engine, loaded.semaphore, where)
         op = "cast" if casts else "copy"
+        semaphore, increment = loaded.semaphore, loaded.semaphore_increment
 
         def transfer() -> Transfer:
             return Transfer(
@@ -168,13 +169,13 @@ class _CoreLoader:
                 core=self.core,
                 engine=engine,
                 pc=pc,
-                parts=(Part(op, copies()),),
-                semaphore=loaded.semaphore,
-                increment=loaded.semaphore_increment,
+                parts=(tuple.__new__(Part, (op, copies(), None, 1.0, (), 1)),),
+                semaphore=semaphore,
+                increment=increment,
                 instruction=loaded,
             )
 
-        raises = ((self.core, loaded.semaphore, loaded.semaphore_increment),)
+        raises = ((self.core, semaphore, increment),)
         return LoadedWord(loaded, pc, slot, transfer, queue.name, raises)
 
     def _indirect(self, word: DmaIndirect, pc: int, slot: int, engine: str, where: str) -> LoadedWord:

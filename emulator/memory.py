@@ -6,28 +6,26 @@ import hashlib
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
-from emulator.buffers import blank, filled, give, renew, take
+from emulator.buffers import blank, drop, filled, give, renew, take
 from emulator.errors import LoadError
 from emulator.extents import Extent, Notes, Plane, Ranges
 from emulator.faults import fault_error
 from emulator.large_arrays import Pages, own_copy, pages_of
+from emulator.memory_state import AllocationState, Blocks, ChipState, DeviceMemoryState
+from emulator.renewal import Columns, columns_of_runs, fill_columns
 from formats.regions import Region, RegionParts
 
 __all__ = [
     "FRESH",
     "Allocation",
-    "AllocationState",
-    "Blocks",
     "ChipMemory",
-    "ChipState",
     "DeviceMemory",
-    "DeviceMemoryState",
     "new_hash",
 ]
 
@@ -52,50 +50,6 @@ def _blank(nbytes: int) -> Plane:
     return blank(nbytes).view(np.bool_)
 
 
-class Blocks(NamedTuple):
-    """The columns of a memory, by block, that hold something: their numbers, and what they hold."""
-
-    numbers: npt.NDArray[np.intp]
-    data: npt.NDArray[np.uint8]
-
-
-class ChipState(NamedTuple):
-    """SBUF and PSUM of a core as far as something was written; planes are packed, eight bytes to a bit pattern."""
-
-    sbuf: Blocks
-    sbuf_written: Blocks
-    psum: Blocks
-    psum_written: Blocks
-
-    @property
-    def size(self) -> int:
-        """Return the bytes that the state takes."""
-        return sum(part.data.nbytes for part in self)
-
-
-class AllocationState(NamedTuple):
-    """The bytes of an allocation, None where nothing looked at them, and which were written, None for all."""
-
-    data: Bytes | None
-    written: Plane | None
-
-    @property
-    def size(self) -> int:
-        """Return the bytes that the state takes."""
-        return sum(part.nbytes for part in self if part is not None)
-
-
-class DeviceMemoryState(NamedTuple):
-    """Allocations of HBM by address."""
-
-    allocations: tuple[tuple[int, AllocationState], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Return the bytes that the state takes."""
-        return sum(held.size for _, held in self.allocations)
-
-
 class _ChipExtent(Extent):
     """The written plane under one region of a core's memory."""
 
@@ -112,6 +66,11 @@ class _ChipExtent(Extent):
         plane = self._memory.plane(region.space)
         offset, shape, strides = region.walk(plane.shape[1])
         return np.ndarray(shape, np.bool_, plane, offset, strides)
+
+    def columns(self, space: str) -> Columns | None:
+        """Return the columns of "SBUF" or "PSUM" that are touched."""
+        region = self._region
+        return (region.byte, region.byte + region.nbytes) if region.space == space else (0, 0)
 
     def is_covered(self) -> bool:
         """Return whether the region lies in rows that are known to be written."""
@@ -143,6 +102,13 @@ class _StridedExtent(Extent):
         shape = (*[count for _, count in self._dims], self._run)
         return np.ndarray(shape, np.bool_, plane, self._offset, (*[step for step, _ in self._dims], 1))
 
+    def columns(self, space: str) -> Columns | None:
+        """Return the columns of "SBUF" or "PSUM" that are touched, None where they are not clear."""
+        memory = self._memory
+        if space != "SBUF" or isinstance(memory, Allocation):
+            return 0, 0
+        return columns_of_runs(self._offset, self._dims, self._run, memory.bound("SBUF").shape[1])
+
     def is_blank(self) -> bool:
         """Return whether nothing was ever written to an allocation."""
         return isinstance(self._memory, Allocation) and self._memory.is_blank
@@ -157,15 +123,17 @@ class ChipMemory:
         "notes": "in the planes for whoever asks for them",
         **dict.fromkeys(("sides", "tiles"), "a cache of extents, which `restore` makes forget"),
         "set_apart": "the program",
+        "unaccounted": "what `renew` has to fill again",
     }
 
     def __init__(self, core: int, partitions: int, sbuf_bytes: int, psum_bytes: int, psum_bank: int) -> None:
         self.core, self.partitions, self.psum_bank = core, partitions, psum_bank
-        self.sbuf: Bytes = _fresh(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
-        self.psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
+        self._sbuf: Bytes = _fresh(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
+        self._psum: Bytes = _fresh(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self._sbuf_written: Plane = _blank(partitions * sbuf_bytes).reshape(partitions, sbuf_bytes)
         self._psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
-        self.notes = Notes()
+        self.notes = Notes(keeps=True)
+        self.unaccounted = False  # whether bytes may be written that no extent tells of
         self.ranges = Ranges()
         self.extents: dict[RegionParts, Extent] = {}  # by region; ask `extent_of` for others
         self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
@@ -174,6 +142,16 @@ class ChipMemory:
         self.sides: dict[tuple[Any, ...], tuple[tuple[int, tuple[int, ...]], Extent | None]] = {}
         # And by element type as well: the elements there.
         self.tiles: dict[tuple[Any, ...], tuple[npt.NDArray[Any], Extent | None]] = {}
+
+    @property
+    def sbuf(self) -> Bytes:
+        """Return the bytes of SBUF."""
+        return self.array("SBUF")
+
+    @property
+    def psum(self) -> Bytes:
+        """Return the bytes of PSUM."""
+        return self.array("PSUM")
 
     @property
     def sbuf_written(self) -> Plane:
@@ -186,13 +164,21 @@ class ChipMemory:
         return self.written("PSUM")
 
     def array(self, space: str) -> Bytes:
-        """Return the bytes of "SBUF" or "PSUM"."""
-        return self.sbuf if space == "SBUF" else self.psum
+        """Return the bytes of "SBUF" or "PSUM", to do anything with."""
+        self.unaccounted = True
+        return self.bound(space)
+
+    def bound(self, space: str) -> Bytes:
+        """Return the bytes of "SBUF" or "PSUM" for whoever marks the extents of all that it writes, or writes nothing.
+
+        Who fails on the way from bytes to extent says so in `unaccounted`.
+        """
+        return self._sbuf if space == "SBUF" else self._psum
 
     def set_fresh(self, space: str, first: int, partitions: int, byte: int, nbytes: int, pattern: bytes) -> None:
         """Fill a region that nothing has written with elements of a pattern."""
         self.set_apart.append((space, first, partitions, byte, nbytes, pattern))
-        _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
+        _repeat(self.bound(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def make_fresh(self) -> None:
         """Bring all bytes back to what they were before anything was written; the planes stay."""
@@ -202,18 +188,31 @@ class ChipMemory:
             _repeat(self.array(space)[first : first + partitions, byte : byte + nbytes], pattern)
 
     def renew(self) -> None:
-        """Be as a new memory; what is known of regions stays, that they are written does not."""
+        """Be as a new memory; what is known of regions stays, that they are written does not.
+
+        The pages that were written stay, too, where extents tell which bytes of them were.
+        """
+        notes = self.notes
+        for space in ("SBUF", "PSUM"):
+            data, plane = self.bound(space), self.plane(space)
+            noted = [extent.columns(space) for extent in notes.extents]
+            settled = [extent.columns(space) for extent in notes.settled]
+            if self.unaccounted or None in noted or None in settled:
+                renew(data, FRESH)
+                renew(plane, 0)
+                continue
+            apart = [(byte, byte + nbytes) for where, _, _, byte, nbytes, _ in self.set_apart if where == space]
+            fill_columns(data, [each for each in (*noted, *settled, *apart) if each], FRESH)
+            fill_columns(plane, [each for each in settled if each], 0)
         self.set_apart.clear()
-        self.notes.extents.clear()
-        for data in (self.sbuf, self.psum):
-            renew(data, FRESH)
-        for plane in (self._sbuf_written, self._psum_written):
-            renew(plane, 0)
+        notes.clear()
+        self.unaccounted = False
         self.forget()
 
     def written(self, space: str) -> Plane:
-        """Return the written plane of "SBUF" or "PSUM"."""
+        """Return the written plane of "SBUF" or "PSUM", to do anything with."""
         self.notes.settle()
+        self.unaccounted = True
         return self.plane(space)
 
     def plane(self, space: str) -> Plane:
@@ -299,9 +298,9 @@ class ChipMemory:
         self.extents.clear()
         self.sides.clear()
         self.tiles.clear()
-        self.notes.extents.clear()
-        for part in (self.sbuf, self.psum, self._sbuf_written, self._psum_written):
-            give(part)
+        self.notes.clear()
+        for part in (self._sbuf, self._psum, self._sbuf_written, self._psum_written):
+            drop(part)
 
     def digest(self, into: Any) -> None:
         """Feed contents and written planes to a hash."""

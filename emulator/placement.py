@@ -50,11 +50,12 @@ class DeviceTensor(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of addresses that DMA words index; `entries` are the variables in order."""
+    """A table of addresses that DMA words index; `entries` are the variables in order, `limits` their ranges."""
 
     name: str
     address: int
     entries: tuple[DeviceTensor, ...]
+    limits: tuple[Limit, ...]  # of the entries
 
 
 class Placement(NamedTuple):
@@ -182,7 +183,8 @@ def _place_table(subgraph: Subgraph, variable: Variable, by_id: Mapping[int, Dev
             f"{subgraph.name}: table {variable.name!r} lists variable {missing[0]}, which the definition does not have"
         )
     entries = tuple(by_id[entry] for entry in variable.entries)
-    return Table(variable.name, _addresses(variable, entries, hbm).address, entries)
+    limits = tuple(entry.limit for entry in entries)
+    return Table(variable.name, _addresses(variable, entries, hbm).address, entries, limits)
 
 
 def _addresses(variable: Variable, targets: tuple[DeviceTensor, ...], hbm: HbmLike) -> DeviceTensor:

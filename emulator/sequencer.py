@@ -37,6 +37,7 @@ KEPT = {"wait": WAITING, "run": RUNNING, "stopped": RUNNING, "fault": RUNNING}
 
 _EQ, _GT, _GE, _EVENT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE), int(WaitMode.EVENT_SET)
 _INC = int(UpdateMode.SEM_INC)
+_made = tuple.__new__  # a named tuple in half the time
 
 
 class WaitingOn(NamedTuple):
@@ -238,7 +239,7 @@ class Sequencer:
         if done < self.last_done:
             done = self.last_done
         self.last_done = done
-        self.in_flight.append(Flight(loaded, action, now, consumed))
+        self.in_flight.append(_made(Flight, (loaded, action, now, consumed)))
         self.state, self.waiting_on = RUNNING, None
         self.position = position = position + 1
         free = now + interval
@@ -296,7 +297,7 @@ class Sequencer:
     def _block(self, kind: str, where: Semaphores | Events, index: int, mode: int, need: int, now: int) -> None:
         self.state = WAITING
         if self.waiting_on is None or self.waiting_on[:5] != (kind, self.core.index, index, mode, need):
-            self.waiting_on = WaitingOn(kind, self.core.index, index, mode, need, now)
+            self.waiting_on = _made(WaitingOn, (kind, self.core.index, index, mode, need, now))
         self._waiters = where.waiters[index]
         self._waiters.append(self._wake)
 
@@ -364,12 +365,16 @@ class Sequencer:
                 device.dma.trigger(loaded.transfer(), now)
             _, _, mode, index, _ = header_sync(loaded.word.raw)
             if mode == _INC:
-                self.core.semaphores.add(index, 1, now)
+                semaphores = self.core.semaphores
+                semaphores.set(index, semaphores.values[index] + 1, now)
             elif mode:
                 self._update(mode, index, None, now)
             for each in action.signals:
                 self._update(each.mode, each.index, each.value, now)
-        except (FaultError, FormatError, UnsupportedError) as error:
+        except BaseException as error:
+            self.core.memory.unaccounted = True  # a part of what the word writes may be written
+            if not isinstance(error, FaultError | FormatError | UnsupportedError):
+                raise
             device.changes.clear()
             device.fail(error, self.place(loaded))
             return

@@ -52,6 +52,9 @@ class Dtype(IntEnum):
     size: int
     """Bytes of one element; an attribute that each member gets below, since everything asks for it."""
 
+    # As the code that it equals, in keys of caches; that of enumerations is a Python function of the name.
+    __hash__ = int.__hash__
+
     @property
     def spelling(self) -> str:
         """Return the name as AWS's profiler spells it."""

@@ -135,7 +135,7 @@ class Contention:
             until = now + wait + claim.work_ps
             for port in claim.ports:
                 free[port] = until
-            self.granted = Grant(claim.ports, now + wait, until)
+            self.granted = tuple.__new__(Grant, (claim.ports, now + wait, until))
         if claim.drain_ps:
             # The next word starts when this one's writes have begun, so one word's results wait at most.
             begun = max(self._drained.get(claim.engine, 0) - now - wait, 0)

@@ -147,7 +147,7 @@ class Bound:
             if side.core >= len(device.cores):
                 raise _out_of_bounds(transfer, side, operand, *side.span, f"cores 0 to {len(device.cores) - 1}")
             core = device.cores[side.core]
-            self._core, self.memory = core, core.sbuf
+            self._core, self.memory = core, core.memory.bound("SBUF")
             # Loops come back to the same tiles.
             known, place = core.memory.sides, (side.address, side.dims, side.run)
             placed = known.get(place)

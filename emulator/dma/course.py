@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from emulator.dma.engines import Stretch
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from emulator.cost.dma import DmaCosts
     from emulator.dma.transfer import Facts, Shares, Transfer
 
-__all__ = ["PACKET_BYTES", "Course", "maker_of"]
+__all__ = ["PACKET_BYTES", "Course", "course_of", "maker_of"]
 
 PACKET_BYTES = 4096  # of descriptors from load time, by default (hardware.md 4.1); those of generators are not cut
 # Of a packet (formats.md 7.2). That larger packets hold several descriptors is inferred, that those of the default do
@@ -29,6 +30,7 @@ class Course:
     """The plan of a transfer but for when it begins; `maker` of its descriptors is as in `DmaCosts.start_ps`.
 
     Nothing else of a transfer or its queue is asked for: whoever keeps courses keeps them by all that is given here.
+    Tallies are those of one device; the rest is worked out once for a process (`course_of`).
     """
 
     __slots__ = (
@@ -67,6 +69,21 @@ class Course:
         self.stretches = _stretches(facts, self.shares, prebuilt, packet_bytes, costs)
 
 
+@lru_cache(1 << 12)
+def _known(facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> Course:
+    return Course(facts, num_queues, maker, packet_bytes, costs)
+
+
+def course_of(facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> Course:
+    """Return a course, with tallies of its own."""
+    known = _known(facts, num_queues, maker, packet_bytes, costs)
+    found = Course.__new__(Course)
+    for name in Course.__slots__:
+        setattr(found, name, getattr(known, name))
+    found.tallies = {}
+    return found
+
+
 def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, costs: DmaCosts) -> tuple[Stretch, ...]:
     """Return which engines take as much of a transfer, and how long each is busy with it."""
     nbytes, writes, reads = facts.nbytes, facts.writes_hbm, facts.reads_hbm
@@ -87,7 +104,7 @@ def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, 
             packet = duration * min(joined, count) // (count * cuts)
             parts = known[count] = packets, packet, duration - packet * (packets - 1) + costs.signal_ps
         if made and made[-1][2:] == parts:
-            made[-1] = made[-1]._replace(last=engine)
+            made[-1] = Stretch(made[-1].first, engine, *parts)
         else:
             made.append(Stretch(engine, engine, *parts))
     return tuple(made)

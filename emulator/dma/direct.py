@@ -104,8 +104,11 @@ def through(side: Side, index: int | None, placement: Placement) -> Side:
     """Return a side with its table entry, if it counts from one, put in."""
     if index is None:
         return side
-    tensor = _table_entry(placement, index, "DMA word")
-    return Side(side.space, side.core, tensor.address + side.address, side.dims, side.run, side.dtype, tensor.limit)
+    table = placement.table
+    known = () if table is None else table.limits
+    limit = known[index] if index < len(known) else _table_entry(placement, index, "DMA word").limit
+    space, core, offset, dims, run, dtype, _, _ = side
+    return tuple.__new__(Side, (space, core, limit.address + offset, dims, run, dtype, limit, None))
 
 
 def named_dtype(code: int, where: str) -> Dtype:

@@ -177,7 +177,8 @@ class DmaEngines:
                 self.plans.append(Plan(engine, engine, before, ring))
             self.plans[-1].last = engine
         for one in live:
-            run = Run(one.number, one.ring, one.ready_ps, one.packets, one.packet_ps, one.last_ps, one.fill_ps,
+            # One that waits in its ring is as good as ready when the one before it is through.
+            run = Run(one.number, one.ring, one.start_ps, one.packets, one.packet_ps, one.last_ps, one.fill_ps,
                       one.step_ps)  # fmt: skip
             first = self._cut(0, one.last)
             for plan in self.plans[first : self._holder(one.last) + 1]:

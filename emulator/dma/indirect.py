@@ -71,7 +71,7 @@ def translate_indirect(
 
 def _indices(index: Side, device: DeviceContext, where: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the indices, down the partitions first."""
-    memory = device.cores[index.core].sbuf
+    memory = device.cores[index.core].memory.bound("SBUF")
 
     def refuse(low: int, high: int, allowed: str) -> None:
         raise LoadError(f"{where}: the index tile leaves SBUF: {allowed}")

@@ -1,8 +1,9 @@
 """DMA engines with little to do: transfers that they serve one after the other, or two at a time.
 
-Where a transfer meets no other on any engine, each serves it when it is ready.  Where two meet, of different rings, an
-engine serves the one that is ready first, packet by packet, and both in turn once the other is ready: when each ends is
-worked out at once.  Whatever is more than that (`Quiet.give` returns None) is for the plans of
+Where a transfer meets no other on any engine, each serves it when it is ready.  Where it meets none but those before it
+in its ring, engines go on to it when they are through with these.  Where two meet, of different rings, an engine serves
+the one that is ready first, packet by packet, and both in turn once the other is ready: when each ends is worked out at
+once.  Whatever is more than that (`Quiet.give` returns None) is for the plans of
 `emulator.dma.arbitration`.
 """
 
@@ -22,12 +23,13 @@ _KEPT = 16  # transfers that are over, kept to know which ring was served last
 class Served:
     """One transfer on engines 0 to `last`: ready at `ready_ps` on the first, `step_ps` later on each further one.
 
-    `ends` are those of each engine where it `met` another, else it takes `took_ps` everywhere.
+    It starts at `start_ps`, then or when the one that it is `behind` in its ring is through. `ends` are those of each
+    engine where it `met` another, else it takes `took_ps` everywhere. `begun_ps` is when the first engine has it ready.
     """
 
     __slots__ = (
-        "begun_ps", "end_ps", "ends", "fill_ps", "last", "last_ps", "met", "number", "packet_ps", "packets", "ready_ps",
-        "ring", "step_ps", "took_ps",
+        "begun_ps", "behind", "end_ps", "ends", "fill_ps", "follower", "last", "last_ps", "met", "number", "packet_ps",
+        "packets", "ready_ps", "ring", "start_ps", "step_ps", "took_ps",
     )  # fmt: skip
 
     def __init__(
@@ -39,30 +41,42 @@ class Served:
         self.took_ps = took = fill_ps + packet_ps * (packets - 1) + last_ps
         self.ends: list[int] | None = None
         self.met: Served | None = None
+        self.behind: Served | None = None
+        self.follower: Served | None = None
+        self.start_ps = ready_ps
         final = ready_ps + step_ps * last
         if step_ps < 0:
             ready_ps, final = final, ready_ps
         self.begun_ps, self.end_ps = ready_ps, final + took
 
+    def follow(self, other: Served) -> None:
+        """Be served behind another of the ring: engines that go on to it were not idle, and fill no pipe."""
+        self.behind, other.follower = other, self
+        self.start_ps = other.start_ps + other.took_ps
+        self.end_ps += self.start_ps - self.ready_ps - self.fill_ps
+        self.took_ps -= self.fill_ps
+        self.fill_ps = 0
+
     def __iter__(self) -> Iterator[Piece]:
         """Yield when engines serve it."""
         ready = self.ready_ps, self.step_ps
+        before = (0, 0) if self.start_ps == self.ready_ps else (self.start_ps, self.step_ps)
         if self.ends is None:
-            yield Piece(0, self.last, ready, (0, 0), (self.ready_ps + self.took_ps, self.step_ps))
+            yield Piece(0, self.last, ready, before, (self.start_ps + self.took_ps, self.step_ps))
             return
         for engine, end in enumerate(self.ends):
-            yield Piece(engine, engine, ready, (0, 0), (end, 0))
+            yield Piece(engine, engine, ready, before, (end, 0))
 
     def all_ends(self) -> list[int]:
         """Return when each engine is through with it."""
         if self.ends is not None:
             return self.ends.copy()
-        end, step = self.ready_ps + self.took_ps, self.step_ps
+        end, step = self.start_ps + self.took_ps, self.step_ps
         return [end] * (self.last + 1) if not step else list(range(end, end + step * (self.last + 1), step))
 
     def end_on(self, engine: int) -> int:
         """Return when an engine is through with it."""
-        return self.ready_ps + self.step_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
+        return self.start_ps + self.step_ps * engine + self.took_ps if self.ends is None else self.ends[engine]
 
     def meets(self, other: Served) -> bool:
         """Return whether, on some engine, neither is over before the other is ready."""
@@ -74,7 +88,7 @@ class Served:
         common = min(other.last, self.last)
         ends = self.ends
         if ends is None:
-            ahead, slope = ready - self.ready_ps - self.took_ps, step - self.step_ps
+            ahead, slope = ready - self.start_ps - self.took_ps, step - self.step_ps
             return ahead > 0 and ahead + slope * common > 0
         if self.end_ps < other.begun_ps:
             return True
@@ -89,7 +103,7 @@ class Quiet:
     """Transfers of a core's engines that have ended or are known to end where nothing else comes.
 
     They lie in a line by when they are ready: any two of it are one behind the other on every engine, but for pairs
-    that meet.
+    that meet, and those that wait in their ring for the one before.
     """
 
     __slots__ = ("_gone", "_latest", "_less", "_line", "_ready", "_rings", "_whole_ps", "served")
@@ -116,14 +130,23 @@ class Quiet:
             self._pass_by(now_ps)
         new = Served(number, ring, ready_ps, step_ps, last, packets, packet_ps, last_ps, fill_ps)
         before = self._latest.get(ring)
-        if before is not None and not before.is_before(new):
-            return None  # a ring is served in order
+        waits = before is not None and not before.is_before(new)
         at = bisect_right(self._ready, ready_ps)
+        if before is not None and waits:
+            # A ring is served in order: alike on all engines where each gets both as much later than the one before it.
+            alike = before.ends is None and before.step_ps == step_ps and before.last == last
+            if not alike or before.ready_ps > ready_ps:
+                return None
+            new.follow(before)
         meeting = self._near(at, new.meets) if line else ()
         met: Served | None = None
-        if meeting:
+        if before is not None and waits:
+            if any(one.ring != ring for one in meeting):
+                before.follower = None
+                return None
+        elif meeting:
             met = meeting[0]
-            if len(meeting) > 1 or met.ends is not None:
+            if len(meeting) > 1 or met.ends is not None or met.behind is not None or met.follower is not None:
                 return None
             found = _together(met, new)
             if found is None:
@@ -195,6 +218,9 @@ class Quiet:
             count += 1
         for one in line[:count]:
             one.met = None
+            follower, one.follower = one.follower, None
+            if follower is not None:
+                follower.behind = None
             if one.ends is None and one.last + 1 == len(self._rings):
                 gone.clear()  # it was served last by all of them
             gone.append(one)
@@ -241,7 +267,7 @@ def _together(one: Served, other: Served) -> tuple[list[int], list[int]] | None:
     if not one.packet_ps or not other.packet_ps:
         return None
     ends, others = one.all_ends(), other.all_ends()
-    ready, its, step, its_step = one.ready_ps, other.ready_ps, one.step_ps, other.step_ps
+    ready, its, step, its_step = one.start_ps, other.start_ps, one.step_ps, other.step_ps
     for engine in range(min(one.last, other.last) + 1):
         if ready < its:
             if ends[engine] >= its:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from emulator.addresses import address_map
 from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
-from emulator.dma.course import PACKET_BYTES, Course, maker_of
+from emulator.dma.course import PACKET_BYTES, Course, course_of, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from emulator.cost.dma import DmaCosts
 
 __all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
+
+_made = tuple.__new__  # a named tuple in half the time
 
 
 class DmaFlow(NamedTuple):
@@ -195,7 +197,9 @@ class DmaSystem:
         transfer.course = course = self._course_of(transfer, queue)
         transfer.shares = shares = course.shares
         queue.held += course.held
-        begin = max(now_ps, queue.generator_ps)
+        begin = queue.generator_ps
+        if begin < now_ps:
+            begin = now_ps
         if queue.held > RING_SIZE and not transfer.prebuilt:
             begin = max(begin, self._room(queue))
         queue.generator_ps = begin + course.generator_ps
@@ -215,7 +219,8 @@ class DmaSystem:
         hbm_bytes = transfer.facts.hbm_bytes
         at = transfer.memory_ps = ready
         if hbm_bytes:
-            at = max(self._hbm_free[stack], ready)
+            if self._hbm_free[stack] > at:
+                at = self._hbm_free[stack]
             self._hbm_free[stack] = transfer.memory_ps = at + course.memory_ps
         self._settled = False
         if self._device.hooks.plan:
@@ -233,14 +238,14 @@ class DmaSystem:
         """Return what a transfer has in common with others like it."""
         if self.reprice is not None:
             costs = self.reprice(transfer)
-            return Course(transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+            return course_of(transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
         if self._priced is not self.costs:
             self._courses.clear()
             self._priced = self.costs
         key = transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes
         found = self._courses.get(key)
         if found is None:
-            found = self._courses[key] = Course(*key, self.costs)
+            found = self._courses[key] = course_of(*key, self.costs)
         return found
 
     def _room(self, queue: DmaQueue) -> int:
@@ -283,10 +288,10 @@ class DmaSystem:
                 end = ended
         end += course.completion_ps
         before = queue.planned_ps if before_ps is None else before_ps
-        due = max(before, end)
+        due = max(end, before)
         if queue.signalled_ps and transfer is queue.pending[0]:
             due = queue.signalled_ps
-        return TransferPlan(transfer.memory_ps, due, pieces)
+        return _made(TransferPlan, (transfer.memory_ps, due, pieces))
 
     def _settle(self) -> None:
         """Work out the plans of all pending transfers."""
@@ -356,7 +361,11 @@ class DmaSystem:
             if queue.pending:
                 transfer = queue.pending[0]
                 self._schedule(queue, now_ps)
-        except (FaultError, FormatError, UnsupportedError) as error:
+        except BaseException as error:
+            for each in device.cores:
+                each.memory.unaccounted = True  # a part of what the transfer writes may be written
+            if not isinstance(error, FaultError | FormatError | UnsupportedError):
+                raise
             device.changes.clear()
             device.fail(error, place_of(device, transfer))
             return

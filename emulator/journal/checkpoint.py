@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.journal.control import Control, Copy
-from emulator.memory import Allocation, ChipState, DeviceMemoryState
+from emulator.memory import Allocation
+from emulator.memory_state import ChipState, DeviceMemoryState
 from formats.neuron_core import PARTITIONS
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from emulator.journal.checkpoint import Checkpoint, Originals
 from emulator.journal.control import Change, Control
 from emulator.journal.effects import holds_back, regions_of_event, written_by
 from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_region, save_tile
-from emulator.memory import Allocation, ChipMemory, DeviceMemoryState
+from emulator.memory import Allocation, ChipMemory
+from emulator.memory_state import DeviceMemoryState
 from formats import isa
 from formats.regions import Region
 

@@ -182,6 +182,15 @@ PAIR = st.tuples(
     st.lists(st.tuples(st.integers(1, 90), st.sampled_from((0, 10, 15)), st.sampled_from((2, ENGINES, ENGINES)),
                        st.integers(1, 9), st.integers(1, 30), st.sampled_from((0, 12))), min_size=3, max_size=3),
 )  # fmt: skip
+# Several on one ring, one soon after the other, with one on another ring before, among or behind them now and then.
+ROW = st.tuples(
+    st.integers(1, 900),  # until the first is triggered
+    st.sampled_from((0, 10, 15)),
+    st.sampled_from((2, ENGINES, ENGINES)),
+    st.lists(st.tuples(st.integers(0, 120), st.integers(0, 90), st.integers(1, 9), st.integers(1, 30),
+                       st.sampled_from((0, 12)), st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1))), min_size=2, max_size=7),
+    st.integers(0, 500),  # until one more on another ring is
+)  # fmt: skip
 SEEN: Counter[str] = Counter()  # how engines did what they were given in the tests below
 
 
@@ -189,8 +198,10 @@ def test_engines_do_with_plans_and_without_what_each_would_alone() -> None:
     SEEN.clear()
     check_heaps()
     check_pairs()
-    # What Hypothesis comes up with must have gone all ways: two that meet, plans made in the middle and left again.
-    assert min(SEEN[way] for way in ("alone", "met", "plans", "made", "left", "asked")) > 50, SEEN
+    check_rows()
+    # What Hypothesis comes up with must have gone all ways: two that meet, one that waits in its ring, plans made
+    # in the middle and left again.
+    assert min(SEEN[way] for way in ("alone", "met", "waits", "plans", "made", "left", "asked")) > 50, SEEN
 
 
 @settings(max_examples=150, deadline=None)
@@ -209,6 +220,19 @@ def check_pairs(pairs: list[Any], asked: int, behind: int) -> None:
         for number, (start, step, count, packets, packet, fill) in enumerate(facts[: 2 + more]):
             wait_ps = second if number else 400 + first
             parts.append((rings[number % 2], wait_ps, start, step, count, packets, packet, 0, fill))
+    check(parts, asked, behind, 1, False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=4), st.integers(0, 3), st.integers(1, 5))
+def check_rows(rows: list[Any], asked: int, behind: int) -> None:
+    """One behind the other in one ring."""
+    parts = []
+    for first, step, count, given_, then in rows:
+        for number, (gap, start, packets, packet, fill, ring) in enumerate(given_):
+            wait_ps = gap if number else 400 + first
+            parts.append((ring, wait_ps, start, step, count, packets, packet, 0, fill))
+        parts.append((1, then, 20, step, count, 3, 20, 0, 12))
     check(parts, asked, behind, 1, False)
 
 
@@ -236,6 +260,8 @@ def check(parts: list[tuple[int, ...]], asked: int, behind: int, apart: int, is_
         moved = engines.give(number, ring, now + start, step, tuple(stretches), fill, now)
         assert engines.busy_ps == busy
         way = "plans" if engines.quiet is None else "met" if moved else "alone"
+        if engines.quiet is not None and engines.quiet.served[number].behind is not None:
+            way = "waits"
         SEEN.update([way, "asked" if is_asked else "free"])
         SEEN["made"] += was_quiet and engines.quiet is None
         SEEN["left"] += engines.quiet is not None and not was_quiet
