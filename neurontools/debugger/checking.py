@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from neurontools.debugger.execution import LiveExecution
 from neurontools.debugger.interrupt import Flag, interruptible
@@ -11,7 +11,6 @@ from neurontools.debugger.results import Checks
 if TYPE_CHECKING:
     from emulator.checks import Finding
     from emulator.journal import Edit
-    from neurontools.debugger.among import Among
     from neurontools.debugger.live_checks import LiveChecks
 
 __all__ = ["Checking"]
@@ -19,10 +18,17 @@ __all__ = ["Checking"]
 _LONG = 20_000  # events that are not run a second time without being asked
 
 
+class AmongChecks(Protocol):
+    """The ranks that a session is one of, as far as checks go."""
+
+    def checks(self, tools: tuple[str, ...]) -> LiveChecks:
+        """Return checks of these names for the rank, which run with those of all ranks from the beginning."""
+
+
 class Checking:
     """Which checks run alongside an execution, and what they have found up to where the debugger stands."""
 
-    def __init__(self, execution: LiveExecution, among: Among | None = None) -> None:
+    def __init__(self, execution: LiveExecution, among: AmongChecks | None = None) -> None:
         self._execution, self._among = execution, among
         self._live: LiveChecks | None = None
         self._nan: LiveChecks | None = None
