@@ -41,7 +41,7 @@ _MODULES: Mapping[str, str] = {
 
 # What the modules of the first generation have, and the present ones lack.
 FIRST_GENERATION: Mapping[str, frozenset[str]] = {
-    "nki": frozenset({"baremetal", "benchmark", "compiler", "profile", "simulate_kernel", "trace"}),
+    "nki": frozenset({"baremetal", "benchmark", "profile", "simulate_kernel", "trace"}),
     "nki.isa": frozenset(),
     "nki.language": frozenset(
         {"Tile", "all_reduce", "arange", "atomic_rmw", "finfo", "fp32", "loop_reduce", "mgrid", "static_cast"}

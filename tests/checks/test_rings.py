@@ -34,7 +34,7 @@ def built(count: int) -> Neff:
     return neff
 
 
-@pytest.mark.parametrize(("count", "kinds"), [(220, {"ring-full"}), (60, set())])
+@pytest.mark.parametrize(("count", "kinds"), [(500, {"ring-full"}), (60, set())])
 def test_more_than_a_ring_holds(count: int, kinds: set[str]) -> None:
     neff = built(count)
     result = run(neff, {neff.inputs[0].name: X}, checks="synccheck")

@@ -79,7 +79,6 @@ def test_as_json(cli: Cli, script: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "status", "message"), [
-    (["--ranks", 2, "--check", "all"], 2, "goes without --ranks"),
     (["--instance", "trn2.48xlarge"], 2, "goes with --ranks"),
     (["--ranks", 0], 2, "--ranks"),
     (["--ranks", 129], 3, "129 ranks; trn2.48xlarge has 1 to 128"),

@@ -18,9 +18,8 @@ import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator import runtime
 from emulator.dtypes import numpy_dtype
-from emulator.errors import LoadError
 from formats.dtypes import Dtype
-from formats.errors import NeuronError
+from formats.errors import NeuronError, UnsupportedError
 from formats.neff import Neff, open_neff, pack, unpack
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
@@ -213,7 +212,7 @@ def test_a_semaphore_that_does_not_exist_is_refused(program_text: str, tmp_path:
         block["semaphore"] = semaphore
     engine.write_text(json.dumps(document))
     pack(folder, tmp_path / "changed.neff")
-    with pytest.raises(LoadError, match=f"raises semaphore {semaphore}, there are 256"):
+    with pytest.raises(UnsupportedError, match=f"semaphore {semaphore} is none of the queue's"):
         runtime.run(tmp_path / "changed.neff", {"x": np.ones((128, 64), np.float32)})
 
 
