@@ -265,6 +265,10 @@ class Tracer:
             seen.add(str(error))
             print(f"neurontools: warning: {error}", file=sys.stderr)
 
+    def unnamed(self, name: object) -> NkiValidationError:
+        """Return the error for a name that is no text, which debug information could not carry."""
+        return self.error(f"name is {name!r}, must be text")
+
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, with a number behind it when it is taken."""
         count = self.names.get(wanted)
@@ -290,6 +294,8 @@ class Tracer:
         data: np.ndarray[Any, Any] | None = None,
     ) -> Allocation:
         """Append an allocation; a shape that no partition range can hold is an error."""
+        if name and not isinstance(name, str):
+            raise self.unnamed(name)
         allocations = self.trace.allocations
         index = len(allocations)
         allocation = Allocation(
