@@ -1,13 +1,16 @@
 """What the kernel stood at when it called for an operation: line, callers, turns of the loops, variables.
 
 Only frames of the kernel's own code are looked at, and of these only what has changed since the last operation.
-Variables are kept where a file can hold them: numbers, short texts, shapes, and the names of tensors.
+Variables are kept where a file can hold them: numbers, short texts, shapes, and the names of tensors, also of those in
+lists, tuples and dictionaries, as `tiles[0]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from types import FrameType
+from typing import Any
 
 from formats.neff.visits import Site, TensorName, Value
 from neurontools.builder.trace import Place
@@ -21,12 +24,16 @@ __all__ = ["VisitRecorder"]
 _TEXT = 40  # characters of a text that is kept
 _SHAPE = 8  # dimensions of a shape that is kept
 _LARGE = 1 << 63
+_HELD = 64  # tensors in one list that are named
+_DEEP = 3  # lists in lists in lists
+_CHANGES = 100  # of lists in one call that are followed: each is a row with all variables
+_HOLDERS = (list, tuple, dict)
 
 
 class _Call:
     """One call of a function of the kernel: its frame, what it is calling, and what its last visit left."""
 
-    __slots__ = ("base", "callee", "first", "frame", "tensors", "turns", "visit")
+    __slots__ = ("base", "callee", "changes", "first", "frame", "held", "tensors", "told", "turns", "visit")
 
     def __init__(self, frame: FrameType) -> None:
         self.frame = frame
@@ -35,7 +42,31 @@ class _Call:
         self.base = -1  # the first visit, on which the others build
         self.first: dict[str, Value] = {}
         self.tensors: dict[str, tuple[NkiTensor, Value | None]] = {}  # what each variable held, and what is kept of it
+        # By variable: the tensors that its list held, and the names of these.
+        self.held: dict[str, tuple[list[object], dict[str, Value]]] = {}
+        self.changes = 0  # of these lists
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
+        self.told = 0  # changes up to the last row that others build on
+
+    def names_in(self, name: str, value: Any) -> dict[str, Value]:
+        """Return the names of the tensors in a list, tuple or dictionary, none of one that holds too many."""
+        before = self.held.get(name)
+        now = list(_parts(name, value, _DEEP))
+        tensors: list[object] = [each for _, each in now]
+        if before is not None and len(before[0]) == len(tensors) and all(map(is_, before[0], tensors)):
+            return before[1]
+        if self.changes >= _CHANGES:
+            return {}
+        self.changes += 1
+        named = {key: _tensor(each) for key, each in now} if len(now) <= _HELD else {}
+        names = {key: kept for key, kept in named.items() if kept is not None}
+        self.held[name] = tensors, names
+        return names
+
+    def changed(self) -> bool:
+        """Return whether a list has changed since the last time this was asked."""
+        before, self.told = self.told, self.changes
+        return before != self.changes
 
 
 class VisitRecorder:
@@ -118,6 +149,9 @@ class VisitRecorder:
                 if known is None or known[0] is not value:
                     known = tensors[name] = value, _tensor(value)
                 kept = known[1]
+            elif type(value) in _HOLDERS and (name in call.held or _holds(value)):
+                found.update(call.names_in(name, value))
+                continue
             else:
                 kept = _KINDS.get(type(value), _other)(value)
             if kept is not None:
@@ -125,7 +159,8 @@ class VisitRecorder:
         parent = calls[-2].visit if len(calls) > 1 else -1
         site = self._site(frame)
         call.visit = len(self.rows)
-        if call.base < 0:
+        # A list that has changed would stand in every row from here on: this one becomes what those build on.
+        if call.base < 0 or call.changed():
             call.base, call.first = call.visit, found
             self.rows.append((parent, site, -1, turn, found))
         else:
@@ -146,6 +181,33 @@ class VisitRecorder:
                 self.sites.append(site)
             self._sites[key] = number
         return number
+
+
+def _holds(value: Any) -> bool:
+    """Return whether a list, tuple or dictionary begins with a tensor, or with one that does."""
+    for _ in range(_DEEP):
+        if not value:
+            return False
+        value = next(iter(value.values())) if type(value) is dict else value[0]
+        if type(value) not in _HOLDERS:
+            break
+    return type(value) is NkiTensor
+
+
+def _parts(name: str, value: Any, deep: int) -> Iterator[tuple[str, NkiTensor]]:
+    """Yield the tensors that something holds, with how the kernel would write them; one too many ends it."""
+    found = 0
+    for key, each in value.items() if type(value) is dict else enumerate(value):
+        if type(each) is NkiTensor:
+            if type(key) is int or (type(key) is str and len(key) <= _TEXT):
+                found += 1
+                yield f"{name}[{key!r}]", each
+        elif deep > 1 and type(each) in _HOLDERS:
+            for part in _parts(f"{name}[{key!r}]", each, deep - 1):
+                found += 1
+                yield part
+        if found > _HELD:
+            return
 
 
 def _tensor(value: NkiTensor) -> Value | None:
