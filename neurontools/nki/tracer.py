@@ -14,7 +14,19 @@ from formats.dtypes import Dtype
 from formats.neuron_core import PARTITIONS, PSUM_BYTES
 from formats.targets import Target, resolve_target
 from neurontools.builder.limits import LIMITS, Limits
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
+from neurontools.builder.trace import (
+    RESERVED,
+    Allocation,
+    ComputeOp,
+    DmaOp,
+    MatmulOp,
+    Op,
+    Place,
+    Source,
+    Space,
+    Trace,
+    View,
+)
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
 
@@ -250,7 +262,7 @@ class Tracer:
         self.generation = self.limits.number
         self.grid = grid
         # Variables that every NEFF has of its own; a tensor of that name gets a number behind it.
-        self.names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self.names = dict.fromkeys(RESERVED, 1)
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
