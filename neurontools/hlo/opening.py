@@ -21,13 +21,14 @@ HloFile = Annotated[
 
 _BYTECODE = b"ML\xefR"
 _MLIR = (b"module", b"#", b"builtin.module", b"//", b'"builtin.module"')
-_MOST_BYTES = 2 << 30
 
 
 def open_module(path: Path) -> Module:
     """Read a file.  Raises FormatError with its path, UnsupportedError for StableHLO without jaxlib."""
+    from formats.hlo.reader import MOST_BYTES  # deferred: start-up
+
     with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
+        data = file.read(MOST_BYTES + 1)
     try:
         return parse_bytes(data)
     except FormatError as error:

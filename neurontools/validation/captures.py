@@ -109,7 +109,8 @@ def summary(rows: Sequence[CaptureRow]) -> tuple[CaptureSummary, ...]:
         medians = [row.word_median for row in chosen if row.word_median is not None]
         found.append(CaptureSummary(
             use, len(chosen), median(programs), max(programs), sum(each <= _LIMITS["program"] for each in programs),
-            median(medians), sum((row.word_most or 0) <= _LIMITS["words"] for row in chosen),
+            median(medians) if medians else None,
+            sum(row.word_most is not None and row.word_most <= _LIMITS["words"] for row in chosen),
             sum(abs(row.active_error) <= _LIMITS["active"] for row in chosen), sum(row.words for row in chosen),
             sum(row.words_near for row in chosen) / max(sum(row.words for row in chosen), 1),
         ))  # fmt: skip
