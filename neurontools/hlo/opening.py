@@ -61,7 +61,7 @@ def _from_stablehlo(data: bytes) -> Module:
     try:
         from jax._src.interpreters import mlir as interpreters  # deferred: optional jax
         from jax._src.lib import _jax  # deferred: optional jax
-        from jaxlib.mlir import ir  # deferred: optional jax
+        from jaxlib.mlir import ir  # deferred: optional jaxlib
     except ImportError:
         raise UnsupportedError(
             f"StableHLO is read with jaxlib, which is not installed: {install_with('jax')}"
