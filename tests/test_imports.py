@@ -13,8 +13,8 @@ import pytest
 PACKAGES = ("formats", "emulator", "neurontools")
 
 # An import inside a function keeps start-up light, and says so behind the statement: `# deferred: start-up`; or it is
-# of a package that may be absent: `# deferred: optional`. Heavy packages need no word.
-DEFERRED = re.compile(r"#.*\bdeferred: (start-up|optional)\b")
+# of a package that may be absent, which it names: `# deferred: optional onnx`. Heavy packages need no word.
+DEFERRED = re.compile(r"#.*\bdeferred: (?:start-up|optional (?P<name>[a-z0-9_]+))(?=  #|$)")
 HEAVY = ("numpy", "ml_dtypes", "google", "elftools", "typer", "rich", "textual", "torch", "jax")
 
 
@@ -109,3 +109,41 @@ def test_imports_inside_functions_say_why(root: Path, package: str) -> None:
             if module.split(".")[0] not in HEAVY and not DEFERRED.search(lines[line - 1])
         ]
     assert unsaid == [], "import at the top, or say why behind the statement: `# deferred: start-up`"
+
+
+def wrong_words(line: str, module: str) -> bool:
+    """Return whether what stands behind an import is in another form, or names another package than it imports."""
+    said = re.search(r"#.*\b(deferred|optional)\b", line)
+    known = DEFERRED.search(line)
+    named = known["name"] if known is not None else None
+    root = module.split(".")[0]
+    return said is not None and (known is None or (named is not None and root not in (named, *PACKAGES)))
+
+
+def test_words_behind_imports_have_one_form(root: Path) -> None:
+    wrong = [
+        f"{path.relative_to(root).as_posix()}:{line}"
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        for lines in [path.read_text().splitlines()]
+        for line, module in sorted(set(inside_functions(path)))
+        if wrong_words(lines[line - 1], module)
+    ]
+    assert wrong == [], "`# deferred: start-up`, or `# deferred: optional NAME` with the package that may be absent"
+
+
+@pytest.mark.parametrize(
+    ("comment", "wrong"),
+    [
+        ("# deferred: start-up", False),
+        ("# deferred: optional jax", False),
+        ("# noqa: F401  # deferred: optional jax", False),
+        ("# deferred: optional", True),
+        ("# optional: jax", True),
+        ("# deferred: optional onnx", True),
+        ("# deferred: optional jax, mostly", True),
+        ("# numbers", False),
+    ],
+)
+def test_other_forms_are_found(comment: str, wrong: bool) -> None:
+    assert wrong_words(f"    import jax.numpy  {comment}", "jax.numpy") is wrong

@@ -11,20 +11,19 @@ from typing import Any
 from emulator.arch import ARCHS
 from emulator.runtime.ledger import Counter, Entry, Ledger, NoRoomError
 from emulator.runtime.memory import OutOfMemoryError, Owner, Stack
-from formats.nrt.memory import BY_KEY, CATEGORIES, MONITOR_KEYS, USES
+from formats.nrt.memory import BY_KEY, CATEGORIES, MONITOR_KEYS
 from formats.nrt.oom import (
     OomRow,
     OomTable,
     failed_line,
     model_block,
-    overall_list,
     sharing_line,
     table_lines,
 )
 
 __all__ = [
-    "by_category", "core_of_device", "device_counters", "driver_kinds", "model_lines", "monitor_memory", "oom_lines",
-    "oom_list", "oom_table", "profile_rows", "slots",
+    "by_category", "core_of_device", "device_counters", "model_lines", "monitor_memory", "oom_lines",
+    "oom_table", "slots",
 ]  # fmt: skip
 
 _SLOTS = ("CODE", "TENSORS", "CONSTANTS", "SCRATCHPAD", "MISC")
@@ -63,11 +62,6 @@ def oom_table(ledger: Ledger, stack: Stack, *, overall: bool = False) -> OomTabl
             loaded = ledger.models.get(Owner(core, model))
             names[model] = loaded.name if loaded is not None else ""
     return OomTable(tuple(rows), names)
-
-
-def oom_list(ledger: Ledger, stack: Stack) -> list[str]:
-    """Return the older form of the same: one number a line."""
-    return overall_list(by_category(_on(ledger, stack)))
 
 
 def oom_lines(ledger: Ledger, error: OutOfMemoryError, *, overall: bool = False) -> list[tuple[str, str]]:
@@ -122,17 +116,6 @@ def device_counters(ledger: Ledger) -> dict[tuple[int, int], dict[str, Counter]]
     return found
 
 
-def driver_kinds(ledger: Ledger, device: int) -> dict[str, int]:
-    """Return the bytes of a device by the driver's kinds of allocation, NEURON_MEMALLOC_TYPE_ left out."""
-    found: dict[str, int] = {}
-    for key, nbytes in by_category(_on(ledger, device=device)).items():
-        kind = BY_KEY[key].driver
-        if key == "shared_scratchpad" and ledger.scratchpad.contiguous:
-            kind = "CONTIGUOUS_SCRATCHPAD_DEVICE"
-        found[kind] = found.get(kind, 0) + nbytes
-    return found
-
-
 def slots(ledger: Ledger, device: int) -> dict[str, int]:
     """Return the bytes of a device by the slots that the driver's data store has for memory."""
     found = dict.fromkeys(_SLOTS, 0)
@@ -184,15 +167,3 @@ def monitor_memory(ledger: Ledger, host: Mapping[str, int] | None = None) -> dic
         },
         "loaded_models": models,
     }
-
-
-def profile_rows(ledger: Ledger) -> list[dict[str, int]]:
-    """Return a row of the profiler's table of HBM usage for each stack that has something."""
-    rows = []
-    for stack in sorted({one.allocation.stack for one in list(ledger.entries.values())}):
-        row = {use.profile: 0 for use in USES.values()} | {"unknown_bytes": 0}
-        for one in _on(ledger, stack):
-            row[USES[one.use].profile] += one.allocation.size
-        total = sum(row.values())
-        rows.append({"device_idx": stack.device, "hbm_idx": stack.hbm, "total_bytes": total, **row})
-    return rows

@@ -6,10 +6,12 @@ there; the opcode says which of them mean something (`formats/hlo/opcodes.py`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 __all__ = [
+    "MOST_DEVICES",
     "AliasEntry",
     "ConvolutionDimensionNumbers",
     "DeviceList",
@@ -25,9 +27,11 @@ __all__ = [
     "Source",
     "TriangularSolveOptions",
     "WindowDimension",
+    "extreme_dimension",
 ]
 
 Ints = tuple[int, ...]
+MOST_DEVICES = 1 << 20  # that a run of numbers may stand for
 
 
 class Metadata(NamedTuple):
@@ -55,6 +59,19 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+_NUMBER = re.compile(rb"\s*(-?[0-9]{1,9})\s*")
+
+
+def extreme_dimension(config: bytes, rank: int) -> int | None:
+    """Return the dimension along which a custom call looks for an extreme, None for one that is not there.
+
+    Its configuration may be the number of one (compiler.md 5.4); else it is the last.
+    """
+    stated = _NUMBER.fullmatch(config)
+    axis = int(stated[1]) if stated else -1
+    return axis % rank if -rank <= axis < rank else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,18 @@
-"""Compare modules: what they compute, not what they call things."""
+"""Compare modules: what they compute, not what they call things.
+
+Digests of all computations are made in the module's order, callees first: no chain of calls is too long for Python.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from formats.hlo.module import Computation, Instruction, Module
+from formats.hlo.shapes import Shape, tuple_of
 from formats.hlo.text.printer import print_instruction
 
 __all__ = ["Change", "Digests", "differences", "same"]
@@ -28,9 +33,13 @@ class Change(NamedTuple):
 class Digests:
     """Digests of instructions and computations; names, numbers, metadata and layouts of results have no part."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: Module) -> None:
         self._computations: dict[Computation, str] = {}
+        self._acting: set[Computation] = set()
         self._instructions: dict[Instruction, str] = {}
+        for module in modules:
+            for each in module.computations:
+                self.computation(each)
 
     def computation(self, computation: Computation) -> str:
         """Return the digest of what a computation gives, and of the order in which it acts on the world."""
@@ -39,8 +48,12 @@ class Digests:
             acting = [
                 self.instruction(each)
                 for each in computation.instructions
-                if each.custom_call_has_side_effect or each.opcode in _ACTING
+                if each.custom_call_has_side_effect
+                or each.opcode in _ACTING
+                or not self._acting.isdisjoint(each.called)
             ]
+            if acting:
+                self._acting.add(computation)
             found = _digest(self.instruction(computation.root), *acting)
             self._computations[computation] = found
         return found
@@ -75,12 +88,19 @@ def signature(instruction: Instruction) -> str:
     for field in Instruction.__slots__:
         setattr(bare, field, getattr(instruction, field))
     bare.name, bare.operands, bare.called, bare.control_predecessors = "", [], [], []
+    bare.shape = _without_layouts(instruction.shape)
     return print_instruction(bare, metadata=False).removeprefix(" = ")
+
+
+def _without_layouts(shape: Shape) -> Shape:
+    if shape.is_tuple:
+        return tuple_of(*map(_without_layouts, shape.tuple_shapes))
+    return replace(shape, layout=None) if shape.layout is not None else shape
 
 
 def same(first: Module, second: Module) -> bool:
     """Return whether two modules compute the same from the same parameters."""
-    digests = Digests()
+    digests = Digests(first, second)
     return digests.computation(first.entry) == digests.computation(second.entry) and _parameters(first) == _parameters(
         second
     )
@@ -92,7 +112,7 @@ def _parameters(module: Module) -> list[str]:
 
 def differences(first: Module, second: Module) -> list[Change]:
     """Return what differs, computation by computation: paired by what they compute, then by their order."""
-    digests = Digests()
+    digests = Digests(first, second)
     left = [each for each in first.computations if each is not first.entry]
     right = [each for each in second.computations if each is not second.entry]
     # Passes move computations about and rename them, so those that both have are paired by what they compute.
@@ -110,7 +130,7 @@ def differences(first: Module, second: Module) -> list[Change]:
 def _between(first: Computation | None, second: Computation | None) -> Iterator[Change]:
     left = first.instructions if first is not None else []
     right = second.instructions if second is not None else []
-    name = (first or second or left[0]).name
+    name = "".join(each.name for each in (first or second,) if each is not None)
     ours, theirs = [signature(each) for each in left], [signature(each) for each in right]
     if len(ours) * len(theirs) > _MOST_PAIRS:
         only, others = set(ours) - set(theirs), set(theirs) - set(ours)

@@ -138,6 +138,7 @@ def _select_and_scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(initial.is_scalar, "the initial value is no scalar")
     kind = Shape(values.element_type)
     body_takes(instruction.select, [kind, kind], "select")
+    body_takes(instruction.scatter_body, [kind, kind], "scatter")
     return values
 
 
@@ -204,7 +205,9 @@ def _scatter(instruction: Instruction, shapes: list[Shape]) -> Shape:
     need(batch == stated, f"updates for {stated} index vectors, indices for {batch}")
     need(all(each.dimensions == values.dimensions for each in shapes[:count]), "operands of different dimensions")
     need(all(each.dimensions == updates.dimensions for each in shapes[count + 1 :]), "updates of different dimensions")
-    need(len(instruction.to_apply.parameters) == 2 * count, "the body does not take values and updates")
+    taken = instruction.to_apply.parameters
+    need(len(taken) == 2 * count and all(each.shape.is_scalar for each in taken), "the body does not take values and "
+         "updates")  # fmt: skip
     return tuple_of(*shapes[:count]) if instruction.shape.is_tuple else values
 
 
@@ -256,6 +259,7 @@ def _fft(instruction: Instruction, shapes: list[Shape]) -> Shape:
 def _triangular_solve(instruction: Instruction, shapes: list[Shape]) -> Shape:
     a, b = shapes
     need(a.rank >= 2 and a.rank == b.rank and a.dimensions[-1] == a.dimensions[-2], f"a triangular system of {a}")
+    need(1 <= instruction.triangular_solve.transpose_a <= 3, "no such transpose of a triangular matrix")
     side = b.dimensions[-2] if instruction.triangular_solve.left_side else b.dimensions[-1]
     need(a.dimensions[:-2] == b.dimensions[:-2] and side == a.dimensions[-1], f"{b} is no right side of {a}")
     return b

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["Literal", "dtype_of", "literal_of", "type_of"]
 
 
+_MOST_NUMPY = 64  # dimensions of an array since NumPy 2
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A value: the elements of an array in row-major order, little endian, or the parts of a tuple.
@@ -27,9 +30,12 @@ class Literal:
     parts: tuple[Literal, ...] = ()
 
     def array(self) -> numpy.ndarray[Any, Any]:
-        """Return the elements as a read-only array.  Raises FormatError for what is no array."""
+        """Return the elements as a read-only array.  Raises FormatError for what is no array, or none of NumPy's."""
         import numpy as np  # deferred: start-up
 
+        if self.shape.rank > _MOST_NUMPY:
+            raise FormatError("more dimensions than an array can have", expected=f"at most {_MOST_NUMPY}",
+                              got=self.shape.rank)  # fmt: skip
         return np.frombuffer(self.data, dtype_of(self.shape.element_type)).reshape(self.shape.dimensions)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from formats.errors import FormatError
 from formats.hlo.literals import Literal, dtype_of
-from formats.hlo.shapes import Layout, PrimitiveType, ProgramShape, Shape
+from formats.hlo.shapes import MOST_DIMENSION, MOST_RANK, Layout, PrimitiveType, ProgramShape, Shape
 
 __all__ = [
     "has_unknown_fields",
@@ -21,8 +21,6 @@ __all__ = [
     "value_into",
 ]
 
-_MOST_RANK = 255
-_MOST_DIMENSION = 1 << 48  # elements along one dimension: more than any address
 _UNBOUNDED = -(1 << 63)  # how the protos write a dimension without an upper bound
 # fmt: off
 _VARINTS = {PrimitiveType.S32: "s32s", PrimitiveType.S64: "s64s", PrimitiveType.U32: "u32s", PrimitiveType.U64: "u64s"}
@@ -80,15 +78,15 @@ def shape_from(message: Any, where: str) -> Shape:
         return Shape(element_type, tuple_shapes=tuple(shape_from(part, where) for part in message.tuple_shapes))
     dimensions = tuple(message.dimensions)
     dynamic = tuple(message.is_dynamic_dimension) if any(message.is_dynamic_dimension) else ()
-    if len(dimensions) > _MOST_RANK or (dynamic and len(dynamic) != len(dimensions)):
+    if len(dimensions) > MOST_RANK or (dynamic and len(dynamic) != len(dimensions)):
         raise FormatError("impossible number of dimensions", field=where, got=len(dimensions))
     if dynamic:
         dimensions = tuple(
             -1 if free and size == _UNBOUNDED else size for size, free in zip(dimensions, dynamic, strict=True)
         )
     for size, free in zip(dimensions, dynamic or (False,) * len(dimensions), strict=True):
-        if not (0 <= size <= _MOST_DIMENSION or (free and size == -1)):
-            raise FormatError("impossible dimension", field=where, expected=f"0 to {_MOST_DIMENSION}", got=size)
+        if not (0 <= size <= MOST_DIMENSION or (free and size == -1)):
+            raise FormatError("impossible dimension", field=where, expected=f"0 to {MOST_DIMENSION}", got=size)
     return Shape(element_type, dimensions, dynamic=dynamic, layout=_layout_from(message, len(dimensions), where))
 
 

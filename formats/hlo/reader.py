@@ -18,9 +18,9 @@ from formats.hlo.protos import hlo_messages
 from formats.hlo.reader_instruction import instruction_from
 from formats.hlo.shapes import Shape
 
-__all__ = ["Snapshot", "module_from", "open_hlo", "read_hlo", "read_snapshot"]
+__all__ = ["MOST_BYTES", "Snapshot", "module_from", "open_hlo", "read_hlo", "read_snapshot"]
 
-_MOST_BYTES = 2 << 30  # what one protobuf message can hold
+MOST_BYTES = 2 << 30  # what one protobuf message can hold
 
 
 class Snapshot(NamedTuple):
@@ -35,7 +35,7 @@ def open_hlo(path: str | Path) -> Module:
     """Read a file.  Raises FormatError with its path."""
     try:
         with Path(path).open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise FormatError(f"cannot be read ({error.strerror})", path=str(path)) from None
     try:
@@ -52,8 +52,8 @@ def read_hlo(data: bytes) -> Module:
 def read_snapshot(data: bytes) -> Snapshot:
     """Return the module with arguments and result, where the bytes are those of a HloSnapshot."""
     types = hlo_messages()
-    if len(data) > _MOST_BYTES:
-        raise FormatError("too large for a protobuf message", expected=f"at most {_MOST_BYTES} bytes", got=len(data))
+    if len(data) > MOST_BYTES:
+        raise FormatError("too large for a protobuf message", expected=f"at most {MOST_BYTES} bytes", got=len(data))
     # An HloModuleProto begins with its name; the others have a message in field 1, which also parses as a text.  So
     # the computations decide.
     module = _parsed(types["HloModuleProto"], data)

@@ -6,11 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from formats.errors import FormatError
-from formats.hlo.attributes import DeviceList
+from formats.hlo.attributes import MOST_DEVICES, DeviceList
 
 __all__ = ["check_iota", "iota_devices", "listed_devices", "mesh_devices"]
-
-_MOST_DEVICES = 1 << 20
 
 
 def check_iota(dims: tuple[int, ...], perm: tuple[int, ...], total: int, name: str) -> None:
@@ -18,7 +16,7 @@ def check_iota(dims: tuple[int, ...], perm: tuple[int, ...], total: int, name: s
     count = 1
     for size in dims:
         count *= size
-        if not 0 < count <= _MOST_DEVICES:
+        if not 0 < count <= MOST_DEVICES:
             raise FormatError("impossible number of devices", field=name, got=size)
     if dims and count != total:
         raise FormatError("device numbers do not fill their groups", field=name, expected=total, got=count)

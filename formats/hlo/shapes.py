@@ -8,7 +8,22 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Layout", "PrimitiveType", "ProgramShape", "Shape", "TypeFacts", "array", "scalar", "tuple_of"]
+__all__ = [
+    "MOST_DIMENSION",
+    "MOST_RANK",
+    "Layout",
+    "PrimitiveType",
+    "ProgramShape",
+    "Shape",
+    "TypeFacts",
+    "array",
+    "scalar",
+    "tuple_of",
+]
+
+
+MOST_RANK = 255
+MOST_DIMENSION = 1 << 48  # elements along one dimension: more than any address
 
 
 class PrimitiveType(IntEnum):

@@ -6,13 +6,13 @@ Source: AWS Neuron documentation, "Quickstart: Generating a Neuron runtime core 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from formats.nrt.log import clean, parse_line
 
-__all__ = ["FIELDS", "Infodump", "InfodumpReader", "infodump_lines", "parse_infodumps"]
+__all__ = ["FIELDS", "Infodump", "InfodumpReader", "infodump_lines"]
 
 FIELDS: dict[str, str] = {
     "NRT version": "nrt_version",
@@ -116,13 +116,6 @@ class InfodumpReader:
             block.fields[FIELDS[key]] = value
         else:
             block.other[key] = value
-
-
-def parse_infodumps(lines: Iterable[str]) -> list[Infodump]:
-    """Return every block of a log, in the order of their first lines."""
-    reader = InfodumpReader()
-    blocks = [block for number, line in enumerate(lines, 1) if (block := reader.feed(line, number)) is not None]
-    return sorted([*blocks, *reader.rest()], key=lambda block: block.line)
 
 
 def infodump_lines(fields: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:

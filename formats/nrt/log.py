@@ -8,11 +8,10 @@ the core dump quickstart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-__all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "format_line", "parse_line", "parse_log"]
+__all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "format_line", "parse_line"]
 
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 LINE_LIMIT = 4096  # characters of a line that are looked at
@@ -89,11 +88,3 @@ def format_line(time: datetime, pid: int, tid: int, level: str, module: str, fun
     month = next(name for name, number in _MONTHS.items() if number == time.month)
     place = f"{module:>4}:{function}".ljust(_PLACE_WIDTH)
     return f"{time:%Y}-{month}-{time:%d %H:%M:%S.%f}  {pid}:{tid}  {level}  {place} {text}".rstrip()
-
-
-def parse_log(lines: Iterable[str]) -> Iterator[LogLine]:
-    """Yield the lines that have the runtime's form; others are passed over."""
-    for number, line in enumerate(lines, 1):
-        parsed = parse_line(line, number)
-        if parsed is not None:
-            yield parsed

@@ -24,8 +24,8 @@ class Category(NamedTuple):
     """One column of the out-of-memory table.
 
     `heads` are its two lines of heading, `label` its name in lists and in `INFO` lines, `name` in ours.
-    `by_model` is whether rows of a NEFF have a number there. `sysfs`, `monitor`, `slot` and `driver` are the names of
-    the driver's counter, of neuron-monitor's key, of the data store's slot and of the driver's kind of allocation.
+    `by_model` is whether rows of a NEFF have a number there. `sysfs`, `monitor` and `slot` are the names of
+    the driver's counter, of neuron-monitor's key and of the data store's slot.
     """
 
     key: str
@@ -35,7 +35,6 @@ class Category(NamedTuple):
     sysfs: str
     monitor: str
     slot: str
-    driver: str
 
     @property
     def name(self) -> str:
@@ -44,68 +43,67 @@ class Category(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One kind of allocation: its name in captures, its category, its field in the profiler's table of HBM usage."""
+    """One kind of allocation: its name in captures, its category."""
 
     name: str
     category: str
-    profile: str
 
 
 # fmt: off
 CATEGORIES: tuple[Category, ...] = (
     Category("code",              ("Model", "Code"),            "model code",            True,
-             "model_code",              "model_code",              "CODE",       "CODE_DEVICE"),
+             "model_code",              "model_code",              "CODE"),
     Category("constants",         ("Model", "Constants"),       "model constants",       True,
-             "constants",               "constants",               "CONSTANTS",  "CONSTANTS_DEVICE"),
+             "constants",               "constants",               "CONSTANTS"),
     Category("tensors",           ("", "Tensors"),              "tensors",               False,
-             "tensors",                 "tensors",                 "TENSORS",    "TENSORS_DEVICE"),
+             "tensors",                 "tensors",                 "TENSORS"),
     Category("shared_scratchpad", ("Shared", "Scratchpad"),     "shared scratchpad",     False,
-             "model_shared_scratchpad", "model_shared_scratchpad", "SCRATCHPAD", "SCRATCHPAD_DEVICE"),
+             "model_shared_scratchpad", "model_shared_scratchpad", "SCRATCHPAD"),
     Category("scratchpad",        ("", "Scratchpad"),           "scratchpad",            True,
-             "nonshared_scratchpad",    "runtime_memory",          "MISC",       "SCRATCHPAD_NONSHARED_DEVICE"),
+             "nonshared_scratchpad",    "runtime_memory",          "MISC"),
     Category("runtime",           ("", "Runtime"),              "runtime",               True,
-             "runtime_memory",          "runtime_memory",          "MISC",       "MISC_DEVICE"),
+             "runtime_memory",          "runtime_memory",          "MISC"),
     Category("rings_io",          ("DMA Rings", "IO"),          "dma rings io",          True,
-             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+             "dma_rings",               "runtime_memory",          "MISC"),
     Category("rings_spill",       ("DMA Rings", "Spill"),       "dma rings spill",       True,
-             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+             "dma_rings",               "runtime_memory",          "MISC"),
     Category("rings_collectives", ("DMA Rings", "Collectives"), "dma rings collectives", True,
-             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+             "dma_rings",               "runtime_memory",          "MISC"),
     Category("rings_runtime",     ("DMA Rings", "Runtime"),     "dma rings runtime",     True,
-             "dma_rings",               "runtime_memory",          "MISC",       "DMA_RINGS_DEVICE"),
+             "dma_rings",               "runtime_memory",          "MISC"),
     Category("collectives",       ("", "Collectives"),          "collectives",           True,
-             "collectives",             "runtime_memory",          "MISC",       "COLLECTIVES_DEVICE"),
+             "collectives",             "runtime_memory",          "MISC"),
     Category("xt_cc",             ("", "XT CC"),                "xt cc",                 False,
-             "collectives",             "runtime_memory",          "MISC",       "COLLECTIVES_DEVICE"),
+             "collectives",             "runtime_memory",          "MISC"),
     Category("profiler",          ("Profiler", "Buffers"),      "profiler buffers",      False,
-             "notifications",           "runtime_memory",          "MISC",       "NOTIFICATION_DEVICE"),
+             "notifications",           "runtime_memory",          "MISC"),
 )
 BY_KEY = {one.key: one for one in CATEGORIES}
 BY_LABEL = {one.label: one for one in CATEGORIES}
 
 USES: dict[str, Use] = {one.name: one for one in (
-    Use("pe",                    "code",              "tensor_instructions_bytes"),
-    Use("act",                   "code",              "scalar_instructions_bytes"),
-    Use("dve",                   "code",              "vector_instructions_bytes"),
-    Use("sp",                    "code",              "sync_instructions_bytes"),
-    Use("pool",                  "code",              "gpsimd_instructions_bytes"),
-    Use("ucode",                 "code",              "ucode_lib_bytes"),
-    Use("act table",             "code",              "scalar_table_bytes"),
-    Use("weight",                "constants",         "weights_bytes"),
-    Use("tensor",                "tensors",           "tensors_bytes"),
-    Use("io",                    "tensors",           "io_bytes"),
-    Use("shared scratchpad",     "shared_scratchpad", "shared_scratchpad_bytes"),
-    Use("scratchpad",            "scratchpad",        "scratchpad_bytes"),
-    Use("spill",                 "scratchpad",        "dram_spill_bytes"),
-    Use("generic",               "runtime",           "generic_bytes"),
-    Use("pool stdio",            "runtime",           "gpsimd_stdio_bytes"),
-    Use("dma rings io",          "rings_io",          "dma_rings_io_bytes"),
-    Use("dma rings spill",       "rings_spill",       "dma_rings_spill_bytes"),
-    Use("dma rings collectives", "rings_collectives", "dma_rings_collectives_bytes"),
-    Use("dma rings runtime",     "rings_runtime",     "dma_rings_runtime_bytes"),
-    Use("collectives",           "collectives",       "collectives_bytes"),
-    Use("xt cc",                 "xt_cc",             "collectives_bytes"),  # which has no field of its own
-    Use("profiler buffers",      "profiler",          "profiler_buffers_bytes"),
+    Use("pe",                    "code"),
+    Use("act",                   "code"),
+    Use("dve",                   "code"),
+    Use("sp",                    "code"),
+    Use("pool",                  "code"),
+    Use("ucode",                 "code"),
+    Use("act table",             "code"),
+    Use("weight",                "constants"),
+    Use("tensor",                "tensors"),
+    Use("io",                    "tensors"),
+    Use("shared scratchpad",     "shared_scratchpad"),
+    Use("scratchpad",            "scratchpad"),
+    Use("spill",                 "scratchpad"),
+    Use("generic",               "runtime"),
+    Use("pool stdio",            "runtime"),
+    Use("dma rings io",          "rings_io"),
+    Use("dma rings spill",       "rings_spill"),
+    Use("dma rings collectives", "rings_collectives"),
+    Use("dma rings runtime",     "rings_runtime"),
+    Use("collectives",           "collectives"),
+    Use("xt cc",                 "xt_cc"),
+    Use("profiler buffers",      "profiler"),
 )}
 
 # Counters that sysfs has and the runtime's table has not.

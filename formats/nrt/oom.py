@@ -14,7 +14,7 @@ from formats.nrt.memory_sizes import size_text
 
 __all__ = [
     "BLOCK", "COLUMNS", "NOT_GIVEN", "TABLE_FILE", "OomRow", "OomTable", "failed_line", "heading_lines", "model_block",
-    "overall_list", "row_line", "sharing_line", "table_file", "table_lines",
+    "row_line", "sharing_line", "table_file", "table_lines",
 ]  # fmt: skip
 
 NOT_GIVEN = "n/a"
@@ -86,16 +86,6 @@ def table_lines(table: OomTable) -> list[str]:
     if table.names:
         lines += ["", "NEFF id to name mapping:", *(f'{number}: "{name}"' for number, name in table.names.items())]
     return lines
-
-
-def overall_list(values: Mapping[str, int], indent: str = "    ", total: int | None = None) -> list[str]:
-    """Return the form of older runtimes: one number a line, of a whole stack.
-
-    `total` is one that was read: parts that were rounded need not add up to it.
-    """
-    whole = sum(values.values()) if total is None else total
-    lines = ["Overall HBM usage", f"{indent}* total: {size_text(whole)}"]
-    return lines + [f"{indent}* {one.label}: {size_text(values.get(one.key, 0))}" for one in CATEGORIES]
 
 
 def model_block(name: str, values: Mapping[str, int], indent: str = "        ", total: int | None = None) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from neurontools.command.table import TABLE, Listed
 
@@ -101,12 +102,24 @@ class CommandApp(typer.Typer):
     result: Any = None
 
 
+class _Command(TyperCommand):
+    """A command whose numbers are numbers: NaN is within every range that an option states, and beyond no tolerance."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Refuse options that are NaN, then call the command."""
+        for one in self.params:
+            value = ctx.params.get(one.name)
+            if isinstance(value, float) and math.isnan(value):
+                raise typer.BadParameter("nan is no number", ctx=ctx, param=one)
+        return super().invoke(ctx)
+
+
 def command_app(function: Callable[..., None], result: Any = None, *, default: bool = False) -> CommandApp:
     """Return a Typer application of one command, as `app` of the command's module; `result` is its result's type.
 
     A `default` command's name can be left out after its group's: the table of commands takes note of it.
     """
     app = CommandApp(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(no_args_is_help=False)(function)
+    app.command(no_args_is_help=False, cls=_Command)(function)
     app.result = result
     return app

@@ -24,7 +24,7 @@ def dask_client(address: str, option: str, **local: Any) -> Any:
     Raises UnsupportedError where Dask is not installed, FormatError where no scheduler answers.
     """
     try:
-        from distributed import Client  # deferred: optional
+        from distributed import Client  # deferred: optional distributed
     except ImportError:
         raise UnsupportedError(f"{option} needs Dask: {install_with('fleet')}") from None
     connect: Any = Client

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from formats.dtypes import Dtype
+from formats.hlo import PrimitiveType, dtype_of
 
 __all__ = ["ELEMENT_TYPES", "ElementType", "element_type", "is_float", "is_integer", "is_signed"]
 
@@ -26,31 +26,21 @@ class ElementType(NamedTuple):
     bits: int
 
 
-def _row(name: str, storage: Dtype, given: int, numpy: object, kind: str, bits: int) -> ElementType:
-    return ElementType(name, storage, given, np.dtype(numpy), kind, bits)  # type: ignore[call-overload]
+_NAMES = ("pred", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f8e4m3fn", "f8e4m3",
+          "f8e5m2", "f8e3m4")  # fmt: skip
+# What is held otherwise than it is given.
+_HELD = {"pred": Dtype.UINT8, "s64": Dtype.INT32, "u64": Dtype.UINT32}
+_KINDS = {"p": "pred", "s": "signed", "u": "unsigned", "f": "float"}
 
 
-# fmt: off
-_ROWS = (
-    _row("pred",       Dtype.UINT8,      1, np.bool_,                  "pred",     1),
-    _row("s8",         Dtype.INT8,       1, np.int8,                   "signed",   8),
-    _row("u8",         Dtype.UINT8,      1, np.uint8,                  "unsigned", 8),
-    _row("s16",        Dtype.INT16,      2, np.int16,                  "signed",   16),
-    _row("u16",        Dtype.UINT16,     2, np.uint16,                 "unsigned", 16),
-    _row("s32",        Dtype.INT32,      4, np.int32,                  "signed",   32),
-    _row("u32",        Dtype.UINT32,     4, np.uint32,                 "unsigned", 32),
-    _row("s64",        Dtype.INT32,      8, np.int64,                  "signed",   32),
-    _row("u64",        Dtype.UINT32,     8, np.uint64,                 "unsigned", 32),
-    _row("f16",        Dtype.FLOAT16,    2, np.float16,                "float",    16),
-    _row("bf16",       Dtype.BFLOAT16,   2, ml_dtypes.bfloat16,        "float",    16),
-    _row("f32",        Dtype.FLOAT32,    4, np.float32,                "float",    32),
-    _row("f8e4m3fn",   Dtype.FLOAT8E4FN, 1, ml_dtypes.float8_e4m3fn,   "float",    8),
-    _row("f8e4m3",     Dtype.FLOAT8E4,   1, ml_dtypes.float8_e4m3,     "float",    8),
-    _row("f8e5m2",     Dtype.FLOAT8E5,   1, ml_dtypes.float8_e5m2,     "float",    8),
-    _row("f8e3m4",     Dtype.FLOAT8E3,   1, ml_dtypes.float8_e3m4,     "float",    8),
-)
-# fmt: on
-ELEMENT_TYPES: dict[str, ElementType] = {one.name: one for one in _ROWS}
+def _row(name: str) -> ElementType:
+    facts = PrimitiveType[name.upper()].facts
+    storage = _HELD.get(name) or Dtype.from_numpy_name(facts.numpy_name)
+    bits = 1 if name == "pred" else 8 * storage.size
+    return ElementType(name, storage, facts.bits // 8, dtype_of(PrimitiveType[name.upper()]), _KINDS[facts.kind], bits)
+
+
+ELEMENT_TYPES: dict[str, ElementType] = {name: _row(name) for name in _NAMES}
 
 
 def element_type(name: str) -> ElementType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from formats.hlo.attributes import extreme_dimension
 from neurontools.builder.native_kernel import TARGET
 from neurontools.compiler.errors import UnsupportedGraphError
 from neurontools.compiler.expand_sort import extreme_of, top_of
@@ -45,7 +46,10 @@ def _custom_call(b: Builder, node: Node, operands: list[Value]) -> list[Value] |
     if target in ("AwsNeuronTopK", "TopK", "mhlo.topk"):
         return top_of(b, operands[0], node.results[0].shape[-1], True, node.results[1].dtype)
     if target in ("AwsNeuronArgMax", "AwsNeuronArgMin"):
-        places = extreme_of(b, operands[0], target.endswith("Max"), node.results[-1].dtype)
+        (given,) = operands
+        axis = extreme_dimension(node.attrs["config"], len(given.shape))
+        last = b.transpose(given, sorted(range(len(given.shape)), key=lambda one: (one == axis, one)))
+        places = extreme_of(b, last, target.endswith("Max"), node.results[-1].dtype)
         return [b.reshape(places, node.results[-1].shape)]
     function = _UNARY.get(target)
     if function is not None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
 
 __all__ = ["FOLDS"]
 
-_HELD = {"s64": np.iinfo(np.int32), "u64": np.iinfo(np.uint32)}
-
 
 def _fold(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
     body, begin = node.attrs["body"], operands[-1]
-    held = _HELD.get(begin.dtype)
-    if held is None or len(operands) != 2 or begin.node.opcode != "constant":
+    kind = element_type(begin.dtype)
+    if kind.given == kind.storage.size or len(operands) != 2 or begin.node.opcode != "constant":
         return None
+    held = np.iinfo(kind.storage.numpy_name)
     data = begin.node.attrs["data"]
     clipped = np.clip(data, data.dtype.type(held.min), data.dtype.type(held.max))
     if body.roots[0].node.opcode not in ("minimum", "maximum") or np.array_equal(clipped, data):

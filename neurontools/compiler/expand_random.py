@@ -9,18 +9,13 @@ from math import prod
 
 import numpy as np
 
+from formats.hlo.random_constants import PARITY, PHILOX, ROTATIONS, WEYL
 from neurontools.compiler.element_types import ELEMENT_TYPES, is_integer
 from neurontools.compiler.graph import Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
 
 __all__ = ["RANDOM", "is_expanded"]
 
-# fmt: off
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-_PHILOX = (0xD2511F53, 0xCD9E8D57)
-_WEYL   = (0x9E3779B9, 0xBB67AE85)
-# fmt: on
-_PARITY = 0x1BD11BDA
 _STATES = (4, 6)  # words: a key of two, a counter of two or four
 
 
@@ -112,11 +107,11 @@ def _threefry_bits(b: Builder, state: list[Value], dimensions: tuple[int, ...]) 
 
 def _threefry(b: Builder, counter: list[Value], key: list[Value]) -> tuple[Value, Value]:
     x, y = counter
-    parity = b.op("xor", b.op("xor", key[0], key[1]), _number(b, _PARITY, key[0]))
+    parity = b.op("xor", b.op("xor", key[0], key[1]), _number(b, PARITY, key[0]))
     keys = [_spread(b, one, x) for one in (*key, parity)]
     x, y = b.op("add", x, keys[0]), b.op("add", y, keys[1])
     for group in range(5):
-        for turn in _ROTATIONS[:4] if group % 2 == 0 else _ROTATIONS[4:]:
+        for turn in ROTATIONS[:4] if group % 2 == 0 else ROTATIONS[4:]:
             x = b.op("add", x, y)
             left = b.op("shift-left", y, _number(b, turn, y))
             right = b.op("shift-right-logical", y, _number(b, 32 - turn, y))
@@ -145,9 +140,9 @@ def _philox(b: Builder, counter: list[Value], key: list[Value]) -> list[Value]:
     c, keys = counter, [_spread(b, one, counter[0]) for one in key]
     for turn in range(10):
         own = [
-            b.op("add", one, _number(b, turn * step & 0xFFFFFFFF, one)) for one, step in zip(keys, _WEYL, strict=True)
+            b.op("add", one, _number(b, turn * step & 0xFFFFFFFF, one)) for one, step in zip(keys, WEYL, strict=True)
         ]
-        (high0, low0), (high1, low1) = _product(b, c[0], _PHILOX[0]), _product(b, c[2], _PHILOX[1])
+        (high0, low0), (high1, low1) = _product(b, c[0], PHILOX[0]), _product(b, c[2], PHILOX[1])
         c = [b.op("xor", b.op("xor", high1, c[1]), own[0]), low1, b.op("xor", b.op("xor", high0, c[3]), own[1]), low0]
     return c
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,8 @@ class _Importer:
             raise UnsupportedGraphError("EUOC002", what, graph.origin)
         leaves = [leaf for tree in operands for leaf in _leaves(tree)]
         kinds = [_kind(leaf, graph.origin) for _, leaf in shape.leaves()]
+        if opcode == "select":
+            return _rebuilt(shape, list(_selected(graph, leaves)))
         attrs = _ATTRIBUTES.get(opcode, _nothing)(one)
         if opcode == "while":
             attrs = {"body": self.graph(one.body), "condition": self.graph(one.condition)}
@@ -152,6 +154,16 @@ class _Importer:
             attrs |= {"body": self.graph(one.to_apply)}
         node = graph.node(opcode, leaves, kinds, attrs)
         return _rebuilt(shape, node.results)
+
+
+def _selected(graph: Graph, leaves: Sequence[Value]) -> Iterator[Value]:
+    """Append a select for each leaf of two tuples, or of one of each; one predicate may decide all elements."""
+    where, rest = leaves[0], leaves[1:]
+    for one, other in zip(rest[: len(rest) // 2], rest[len(rest) // 2 :], strict=True):
+        each = where
+        if where.shape != one.shape:
+            each = graph.add("broadcast", (where,), where.dtype, one.shape, dimensions=())
+        yield graph.add("select", (each, one, other), one.dtype, one.shape)
 
 
 # Opcodes that begin or end what runs apart; then all that leave no node of their own.

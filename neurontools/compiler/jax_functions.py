@@ -17,7 +17,7 @@ __all__ = ["lower", "lowered_for_device", "need_jax"]
 def need_jax() -> Any:
     """Return the package; UnsupportedError without it."""
     try:
-        import jax  # deferred: optional
+        import jax  # deferred: optional jax
     except ImportError:
         raise UnsupportedError(f"jax is not installed; {install_with('jax')} brings it") from None
     return jax

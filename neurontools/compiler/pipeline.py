@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from emulator.arch import arch_of
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
@@ -47,8 +48,6 @@ from neurontools.compiler.verify import verify
 
 __all__ = ["PASSES", "Compiled", "Told", "compile_graph", "compile_module"]
 
-# What a logical core's share of device memory holds, by generation; half a chip's where it is shared.
-_DEVICE_MEMORY = {"gen2": 16 << 30, "gen3": 24 << 30, "gen4": 36 << 30}
 _MOST_GRAPH = 64 << 20  # bytes of a module that the file carries; larger ones are mostly constants
 
 
@@ -196,7 +195,8 @@ def compile_graph(
 
 def _check_memory(graph: Graph, options: CompileOptions) -> None:
     """Refuse a graph whose inputs and outputs alone are larger than device memory."""
-    most = _DEVICE_MEMORY[options.chip.generation]
+    # A core has one HBM stack, or a logical core of two shares one (hardware.md 1.1).
+    most = int(arch_of(options.chip).hbm_bytes.value)
     total = 0
     for value in (*graph.parameters, *graph.roots):
         total += value.size * element_type(value.dtype).given

@@ -24,7 +24,7 @@ from neurontools.builder.trace import (
     View,
 )
 from neurontools.compiler.arrays import Array
-from neurontools.compiler.element_types import element_type
+from neurontools.compiler.element_types import ElementType, element_type
 from neurontools.compiler.graph import Graph, Value
 from neurontools.compiler.kernels import NS_BYTE, tile_elements
 from neurontools.compiler.loading import load, part_of, store
@@ -33,7 +33,6 @@ from neurontools.compiler.tiling import tiles
 
 __all__ = ["Names", "declare_inputs", "names_of", "write_outputs"]
 
-_WIDE = {"s64": Dtype.INT64, "u64": Dtype.UINT64}
 _TRANSFERS = (DmaOp, IndirectDmaOp, DmaComputeOp, CollectiveOp)
 
 
@@ -70,7 +69,7 @@ def declare_inputs(self: Lowering, parameters: Sequence[Value], names: Sequence[
     """Allocate the tensors of all parameters, used or not; scalars have one dimension."""
     for value, name in zip(parameters, names, strict=True):
         kind = element_type(value.dtype)
-        wide = _WIDE.get(value.dtype)
+        wide = _wide(kind)
         role = "input" if value.size else "private"  # no file has a tensor without elements
         array = self.emitter.tensor(wide or kind.storage, value.shape or (1,), role, name)
         if wide is not None:  # the low words
@@ -108,8 +107,13 @@ def write_outputs(self: Lowering, roots: Sequence[Value], results: Sequence[Arra
         trace.outputs.sort(key=lambda one: order[one.name])
 
 
+def _wide(kind: ElementType) -> Dtype | None:
+    """Return the type of a tensor whose elements are held in half as many bytes, None for any other."""
+    return None if kind.given == kind.storage.size else Dtype.from_numpy_name(kind.numpy.name)
+
+
 def _write(self: Lowering, value: Value, array: Array, name: str) -> None:
-    wide = _WIDE.get(value.dtype)
+    wide = _wide(element_type(value.dtype))
     out = self.emitter.tensor(wide or array.dtype, value.shape or (1,), "output", name)
     out = out._replace(shape=value.shape, strides=out.strides[: len(value.shape)])
     if wide is None:

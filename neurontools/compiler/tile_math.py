@@ -22,6 +22,7 @@ __all__ = ["FLOAT_BINARY", "FLOAT_UNARY", "TileFunction", "compare", "constant_l
 TileFunction = Callable[[Emitter, str, list[View]], View]
 _F32 = Dtype.FLOAT32
 _TWO_PI = 2.0 * math.pi
+_NO_FRACTION = 1.5 * 2.0**23  # for numbers of either sign up to 2**22
 # 2 pi in three parts of few bits each, so that multiples of the first two are exact in fp32 (Cody and Waite).
 _PERIOD = (6.28125, 0.0019350051879882812, 3.019916050627e-07)
 
@@ -71,12 +72,13 @@ def _scalar(op: AluOp, value: float = 0.0) -> TileFunction:
 def _sine_of(e: Emitter, dtype: str, x: View, shift: float) -> View:
     """Return sin(x + shift pi/2) with x brought into one period first, since the function has one period.
 
-    From about 10^6 on the result is that of a number within half an ulp of x; beyond 10^10 it means nothing.
+    From about 10^6 on the result is that of a number within half an ulp of x. From 2^25 on an ulp is most of a period,
+    and it is that of any number.
     """
-    turns = e.like(x, Dtype.INT32)
-    e.tensor_scalar(turns, x, AluOp.MULTIPLY, 1.0 / _TWO_PI, AluOp.ADD, shift / 4)
     whole, left, part = _wide(e, x), _wide(e, x), _wide(e, x)
-    e.cast(whole, turns)
+    e.tensor_scalar(whole, x, AluOp.MULTIPLY, 1.0 / _TWO_PI, AluOp.ADD, shift / 4)
+    # Rounded by adding what leaves no bits for a fraction; by way of an integer, infinity would be a number.
+    e.tensor_scalar(whole, whole, AluOp.ADD, _NO_FRACTION, AluOp.SUBTRACT, _NO_FRACTION)
     e.tensor_scalar(part, whole, AluOp.MULTIPLY, -_PERIOD[0])
     e.tensor_tensor(left, x, part, AluOp.ADD)
     for piece in _PERIOD[1:]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from formats.errors import NeuronError
+from formats.hlo.attributes import extreme_dimension
 from formats.neff.fields import Fields
 from neurontools.builder.native_kernel import TARGET, config_of
 from neurontools.compiler.errors import UnsupportedGraphError, failed
@@ -24,6 +25,8 @@ __all__ = ["check_call"]
 _QUANTIZE = ("QuantizeMX", "AwsNeuronQuantizeMX")
 _SCALED = "__op$block_scaled_dot"
 _FP8 = ("float8_e5m2", "float8_e4m3fn")
+_TOP_K = ("AwsNeuronTopK", "TopK", "mhlo.topk")
+_PLACES = (*_TOP_K, "AwsNeuronArgMax", "AwsNeuronArgMin")
 _BLOCK, _PACKED = 32, 4
 
 
@@ -36,10 +39,29 @@ def check_call(node: Node, options: CompileOptions) -> NeuronError | None:
         return _scaled(node)
     if target == TARGET:
         return _kernel(node, options)
+    if target in _PLACES:
+        return _places(node)
     if target not in KNOWN_TARGETS and target not in UNDERSTOOD:
         names = ", ".join(sorted(KNOWN_TARGETS))
         return failed("EHCA005", f"custom call {target!r} is not known; allowed are {names}", node.origin)
     return None
+
+
+def _places(node: Node) -> NeuronError | None:
+    """Return what is wrong with a top-k of the last dimension, or a search for the extreme of one."""
+    target, shape = node.attrs["target"], node.operands[0].shape if len(node.operands) == 1 else ()
+    ways = [one.shape for one in node.results]
+    top = target in _TOP_K
+    what = ""
+    if not shape:
+        what = "takes one operand with dimensions"
+    elif top and (len(ways) < 2 or any(one[:-1] != shape[:-1] or one[-1:] > shape[-1:] for one in ways[:2])):
+        what = f"cannot give {', '.join(str(list(one)) for one in ways)} of {list(shape)}"
+    elif not top:
+        axis = extreme_dimension(node.attrs["config"], len(shape))
+        if axis is None or not shape[axis] or prod(ways[-1]) * shape[axis] != prod(shape):
+            what = f"along dimension {axis} cannot give {list(ways[-1])} of {list(shape)}"
+    return failed("EVRF064", f"{target} {what}", node.origin) if what else None
 
 
 def _quantize(node: Node, options: CompileOptions) -> NeuronError:

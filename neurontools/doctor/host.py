@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.nrt.environment import parse_cpus
+from neurontools.text.table import ranges
 
 if TYPE_CHECKING:
     from emulator.machine.instances import Instance
@@ -36,13 +37,7 @@ def numa_nodes(instance: Instance) -> tuple[NumaNode, ...]:
 
 def cpu_text(cpus: tuple[int, ...]) -> str:
     """Return CPUs as lists of them are written, "0-3,8"."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return ranges(sorted(cpus)).replace(", ", ",") if cpus else ""
 
 
 def reserved(nodes: tuple[NumaNode, ...]) -> tuple[int, ...]:

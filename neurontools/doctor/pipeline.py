@@ -15,7 +15,8 @@ from neurontools.text.table import table
 
 _REQUESTS, _WARM = 400, 50
 _DEEPEST = 64
-_RANGE = re.compile(r"(\d{1,3})(?:\.\.(\d{1,3}))?")
+_LONGEST = 1e9  # microseconds of one stage
+_RANGE = re.compile(r"([0-9]{1,3})(?:\.\.([0-9]{1,3}))?")
 
 
 class DepthRow(NamedTuple):
@@ -92,9 +93,15 @@ def view(found: Pipeline) -> list[str]:
 
 
 def doctor_pipeline(
-    before: Annotated[float, typer.Option("--before-us", metavar="US", min=0, help="Host time before the device.")],
-    device: Annotated[float, typer.Option("--device-us", metavar="US", min=0.001, help="Time on the device.")],
-    after: Annotated[float, typer.Option("--after-us", metavar="US", min=0, help="Host time after the device.")] = 0,
+    before: Annotated[
+        float, typer.Option("--before-us", metavar="US", min=0, max=_LONGEST, help="Host time before the device.")
+    ],
+    device: Annotated[
+        float, typer.Option("--device-us", metavar="US", min=0.001, max=_LONGEST, help="Time on the device.")
+    ],
+    after: Annotated[
+        float, typer.Option("--after-us", metavar="US", min=0, max=_LONGEST, help="Host time after the device.")
+    ] = 0,
     depth: Annotated[str, typer.Option("--depth", metavar="A..B", help="Depths of the queue.")] = "1..4",
     jitter: Annotated[
         float, typer.Option("--jitter", min=0, max=10, help="Each time is longer by up to this share.")

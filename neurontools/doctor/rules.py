@@ -27,6 +27,7 @@ __all__ = ["RULES", "Workload", "examine"]
 _V = "runtime.md 19.1"
 _OURS = re.compile(r"NEURON(?:_|CORE_)", re.ASCII)
 _TOOLKIT = "NEURONTOOLS_"
+_LONGEST_NAME = 255  # of a file on Linux
 _OTHERS = ("FI_PROVIDER", "FI_EFA_USE_DEVICE_RDMA", "FI_EFA_FORK_SAFE")
 
 
@@ -140,9 +141,10 @@ def scratchpad(work: Workload) -> Iterator[EnvironmentFinding]:
                         "shared scratchpad is contiguous here since runtime 2.33, and has no pages",
                         "remove it, or set NEURON_RT_CONTIGUOUS_SCRATCHPAD=0", "runtime.md 3.1")  # fmt: skip
     compiler = _compiler_page(work.variables.get("NEURON_CC_FLAGS", ""))
-    if compiler is not None and compiler != page:
+    usual = str(PAGE_SIZES[0])
+    if compiler is not None and compiler != (page or usual):
         yield found("page-size", "NEURON_SCRATCHPAD_PAGE_SIZE", page or "",
-                    f"the compiler lays variables out for pages of {compiler} MB, the runtime has {page or '512'}",
+                    f"the compiler lays variables out for pages of {compiler} MB, the runtime has {page or usual}",
                     f"set NEURON_SCRATCHPAD_PAGE_SIZE={compiler}", "runtime.md 3.1")  # fmt: skip
     elif page is not None and compiler is None and size not in (None, PAGE_SIZES[0]) and (paged or asked == "0"):
         yield found("page-size", "NEURON_CC_FLAGS", work.variables.get("NEURON_CC_FLAGS", ""),
@@ -233,9 +235,10 @@ def folders(work: Workload) -> Iterator[EnvironmentFinding]:
         place = Path(value.split("%", 1)[0] or ".")
         if "%" in value and not value.split("%", 1)[0].endswith("/"):
             place = place.parent
-        while not place.exists() and place != place.parent:
+        # os.path.exists: a name that is too long is one more reason why a folder cannot be made
+        while not os.path.exists(place) and place != place.parent and len(place.name) <= _LONGEST_NAME:
             place = place.parent
-        if not place.is_dir() or not os.access(place, os.W_OK):
+        if not os.path.isdir(place) or not os.access(place, os.W_OK):
             cite = "runtime.md 6.1" if name == local else "runtime.md 19"
             fix = "choose another folder, or change its mode"
             yield found("folder", name, value, f"{place} cannot be written", fix, cite)

@@ -35,11 +35,11 @@ def upload(files: Iterable[tuple[str, Path]], prefix: str, deadline: Deadline) -
     """
     bucket, key = split_prefix(prefix)
     try:
-        import boto3  # deferred: optional
-        from boto3.exceptions import Boto3Error  # deferred: optional
-        from boto3.s3.transfer import TransferConfig  # deferred: optional
-        from botocore.config import Config  # deferred: optional
-        from botocore.exceptions import BotoCoreError, ClientError  # deferred: optional
+        import boto3  # deferred: optional boto3
+        from boto3.exceptions import Boto3Error  # deferred: optional boto3
+        from boto3.s3.transfer import TransferConfig  # deferred: optional boto3
+        from botocore.config import Config  # deferred: optional botocore
+        from botocore.exceptions import BotoCoreError, ClientError  # deferred: optional botocore
     except ImportError:
         raise UploadError(f"the upload needs boto3: {install_with('s3')}") from None
     seconds = max(1, min(_CONNECT_SECONDS, deadline.left / _ATTEMPTS))

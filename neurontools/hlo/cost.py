@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from formats.hlo import Computation, Instruction
+    from formats.hlo import Computation, Instruction, Module
 
-__all__ = ["Cost", "cost_of", "of_computation", "trip_count"]
+__all__ = ["Cost", "Costs", "trip_count"]
 
 
 class Cost(NamedTuple):
@@ -27,31 +27,44 @@ class Cost(NamedTuple):
         return Cost(self.flops + other.flops, self.transcendentals + other.transcendentals, self.bytes + other.bytes)
 
 
-def of_computation(computation: Computation) -> Cost:
-    """Return the cost of everything in a computation, loops as often as they are known to turn, else once."""
-    total = Cost()
-    for each in computation.instructions:
-        total = total.plus(cost_of(each))
-    return total
-
-
 _FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "opt-barrier", "after-all"))
 
 
-def cost_of(instruction: Instruction) -> Cost:
-    """Return the cost of an instruction with all that it calls."""
+class Costs:
+    """The costs of a module's computations, each counted once: calls of calls would multiply the work.
+
+    Computations come in the module's order, which has callees first, so that no chain of calls is too long for Python.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._known: dict[Computation, Cost] = {}
+        for computation in module.computations:
+            total = Cost()
+            for each in computation.instructions:
+                total = total.plus(self.of(each))
+            self._known[computation] = total
+        self.total = self._known[module.entry]
+
+    def of(self, instruction: Instruction) -> Cost:
+        """Return the cost of an instruction with all that it calls: loops as often as they are known to turn."""
+        called = [self._known[each] for each in instruction.called]
+        match instruction.opcode:
+            case "while":
+                return called[0].plus(called[1]).times(trip_count(instruction) or 1)
+            case "call" | "fusion":
+                return called[0]
+            case "conditional":
+                return max(called, key=lambda each: each.flops)
+        return _own(instruction, called[0] if called else Cost())
+
+
+def _own(instruction: Instruction, body: Cost) -> Cost:
+    """Return the cost of an instruction whose body, if it has one, is carried out for its elements."""
     from formats.hlo.opcodes import OPCODES  # deferred: start-up
 
     opcode, shape = instruction.opcode, instruction.shape
     if opcode in _FREE:
         return Cost()
-    if opcode == "while":
-        turn = of_computation(instruction.body).plus(of_computation(instruction.condition))
-        return turn.times(trip_count(instruction) or 1)
-    if opcode in ("call", "fusion"):
-        return of_computation(instruction.to_apply)
-    if opcode == "conditional":
-        return max((of_computation(each) for each in instruction.called), key=lambda each: each.flops)
     moved = shape.nbytes + sum(each.shape.nbytes for each in instruction.operands)
     size = shape.tuple_shapes[0].size if shape.is_tuple and shape.tuple_shapes else shape.size
     kind = OPCODES[opcode].kind if opcode in OPCODES else ""
@@ -63,7 +76,6 @@ def cost_of(instruction: Instruction) -> Cost:
         kernel = instruction.operands[1].shape
         depth = kernel.size // max(1, kernel.dimensions[instruction.convolution.kernel_output_feature_dimension])
         return Cost(2 * size * depth, 0, moved)
-    body = of_computation(instruction.called[0]) if instruction.called else Cost()
     if opcode == "reduce":
         return Cost(body.flops * (instruction.operands[0].shape.size - size), 0, moved)
     if opcode == "reduce-window":

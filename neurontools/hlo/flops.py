@@ -49,14 +49,14 @@ def flops(
     """
     with report("hlo flops", json, file=file, top=top) as out:
         from formats.hlo.verify import need_valid  # deferred: start-up
-        from neurontools.hlo.cost import Cost, cost_of, trip_count  # deferred: start-up
+        from neurontools.hlo.cost import Costs, trip_count  # deferred: start-up
 
         module = open_module(file)
         need_valid(module)
-        rows, total = [], Cost()
+        costs, rows = Costs(module), []
+        total = costs.total
         for each in module.entry.instructions:
-            cost = cost_of(each)
-            total = total.plus(cost)
+            cost = costs.of(each)
             turns = trip_count(each) if each.opcode == "while" else None
             source = module.source(each)
             rows.append(CostRow(each.name, each.opcode, str(each.shape), *cost, turns, str(source) if source else None))

@@ -21,13 +21,14 @@ HloFile = Annotated[
 
 _BYTECODE = b"ML\xefR"
 _MLIR = (b"module", b"#", b"builtin.module", b"//", b'"builtin.module"')
-_MOST_BYTES = 2 << 30
 
 
 def open_module(path: Path) -> Module:
     """Read a file.  Raises FormatError with its path, UnsupportedError for StableHLO without jaxlib."""
+    from formats.hlo.reader import MOST_BYTES  # deferred: start-up
+
     with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
+        data = file.read(MOST_BYTES + 1)
     try:
         return parse_bytes(data)
     except FormatError as error:
@@ -60,7 +61,7 @@ def _from_stablehlo(data: bytes) -> Module:
     try:
         from jax._src.interpreters import mlir as interpreters  # deferred: optional jax
         from jax._src.lib import _jax  # deferred: optional jax
-        from jaxlib.mlir import ir  # deferred: optional jax
+        from jaxlib.mlir import ir  # deferred: optional jaxlib
     except ImportError:
         raise UnsupportedError(
             f"StableHLO is read with jaxlib, which is not installed: {install_with('jax')}"

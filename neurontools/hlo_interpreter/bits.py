@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from formats.errors import UnsupportedError
@@ -10,17 +11,15 @@ from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, dtype,
 
 __all__: list[str] = []
 
-# Bits of exponent and mantissa.
-_FIELDS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
-
 
 @elementwise("reduce-precision")
 def reduce_precision(instruction: Instruction, operands: list[Value], _: Evaluator) -> Value:
     """Round to fewer bits of mantissa and exponent: too large is infinite, too small is zero (compiler.md 3.1)."""
     values: Array = operands[0]
-    if values.dtype.name not in _FIELDS:
+    if not np.isinf(np.array(np.inf).astype(values.dtype)):
         raise UnsupportedError(f"%{instruction.name}: reduce-precision of {values.dtype.name} is not modelled")
-    exponent, mantissa = _FIELDS[values.dtype.name]
+    facts = ml_dtypes.finfo(values.dtype)  # type: ignore[no-untyped-call]  # it has no types
+    exponent, mantissa = int(facts.nexp), int(facts.nmant)
     kind = np.dtype(f"u{values.dtype.itemsize}")
     one = kind.type(1)
     bits = np.ascontiguousarray(values).view(kind).reshape(values.shape)
@@ -41,10 +40,7 @@ def reduce_precision(instruction: Instruction, operands: list[Value], _: Evaluat
         infinite = kind.type(((1 << exponent) - 1) << mantissa)
         bits = np.where(too_large, sign | infinite, np.where(too_small, sign, bits)).astype(kind)
     found = bits.view(values.dtype).reshape(values.shape)
-    nan = np.isnan(values.astype(np.float64))
-    if instruction.mantissa_bits == 0:
-        return np.where(nan, np.array(np.inf).astype(values.dtype), found)
-    return np.where(nan, values, found)
+    return np.where(np.isnan(values.astype(np.float64)), values, found)
 
 
 @operation("bitcast-convert")

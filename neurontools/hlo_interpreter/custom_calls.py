@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 
 from formats.errors import FormatError, UnsupportedError
 from formats.hlo import Instruction, dtype_of
+from formats.hlo.attributes import extreme_dimension
 from neurontools.builder.native_kernel import TARGET
 from neurontools.hlo_interpreter.native_kernels import native_kernel
-from neurontools.hlo_interpreter.numbers import exact, rounded
+from neurontools.hlo_interpreter.numbers import exact, is_float, rounded
 from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, dtype, operation
 from neurontools.hlo_interpreter.sorting import largest_first
 from neurontools.hlo_interpreter.unary import error_function
@@ -19,8 +19,6 @@ from neurontools.hlo_interpreter.unary import error_function
 __all__ = ["TARGETS"]
 
 CustomCall = Callable[[Instruction, list[Value]], Value]
-
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @operation("custom-call")
@@ -46,6 +44,15 @@ def _need(instruction: Instruction, operands: list[Value], count: int) -> None:
 def _of_numbers(function: Callable[..., Array], count: int = 1) -> CustomCall:
     def computed(instruction: Instruction, operands: list[Value]) -> Value:
         _need(instruction, operands, count)
+        for each in operands:
+            if not isinstance(each, np.ndarray | np.generic) or not is_float(each.dtype):
+                raise FormatError(
+                    f"%{instruction.name}", expected="an array of floats", got=getattr(each, "dtype", None)
+                )
+            if each.shape != instruction.shape.dimensions:
+                raise FormatError(f"%{instruction.name}", expected=f"operands as {instruction.shape}", got=each.shape)
+        if not instruction.shape.size:
+            return np.empty(instruction.shape.dimensions, dtype(instruction))
         return rounded(function(*(exact(each) for each in operands)), dtype(instruction))
 
     return computed
@@ -85,7 +92,9 @@ def _softmax_gradient(grad: Array, y: Array) -> Array:
 def _top_k(instruction: Instruction, operands: list[Value]) -> Value:
     """Return values and positions; k is the last dimension of the result, as AWS's form says it in the config too."""
     _need(instruction, operands, 1)
-    if len(instruction.shape.tuple_shapes) < 2 or not instruction.shape.tuple_shapes[0].dimensions:
+    if len(instruction.shape.tuple_shapes) < 2 or not np.ndim(operands[0]) or (
+        instruction.shape.tuple_shapes[0].rank != np.ndim(operands[0])
+    ):  # fmt: skip
         raise FormatError(
             f"%{instruction.name}", expected="a tuple of values and positions", got=str(instruction.shape)
         )
@@ -98,9 +107,8 @@ def _extreme(function: Callable[..., Array]) -> CustomCall:
     def computed(instruction: Instruction, operands: list[Value]) -> Value:
         """Return where the extreme of a dimension is; the config names the dimension, else it is the last."""
         _need(instruction, operands, 1)
-        config = instruction.backend_config.decode("ascii", "replace").strip()
-        axis = int(config) if _NUMBER.fullmatch(config) else -1
-        if not -operands[0].ndim <= axis < operands[0].ndim or not operands[0].shape[axis]:
+        axis = extreme_dimension(instruction.backend_config, operands[0].ndim)
+        if axis is None or not operands[0].shape[axis]:
             raise FormatError(f"%{instruction.name}", expected="elements along a dimension of the operand", got=axis)
         found = function(operands[0], axis=axis)
         if not instruction.shape.is_array or found.size != instruction.shape.size:

@@ -11,6 +11,7 @@ import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.hlo import Instruction, dtype_of
+from formats.hlo.random_constants import PARITY, PHILOX, ROTATIONS, WEYL
 from neurontools.hlo_interpreter.numbers import rounded
 from neurontools.hlo_interpreter.registry import Array, Evaluator, Value, dtype, operation
 
@@ -19,21 +20,14 @@ __all__ = ["philox", "threefry"]
 _U32 = np.uint32
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-# fmt: off
-# ThreeFry's, Philox's multipliers, and the steps of Philox's key: the golden ratio, and the square root of 3 less 1.
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-_PHILOX = (0xD2511F53, 0xCD9E8D57)
-_WEYL   = (0x9E3779B9, 0xBB67AE85)
-# fmt: on
 
 
 def threefry(counter: tuple[Array, Array], key: tuple[int, int]) -> tuple[Array, Array]:
     """Return two words of 32 bits for each counter of two words."""
-    # The constant of Skein's key schedule, which ThreeFry has from it.
-    keys = [_U32(key[0]), _U32(key[1]), _U32(key[0] ^ key[1] ^ 0x1BD11BDA)]
+    keys = [_U32(key[0]), _U32(key[1]), _U32(key[0] ^ key[1] ^ PARITY)]
     a, b = counter[0] + keys[0], counter[1] + keys[1]
     for group in range(5):
-        for turn in _ROTATIONS[:4] if group % 2 == 0 else _ROTATIONS[4:]:
+        for turn in ROTATIONS[:4] if group % 2 == 0 else ROTATIONS[4:]:
             a = a + b
             b = ((b << _U32(turn)) | (b >> _U32(32 - turn))) ^ a
         a = a + keys[(group + 1) % 3]
@@ -45,12 +39,12 @@ def philox(counter: list[Array], key: tuple[int, int]) -> list[Array]:
     """Return four words of 32 bits for each counter of four words."""
     c, (k0, k1) = counter, key
     for _ in range(10):
-        first = c[0].astype(np.uint64) * np.uint64(_PHILOX[0])
-        second = c[2].astype(np.uint64) * np.uint64(_PHILOX[1])
+        first = c[0].astype(np.uint64) * np.uint64(PHILOX[0])
+        second = c[2].astype(np.uint64) * np.uint64(PHILOX[1])
         high0, low0 = (first >> _HALF).astype(_U32), (first & _LOW).astype(_U32)
         high1, low1 = (second >> _HALF).astype(_U32), (second & _LOW).astype(_U32)
         c = [high1 ^ c[1] ^ _U32(k0), low1, high0 ^ c[3] ^ _U32(k1), low0]
-        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
+        k0, k1 = (k0 + WEYL[0]) & 0xFFFFFFFF, (k1 + WEYL[1]) & 0xFFFFFFFF
     return c
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from formats.hlo import Computation, Instruction
@@ -17,9 +19,8 @@ def sort(instruction: Instruction, operands: list[Value], evaluator: Evaluator) 
     """Sort rows along one dimension, stably, all operands by one comparator."""
     dim = instruction.dimensions[0]
     rows = [np.moveaxis(each, dim, -1) for each in operands]
-    length = rows[0].shape[-1]
     shape = rows[0].shape
-    flat = [each.reshape(-1, length) for each in rows]
+    flat = [each.reshape(math.prod(shape[:-1]), shape[-1]) for each in rows]
     order = _order(flat, instruction.to_apply, evaluator)
     found = [
         np.moveaxis(np.take_along_axis(each, order, axis=-1).reshape(shape), -1, dim) for each in flat

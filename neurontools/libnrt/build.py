@@ -76,7 +76,7 @@ def need_compiler() -> str:
 def need_cffi() -> None:
     """Raise UnsupportedError where cffi is not installed."""
     try:
-        import cffi  # noqa: F401  # deferred: optional
+        import cffi  # noqa: F401  # deferred: optional cffi
     except ImportError:
         raise UnsupportedError(
             f"cffi is not installed, which libnrt.so.1 is made with: {install_with('nrt')}"
@@ -124,7 +124,7 @@ def neurontools_start():
 def c_source() -> str:
     """Return the C source of the library."""
     need_cffi()
-    from cffi import FFI  # deferred: optional
+    from cffi import FFI  # deferred: optional cffi
 
     maker = FFI()
     # `calloc` and `free` are the C library's own: clients free with `free` what some calls give them.

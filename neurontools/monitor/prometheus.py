@@ -73,7 +73,7 @@ class Served:
 
     def __init__(self, port: int, address: str = "127.0.0.1") -> None:
         try:
-            import prometheus_client  # deferred: optional
+            import prometheus_client  # deferred: optional prometheus_client
         except ImportError:
             raise MissingClientError from None
         self._registry = prometheus_client.CollectorRegistry()

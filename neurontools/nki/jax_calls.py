@@ -112,9 +112,9 @@ def _filled(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
 @cache
 def _primitive() -> Any:
     """Return the primitive; made once, when JAX traces the first kernel."""
-    import jax  # optional: jax
-    from jax.extend import core, source_info_util  # optional: jax
-    from jax.interpreters import batching, mlir  # optional: jax
+    import jax  # deferred: optional jax
+    from jax.extend import core, source_info_util  # deferred: optional jax
+    from jax.interpreters import batching, mlir  # deferred: optional jax
 
     # A custom call stands in the line of the model, not in one of ours.
     source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))

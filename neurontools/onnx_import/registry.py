@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from formats.errors import FormatError, UnsupportedError
-from formats.hlo import PrimitiveType
+from formats.hlo import PrimitiveType, dtype_of, type_of
 from neurontools.onnx_import.builder import Builder, Tensor
 
 __all__ = ["OPERATORS", "Lowering", "Node", "element_type", "number_of", "operator"]
@@ -88,23 +88,18 @@ def operator(*names: str) -> Callable[[Lowering], Lowering]:
     return enter
 
 
-# Numbers of ONNX's TensorProto.DataType; without 0 (no type) and 8 (texts).
-# fmt: off
-_TYPES = {
-    1: "F32", 2: "U8", 3: "S8", 4: "U16", 5: "S16", 6: "S32", 7: "S64", 9: "PRED", 10: "F16", 11: "F64", 12: "U32",
-    13: "U64", 14: "C64", 15: "C128", 16: "BF16", 17: "F8E4M3FN", 18: "F8E4M3FNUZ", 19: "F8E5M2", 20: "F8E5M2FNUZ",
-    21: "U4", 22: "S4", 23: "F4E2M1FN", 24: "F8E8M0FNU", 25: "U2", 26: "S2",
-}
-# fmt: on
-
-
 def element_type(number: int) -> PrimitiveType:
     """Return the element type of ONNX's number.  Raises UnsupportedError for texts and the like."""
-    if number not in _TYPES:
-        raise UnsupportedError(f"elements of ONNX's type {number} are not modelled")
-    return PrimitiveType[_TYPES[number]]
+    from onnx import helper  # deferred: optional onnx
+
+    try:
+        return type_of(helper.tensor_dtype_to_np_dtype(number).name)
+    except (KeyError, FormatError):
+        raise UnsupportedError(f"elements of ONNX's type {number} are not modelled") from None
 
 
 def number_of(kind: PrimitiveType) -> int:
     """Return ONNX's number of an element type."""
-    return next(number for number, name in _TYPES.items() if name == kind.name)
+    from onnx import helper  # deferred: optional onnx
+
+    return int(helper.np_dtype_to_tensor_dtype(dtype_of(kind)))

@@ -126,7 +126,7 @@ def _remote_directories(place: str) -> Iterator[str]:
 
 def _remote(place: str) -> tuple[_FileSystem, str]:
     try:
-        from fsspec.core import url_to_fs  # deferred: optional
+        from fsspec.core import url_to_fs  # deferred: optional fsspec
     except ImportError:
         raise UnsupportedError(f"{place}: URLs need fsspec: {install_with('fleet')}") from None
     try:

@@ -52,7 +52,7 @@ def serve(arguments: Sequence[str], host: str, port: int) -> None:
     Each page that is opened is a session of its own.
     """
     try:
-        from neurontools.tui.serving import ScreenServer  # deferred: optional
+        from neurontools.tui.serving import ScreenServer  # deferred: optional textual
     except ImportError:
         raise UnsupportedError(f"--serve needs textual-serve: {install_with('web')}") from None
     command = shlex.join([sys.executable, "-m", "neurontools", *arguments])

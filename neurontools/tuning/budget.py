@@ -8,7 +8,7 @@ __all__ = ["limit_memory"]
 def limit_memory(megabytes: int) -> None:
     """Let this process have so much more address space than it has now; no limit where the system has none."""
     try:
-        import resource  # deferred: optional
+        import resource  # deferred: optional resource
     except ImportError:
         return
     try:

@@ -135,7 +135,7 @@ class _Tpe:
 
     def __init__(self, space: Space, seed: int) -> None:
         try:
-            import optuna  # deferred: optional
+            import optuna  # deferred: optional optuna
         except ImportError:
             raise UnsupportedError(f"--method tpe needs Optuna: {install_with('tune')}") from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -157,7 +157,8 @@ def summary(rows: Sequence[CaptureRow]) -> tuple[CaptureSummary, ...]:
         medians = [row.word_median for row in chosen if row.word_median is not None]
         found.append(CaptureSummary(
             use, len(chosen), median(programs), max(programs), sum(each <= _PROGRAM for each in programs),
-            median(medians), sum((row.word_most or 0) <= NEAR for row in chosen),
+            median(medians) if medians else None,
+            sum(row.word_most is not None and row.word_most <= NEAR for row in chosen),
             sum(abs(row.active_error) <= NEAR for row in chosen), sum(row.words for row in chosen),
             sum(row.words_near for row in chosen) / max(sum(row.words for row in chosen), 1),
         ))  # fmt: skip

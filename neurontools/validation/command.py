@@ -107,7 +107,7 @@ def _lines(result: Validation) -> Iterator[str]:
 
 def _capture_lines(result: Validation) -> Iterator[str]:
     from neurontools.text.table import table  # deferred: start-up
-    from neurontools.validation.report import capture_cells  # deferred: start-up
+    from neurontools.validation.report import capture_cells, share  # deferred: start-up
 
     head = ["capture", "chip", "program", "error", "words", "median", "95 % within", "active", "use"]
     yield from table(head, [list(capture_cells(row)) for row in result.captures])
@@ -115,7 +115,7 @@ def _capture_lines(result: Validation) -> Iterator[str]:
         yield (
             f"captures, {use_of(entry.held_out)}: {entry.within} of {entry.captures} programs within 15%, "
             f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}; words median "
-            f"{entry.word_median:.1%}, 95 % within 10 % in {entry.words_within}; engines active within 10 % in "
+            f"{share(entry.word_median)}, 95 % within 10 % in {entry.words_within}; engines active within 10 % in "
             f"{entry.active_within}; {entry.near_share:.1%} of {entry.words:,} words within 10 %"
         )
     for each in result.left_out:

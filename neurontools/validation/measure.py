@@ -14,7 +14,7 @@ from formats.neuron_core import PARTITIONS
 from neurontools.validation import phases
 from neurontools.validation.calls import Call, call_of, load_of
 from neurontools.validation.observers import Active, Moving, Observer, Span, Transfers, Words
-from neurontools.validation.targets import Target
+from neurontools.validation.targets import PICOSECONDS, Target
 
 if TYPE_CHECKING:
     from emulator.device import Device
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Measurement", "measure"]
 
 CORPUS = "NEURONTOOLS_CORPUS"
-_UNITS = {"ns": 1e3, "us": 1e6, "ms": 1e9}
 _LONG_ROW = 32768  # bytes; the published curve is relative to rows of this length
 
 
@@ -47,13 +46,14 @@ class Measurement(NamedTuple):
 def measure(target: Target) -> Measurement:
     """Return what the emulator gives for a target; a row that cannot be run says why."""
     kind, *words = target.measure.split()
-    scale = _UNITS.get(target.unit, 1.0)
+    scale = PICOSECONDS.get(target.unit, 1.0)
     if kind == "program":
         corpus = os.environ.get(CORPUS)
         folder = Path(corpus or "", target.kernel.removeprefix("file "))
-        if not corpus or not folder.is_dir():
+        program = next(folder.glob("*.neff"), None) if corpus else None
+        if program is None:
             return Measurement(target, None, f"needs {CORPUS} with a checkout of its repository")
-        return Measurement(target, _program(folder) / scale)
+        return Measurement(target, _program(program) / scale)
     return Measurement(target, _MEASURES[kind](target, *words) / scale)
 
 
@@ -172,7 +172,7 @@ def _transfer(target: Target) -> float:
 # --- files of the corpus ---------------------------------------------------------------------------------------------
 
 
-def _program(folder: Path) -> float:
+def _program(path: Path) -> float:
     """Return how long a compiled program takes from its first trigger to the end of its last word."""
     import numpy as np
 
@@ -180,7 +180,7 @@ def _program(folder: Path) -> float:
     from emulator.dtypes import numpy_dtype  # deferred: start-up
     from formats.neff import open_neff  # deferred: start-up
 
-    neff = open_neff(next(folder.glob("*.neff")))
+    neff = open_neff(path)
     device = Device(neff.target, len(neff.subgraphs))
     device.load(neff)
     random = np.random.default_rng(0)
@@ -193,7 +193,7 @@ def _program(folder: Path) -> float:
         }
     )
     span = Span()
-    _finish(device, folder.name, span)
+    _finish(device, path.parent.name, span)
     return span.last - span.first
 
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from neurontools.validation.results import Ranking
+from neurontools.validation.targets import PICOSECONDS
 
 if TYPE_CHECKING:
     from neurontools.validation.measure import Measurement
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["LIBRARY", "LibraryRow", "library_rows", "rankings", "ranks", "spearman"]
 
 LIBRARY = "nki_library.csv"
-_UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3}
 _MATMULS = tuple(f"C-{number}" for number in range(1, 9))
 _MAMBA = ("D-1", "D-2", "D-3")
 
@@ -72,9 +72,9 @@ def rankings(measurements: Iterable[Measurement]) -> tuple[Ranking, ...]:
     The first is of all of them together: matrix products, Mamba steps, and a mean for every test file of nki-library.
     """
     known = {
-        m.target.id: (m.target.value * _UNITS[m.target.unit], m.ours * _UNITS[m.target.unit])
+        m.target.id: (m.target.value * scale, m.ours * scale)
         for m in measurements
-        if m.ours is not None and m.target.unit in _UNITS
+        if m.ours is not None and (scale := PICOSECONDS.get(m.target.unit, 0.0) / PICOSECONDS["us"])
     }
     library = library_rows()
     averages = _averages(library)

@@ -15,7 +15,7 @@ from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, NOTES, RULE
 if TYPE_CHECKING:
     from neurontools.validation.measure import Measurement
 
-__all__ = ["capture_cells", "markdown", "rows", "summary"]
+__all__ = ["capture_cells", "markdown", "rows", "share", "summary"]
 
 _CAPTURE_HEAD = (
     "capture", "chip", "captured", "error", "words", "median", "95 % within", "active, farthest off", "use",
@@ -64,22 +64,10 @@ def _library() -> list[str]:
         by_kernel.setdefault(row.kernel, []).append(row.ours / row.expected - 1)
     every = [error for errors in by_kernel.values() for error in errors]
     lines = [
-        (
-            name,
-            str(len(errors)),
-            f"{statistics.median(map(abs, errors)):.1%}",
-            f"{statistics.median(errors):+.1%}",
-            f"{sum(abs(error) <= 0.25 for error in errors)}",
-        )
-        for name, errors in by_kernel.items()
-    ]
-    total = (
-        "all",
-        str(len(every)),
-        f"{statistics.median(map(abs, every)):.1%}",
-        f"{statistics.median(every):+.1%}",
-        f"{sum(abs(error) <= 0.25 for error in every)}",
-    )
+        (name, str(len(errors)), f"{statistics.median(map(abs, errors)):.1%}", f"{statistics.median(errors):+.1%}",
+         f"{sum(abs(error) <= 0.25 for error in errors)}")
+        for name, errors in {**by_kernel, "all": every}.items()
+    ]  # fmt: skip
     return [
         "## nki-library",
         "",
@@ -88,17 +76,18 @@ def _library() -> list[str]:
         " anything. The unit of the expected numbers is not stated; picoseconds fit. Rows are in"
         f" `neurontools/validation/{LIBRARY}`.",
         "",
-        *_table(("test file", "rows", "median absolute error", "median error", "within 25 %"), [*lines, total]),
+        *_table(("test file", "rows", "median absolute error", "median error", "within 25 %"), lines),
         "",
     ]
 
 
+def share(value: float | None) -> str:
+    """Return a share in percent, nothing where there is none."""
+    return "" if value is None else f"{value:.1%}"
+
+
 def capture_cells(row: CaptureRow) -> tuple[str, ...]:
     """Return a capture as views print it."""
-
-    def share(value: float | None) -> str:
-        return "" if value is None else f"{value:.1%}"
-
     active = f"{row.active_engine} {row.active_error:+.1%}" if row.active_engine else ""
     return (row.path, row.chip, f"{row.captured_ns / 1000:,.2f} us", f"{row.error:+.1%}", f"{row.words:,}",
             share(row.word_median), share(row.word_most), active, use_of(row.held_out))  # fmt: skip
@@ -108,7 +97,7 @@ def _captures(rows: Sequence[CaptureRow]) -> list[str]:
     """Return the section on captures of devices."""
     lines = [
         (use_of(entry.held_out), str(entry.captures), f"{entry.median_error:.1%}", f"{entry.largest_error:.1%}",
-         f"{entry.within} of {entry.captures}", f"{entry.word_median:.1%}", f"{entry.words_within} of {entry.captures}",
+         f"{entry.within} of {entry.captures}", share(entry.word_median), f"{entry.words_within} of {entry.captures}",
          f"{entry.active_within} of {entry.captures}", f"{entry.words:,}", f"{entry.near_share:.1%}")
         for entry in capture_summary(rows)
     ]  # fmt: skip

@@ -78,7 +78,9 @@ class CaptureSummary(NamedTuple):
     median_error: Annotated[float, "Of whole programs."]
     largest_error: float
     within: Annotated[int, "Programs within 15 percent."]
-    word_median: Annotated[float, "Median over captures of the median error of words."]
+    word_median: Annotated[
+        float | None, "Median over captures of the median error of words; null where none has a word to compare."
+    ]
     words_within: Annotated[int, "Captures of which 95 percent of the words are within 10 percent."]
     active_within: Annotated[int, "Captures whose engines are all active within 10 percent."]
     words: Annotated[int, "Of all captures together."]

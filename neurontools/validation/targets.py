@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from formats.errors import NotFoundError
 
-__all__ = ["GROUPS", "LEFT_OUT", "NOTES", "RULE", "Target", "chosen", "targets"]
+__all__ = ["GROUPS", "LEFT_OUT", "NOTES", "PICOSECONDS", "RULE", "Target", "chosen", "targets"]
 
 RULE = (
     "A row is held out when the first byte of the SHA-256 of its id, modulo 5, is 0 or 1; where that leaves nothing"
@@ -112,6 +112,10 @@ NOTES: tuple[tuple[str, str], ...] = (
 )
 # fmt: on
 """What was looked at where a row is, or was, further off than aimed at."""
+
+
+PICOSECONDS = {"ns": 1e3, "us": 1e6, "ms": 1e9}
+"""By unit of a published time; numbers in other units are compared as they are."""
 
 
 class Target(NamedTuple):

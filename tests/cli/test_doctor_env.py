@@ -170,3 +170,17 @@ def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     assert ended.status == 3 and "bad.env" in ended.error_line and "line 1" in ended.error_line
     path.write_bytes(b"\xff=1\n")
     assert cli("doctor", "env", "--from-file", path).status == 3
+
+
+def test_the_usual_page_size_said_to_the_compiler_is_no_contradiction(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    for size, status in (("512", 0), ("1024", 1)):
+        file.write_text(f"NEURON_LOGICAL_NC_CONFIG=1\nNEURON_CC_FLAGS=--hbm-scratchpad-page-size={size}\n")
+        assert cli("doctor", "env", "--from-file", file).status == status
+
+
+def test_a_folder_whose_name_is_too_long_is_a_finding(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an error of the command."""
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", f"/tmp/{'b' * 300}/cache")
+    found = checked_json(cli("doctor", "env", "--json"), "doctor env")
+    assert [one["variable"] for one in found["findings"] if one["kind"] == "folder"] == ["NEURON_COMPILE_CACHE_URL"]

@@ -41,3 +41,12 @@ def test_deeper_is_never_slower_and_waits_longer() -> None:
 @pytest.mark.parametrize("depth", ["0", "3..2", "1..100", "x"])
 def test_bad_depths(cli: Cli, depth: str) -> None:
     assert cli("doctor", "pipeline", "--before-us", "1", "--device-us", "1", "--depth", depth).status == 2
+
+
+@pytest.mark.parametrize("time", ["inf", "nan", "1e300"])
+def test_times_that_are_none(cli: Cli, time: str) -> None:
+    """No depth was the best of none: a StopIteration."""
+    for option in ("--before-us", "--device-us", "--after-us"):
+        given = {"--before-us": "1", "--device-us": "1", option: time}
+        ended = cli("doctor", "pipeline", *(word for pair in given.items() for word in pair))
+        assert ended.status == 2 and option in ended.err

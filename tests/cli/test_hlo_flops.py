@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from formats.hlo.text import parse_module
-from neurontools.hlo.cost import of_computation, trip_count
+from neurontools.hlo.cost import Costs, trip_count
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 from tests.cli.hlo_modules import model
@@ -25,8 +25,9 @@ def test_a_loop_counts_its_turns() -> None:
     module = parse_module(text)
     loop = next(each for each in module.entry.instructions if each.opcode == "while")
     assert trip_count(loop) == 5
-    turn = of_computation(loop.body).flops + of_computation(loop.condition).flops
-    assert of_computation(module.entry).flops == 5 * turn
+    costs = Costs(module)
+    turn = sum(costs.of(each).flops for part in (loop.body, loop.condition) for each in part.instructions)
+    assert costs.total.flops == 5 * turn
     endless = parse_module(text.replace("direction=LT", "direction=NE"))
     assert trip_count(next(each for each in endless.entry.instructions if each.opcode == "while")) is None
 

@@ -116,6 +116,55 @@ def test_odd_configurations_have_their_code(target: str, config: str, code: str)
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("opcode", ["sine", "cosine"])
+@pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16])
+def test_sines_of_infinity_are_no_numbers(opcode: str, kind: Any) -> None:
+    """They were about 1e-7: the turns of a period were counted in an integer, which has no infinity."""
+    name = {"float32": "f32", "bfloat16": "bf16"}[kind.__name__]
+    x = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1, -100, 1000, 65000, -3e38], kind)
+    want, (got,) = both(module(f"{name}[10] {opcode}(p0)", f"{name}[10]"), x)
+    assert np.isnan(got[:3].astype(np.float32)).all() and (np.abs(got[3:].astype(np.float32)) <= 1).all()
+    np.testing.assert_allclose(got[3:9].astype(np.float32), want[3:9].astype(np.float32), atol=1e-5)
+
+
+def test_one_predicate_chooses_between_arrays_and_tuples() -> None:
+    """HLO has a scalar predicate for all elements; the compiler ended in an IndexError."""
+    a, b = floats(4), floats(4, seed=1)
+    for chosen in (True, False):
+        want, (got,) = both(module("f32[4] select(p0, p1, p2)", "pred[]", "f32[4]", "f32[4]"), np.array(chosen), a, b)
+        np.testing.assert_array_equal(got, want)
+        pairs = "\n".join(f"  t{k} = (f32[4], f32[4]) tuple(p{1 + k}, p{2 - k})" for k in range(2))
+        whole = module("(f32[4], f32[4]) select(p0, t0, t1)", "pred[]", "f32[4]", "f32[4]", more=pairs)
+        wanted, got = both(whole, np.array(chosen), a, b)
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("config", "shape"), [("0", "s32[3,4]"), ("1", "s32[2,4]"), ("-1", "s32[2,3]"), ("", "s32[2,3]")]
+)
+@pytest.mark.parametrize("target", ["AwsNeuronArgMax", "AwsNeuronArgMin"])
+def test_the_configuration_names_the_dimension_of_an_extreme(target: str, config: str, shape: str) -> None:
+    """It was ignored, and the last dimension taken."""
+    call = f'{shape} custom-call(p0), custom_call_target="{target}", backend_config="{config}"'
+    want, (got,) = both(module(call, "f32[2,3,4]"), floats(2, 3, 4))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ('(f32[1], s32[1]) custom-call(p0), custom_call_target="AwsNeuronTopK"', "f32[]"),
+        ('(f32[5], s32[5]) custom-call(p0), custom_call_target="TopK"', "f32[3]"),
+        ('s32[] custom-call(p0), custom_call_target="AwsNeuronArgMax"', "f32[]"),
+        ('s32[3] custom-call(p0), custom_call_target="AwsNeuronArgMax", backend_config="7"', "f32[3,3]"),
+    ],
+)
+def test_places_that_are_not_there_are_refused(call: str, kind: str) -> None:
+    """More elements than a row has were read from behind it; a scalar was a traceback."""
+    with pytest.raises(CompileError, match="EVRF064"):
+        compile_module(module(call, kind), OURS)
+
+
 def test_a_cache_is_for_everybody_and_forgives(tmp_path: Path) -> None:
     whole, cache = module("f32[4] add(p0, p0)", "f32[4]"), CompileCache(tmp_path)
     made = compile_module(whole, OURS)

@@ -13,7 +13,6 @@ import pytest
 from formats import isa
 from formats.core import open_core
 from formats.neff import EXTENDED_FEATURE
-from formats.nrt.infodump import parse_infodumps
 from formats.nrt.names import parse_directory, parse_file
 from neurontools.dump.hook import DumpSettings
 from neurontools.dump.program import main as neuron_dump
@@ -21,6 +20,7 @@ from tests.cli.check import checked_json
 from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
 from tests.dump.support import whole_dumps
 from tests.emulator.dma_programs import gen3
+from tests.nrt.infodumps import parse_infodumps
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -13,13 +13,10 @@ from emulator.runtime.ledger_plan import PartPlan, Scratchpad, plan_of, scratchp
 from emulator.runtime.ledger_views import (
     by_category,
     device_counters,
-    driver_kinds,
     model_lines,
     monitor_memory,
     oom_lines,
-    oom_list,
     oom_table,
-    profile_rows,
     slots,
 )
 from emulator.runtime.memory import Category, OutOfMemoryError, Owner, Stack
@@ -27,7 +24,7 @@ from formats.neff import open_neff
 from formats.neff.memory import device_memory
 from formats.nrt.memory import CATEGORIES, USES
 from formats.nrt.memory_sizes import size_text
-from formats.nrt.oom import model_block, overall_list, table_lines
+from formats.nrt.oom import model_block, table_lines
 from formats.nrt.oom_reading import read_memory_report
 from tests.formats.neff.support import fixture
 from tests.nrt.memory_reports import DOCUMENTED_LIST, DOCUMENTED_TABLE
@@ -108,17 +105,12 @@ def check_laws(ledger: Ledger) -> None:
     assert total == sum(counter.total for place in device_counters(ledger).values() for counter in place.values())
     assert all(0 <= c.total <= c.peak for place in device_counters(ledger).values() for c in place.values())
     devices = {stack.device for stack in stacks}
-    assert total == sum(sum(driver_kinds(ledger, each).values()) for each in devices)
     assert total == sum(sum(slots(ledger, each).values()) for each in devices)
     assert total == monitor_memory(ledger)["neuron_runtime_used_bytes"]["neuron_device"]
-    rows = profile_rows(ledger)
-    assert total == sum(row["total_bytes"] for row in rows)
-    for stack, table in zip(stacks, tables, strict=True):
+    for table in tables:
         printed = table_lines(table)
         report = read_memory_report(printed)
         assert report.problems == () and table_lines(report.table) == printed
-        (again,) = read_memory_report(oom_list(ledger, stack)).lists
-        assert overall_list(again.values, total=again.total) == oom_list(ledger, stack)
     for owner, model in ledger.models.items():
         printed = model_lines(ledger, owner)[2:]
         (block,) = read_memory_report(printed).blocks
@@ -256,9 +248,10 @@ def test_a_file_is_in_the_ledger_what_load_check_counts() -> None:
 
 
 def test_the_list_form() -> None:
-    lines = oom_list(documented(), STACK)
-    assert lines[0] == DOCUMENTED_LIST.splitlines()[0] and lines[1] == "    * total: 20.188GB"
-    assert [line.partition(":")[0].strip("* ") for line in lines[2:]] == [one.label for one in CATEGORIES]
+    """Older runtimes printed one number a line; what it reads as is what the table holds."""
+    (found,) = read_memory_report(DOCUMENTED_LIST.splitlines()).lists
+    assert set(found.values) <= {one.key for one in CATEGORIES}
+    assert size_text(found.total) in DOCUMENTED_LIST and found.total >= sum(found.values.values())
     assert table_lines(oom_table(documented(), STACK))[2].startswith("ND 0 HBM 2    |")
 
 

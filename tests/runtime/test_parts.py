@@ -23,9 +23,9 @@ from emulator.runtime.trace import EVENT_TYPES, HARDWARE, TraceConfig, read_filt
 from emulator.runtime.variables import VARIABLES, Options, read_cores, variable_of
 from formats.debug_events import DebugEvent, decode_event
 from formats.errors import NotFoundError
-from formats.nrt.infodump import parse_infodumps
 from formats.nrt.log import format_line, parse_line
 from formats.nrt.status import NrtStatus as S
+from tests.nrt.infodumps import parse_infodumps
 from tests.runtime.support import Session, X, copying
 
 # --- tensors ---------------------------------------------------------------------------------------------------------

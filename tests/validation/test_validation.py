@@ -10,9 +10,11 @@ import pytest
 
 from formats.errors import NotFoundError
 from neurontools.api import build, run
+from neurontools.validation.captures import summary as capture_summary
 from neurontools.validation.kernels import mamba, matmul, norms, small
 from neurontools.validation.measure import Measurement, measure
 from neurontools.validation.report import markdown, rows, summary
+from neurontools.validation.results import CaptureRow
 from neurontools.validation.targets import GROUPS, LIMITS, NOTES, chosen, targets
 
 # Further off than aimed at, and docs/timing-validation.md says so, and what was looked at.
@@ -150,3 +152,20 @@ def test_sums_and_transposes() -> None:
     np.testing.assert_array_equal(output(small.vector_add, a, b, 128, 4), a + b)
     (x,) = values((256, 256))
     np.testing.assert_array_equal(output(small.transpose, x), x.T)
+
+
+def test_captures_without_words_have_no_median() -> None:
+    """One of transfers only was a StatisticsError, and counted as one whose words are near."""
+    row = CaptureRow("a", "trn2", False, 1.0, 1.0, 0.0, 0, None, None, 0, 3, 0.1, "", 0.0)
+    (alone,) = capture_summary([row])
+    assert alone.word_median is None and alone.words_within == 0
+    (both,) = capture_summary([row, row._replace(words=2, word_median=0.02, word_most=0.05, words_near=2)])
+    assert both.word_median == 0.02 and both.words_within == 1
+    assert "| 1 of 2 |" in markdown([], [row, row._replace(words=2, word_median=0.02, word_most=0.05)])
+
+
+def test_a_checkout_without_its_program_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = next(one for one in targets() if one.measure == "program")
+    monkeypatch.setenv("NEURONTOOLS_CORPUS", str(tmp_path))
+    (tmp_path / target.kernel.removeprefix("file ")).mkdir(parents=True)
+    assert measure(target).ours is None and "NEURONTOOLS_CORPUS" in measure(target).why

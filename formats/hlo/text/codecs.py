@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from formats.hlo.attributes import (
+    MOST_DEVICES,
     ConvolutionDimensionNumbers,
     DeviceList,
     Metadata,
@@ -15,12 +16,10 @@ from formats.hlo.attributes import (
     SliceDimension,
     WindowDimension,
 )
-from formats.hlo.text.lexer import Lexer, quoted
+from formats.hlo.text.lexer import Lexer, quoted, quoted_bytes
 from formats.hlo.text.values import parse_shape, shape_text
 
 __all__ = ["Codec", "braced", "codecs", "parse_index", "texts"]
-
-_MOST_DEVICES = 1 << 20
 
 
 class Codec(NamedTuple):
@@ -199,7 +198,7 @@ def _iota(lexer: Lexer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ..
     count = total = 1
     for size in dims:
         count *= size
-        if not 0 < count <= _MOST_DEVICES:
+        if not 0 < count <= MOST_DEVICES:
             lexer.fail("impossible number of devices")
     for size in sizes:
         total *= size
@@ -340,7 +339,7 @@ def _read_alias(lexer: Lexer) -> OutputAlias:
 def _read_config(lexer: Lexer) -> bytes:
     """Return a backend config: a text, or a dictionary as its own text."""
     if lexer.here.kind == "string":
-        return lexer.string().encode()
+        return lexer.raw()
     start = lexer.here.offset
     lexer.skip_value()
     raw = lexer.text[start : lexer.here.offset]
@@ -352,10 +351,6 @@ def _pair(lexer: Lexer) -> tuple[int, int]:
     if len(numbers) != 2:
         lexer.fail("a pair of source and target has other than two numbers")
     return numbers[0], numbers[1]
-
-
-def _bytes(value: bytes) -> str:
-    return quoted(value.decode("utf-8", "backslashreplace"))
 
 
 def _decimal(lexer: Lexer) -> float:
@@ -371,7 +366,7 @@ codecs = {
     "boolean": Codec(lambda value: "true" if value else "false", Lexer.boolean),
     "word": Codec(str, Lexer.name),
     "string": Codec(quoted, Lexer.string),
-    "bytes": Codec(_bytes, _read_config),
+    "bytes": Codec(quoted_bytes, _read_config),
     "integers": Codec(braced, parse_index),
     "words": Codec(braced, lambda lexer: _items(lexer, Lexer.name)),
     "slices": Codec(_slices, lambda lexer: _items(lexer, _read_slice)),

@@ -7,23 +7,24 @@ from typing import NamedTuple, NoReturn
 
 from formats.errors import FormatError
 
-__all__ = ["Lexer", "Token", "quoted"]
+__all__ = ["Lexer", "Token", "quoted", "quoted_bytes"]
 
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s+|/\*.*?\*/|//[^\n]*)+)
     | (?P<labels>[0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,})
-    | (?P<pads>-?\d+_-?\d+(?:_-?\d+)?(?:x-?\d+_-?\d+(?:_-?\d+)?)*(?![\w.]))
-    | (?P<sizes>\d+(?:x\d+)+(?!\w))
+    | (?P<pads>-?[0-9]+_-?[0-9]+(?:_-?[0-9]+)?(?:x-?[0-9]+_-?[0-9]+(?:_-?[0-9]+)?)*(?![\w.]))
+    | (?P<sizes>[0-9]+(?:x[0-9]+)+(?!\w))
     | (?P<number>[-+]?(?:0x[0-9a-fA-F]+|nan(?:\(0x[0-9a-fA-F]+\))?(?![\w.])|inf(?:inity)?(?![\w.])
-                 |\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?![\w]))
+                 |[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?)(?![\w]))
     | (?P<name>%?[A-Za-z_](?:[\w.]|-(?!>))*)
     | (?P<string>"(?:[^"\\]|\\.)*")
     | (?P<sign>->|<=|\.\.\.|[{}()\[\],=:<>?*+@|;/.-])
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r'\\(?:([0-7]{3})|x([0-9a-fA-F]{2})|(.))', re.DOTALL)  # fmt: skip
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
+# XLA escapes bytes, not characters: a letter beyond ASCII is several escapes.
+_ESCAPE = re.compile(rb"\\(?:([0-7]{3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 class Token(NamedTuple):
@@ -54,6 +55,8 @@ class Lexer:
             if match is None:
                 self.fail_at(self._offset, "no word of HLO text", got=repr(self.text[self._offset : self._offset + 12]))
             start, self._offset = self._offset, match.end()
+            if match[0] == "/" and self.text.startswith("*", self._offset):  # looked for once, not for each of many
+                self.fail_at(start, "a comment that does not end")
             if match.lastgroup != "space":
                 return Token(match.lastgroup or "", match[0], start)
 
@@ -95,11 +98,12 @@ class Lexer:
         return self.kind("name", "a name").removeprefix("%")
 
     def string(self) -> str:
-        """Return a quoted text."""
-        raw = self.kind("string", "a quoted text")[1:-1]
-        if "\\" not in raw:
-            return raw
-        return _ESCAPE.sub(_unescaped, raw)
+        """Return a quoted text; bytes in it that are no UTF-8 stay escaped."""
+        return self.raw().decode("utf-8", "backslashreplace")
+
+    def raw(self) -> bytes:
+        """Return the bytes that a quoted text stands for."""
+        return _ESCAPE.sub(_unescaped, self.kind("string", "a quoted text")[1:-1].encode("utf-8", "replace"))
 
     def integer(self, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
         """Return a whole number."""
@@ -151,13 +155,19 @@ class Lexer:
         raise FormatError(what, field=f"line {line}, column {column}", expected=expected, got=got)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescaped(match: re.Match[bytes]) -> bytes:
     if match[1]:
-        return chr(int(match[1], 8))
-    return chr(int(match[2], 16)) if match[2] else _LETTERS.get(match[3], match[3])
+        return bytes([int(match[1], 8) & 0xFF])
+    return bytes([int(match[2], 16)]) if match[2] else _LETTERS.get(match[3], match[3])
 
 
 def quoted(text: str) -> str:
     """Return a text in quotes, with what would end it or its line escaped."""
     out = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     return f'"{out}"'
+
+
+def quoted_bytes(data: bytes) -> str:
+    """Return bytes in quotes: UTF-8 as it is, any other byte in octal."""
+    out = quoted(data.decode("utf-8", "surrogateescape"))
+    return "".join(f"\\{ord(c) - 0xDC00:03o}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in out)

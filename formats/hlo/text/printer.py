@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from formats.hlo.literals import Literal
 from formats.hlo.module import Computation, Instruction, Module
 from formats.hlo.proto_fields import ALIAS_KINDS
 from formats.hlo.shapes import ProgramShape
@@ -86,7 +85,7 @@ def print_instruction(instruction: Instruction, *, most_elements: int | None = N
         (f"/*index={n}*/" if n and n % 5 == 0 else "") + each.name for n, each in enumerate(instruction.operands)
     )
     if instruction.opcode == "constant" and instruction.literal is not None:
-        operands = literal_text(_of_type(instruction.literal), most_elements)
+        operands = literal_text(instruction.literal, most_elements)
     elif instruction.opcode == "parameter":
         operands = str(instruction.parameter_number)
     parts = [f"{instruction.name} = {shape_text(instruction.shape)} {instruction.opcode}({operands})"]
@@ -103,10 +102,6 @@ def print_instruction(instruction: Instruction, *, most_elements: int | None = N
             word = "algorithm" if each.word == "dot_algorithm" else each.word
             parts.append(f"{word}={codecs[each.codec].show(value_of(instruction, each))}")
     return ", ".join(parts)
-
-
-def _of_type(literal: Literal) -> Literal:
-    return literal
 
 
 def _called(instruction: Instruction) -> list[str]:

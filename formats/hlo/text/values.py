@@ -6,14 +6,13 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.hlo.literals import Literal, dtype_of
-from formats.hlo.shapes import Layout, PrimitiveType, ProgramShape, Shape, tuple_of
+from formats.hlo.shapes import MOST_DIMENSION, MOST_RANK, Layout, PrimitiveType, ProgramShape, Shape, tuple_of
 from formats.hlo.text.lexer import Lexer
 
 __all__ = ["elided", "literal_text", "parse_literal", "parse_program_shape", "parse_shape", "shape_text"]
 
 _TYPES = {each.text: each for each in PrimitiveType if each is not PrimitiveType.INVALID}
 _MOST_DEPTH = 100
-_MOST_DIMENSION = 1 << 48
 
 
 def shape_text(shape: Shape, *, layout: bool = True) -> str:
@@ -62,7 +61,9 @@ def parse_shape(lexer: Lexer, depth: int = 0) -> Shape:
             dynamic.append(True)
             continue
         dynamic.append(lexer.accept("<="))
-        dimensions.append(lexer.integer(0, _MOST_DIMENSION))
+        dimensions.append(lexer.integer(0, MOST_DIMENSION))
+    if len(dimensions) > MOST_RANK:
+        lexer.fail("impossible number of dimensions")
     layout = _parse_layout(lexer, len(dimensions)) if lexer.touches("{") and element_type.is_array else None
     return Shape(element_type, tuple(dimensions), dynamic=tuple(dynamic) if any(dynamic) else (), layout=layout)
 
@@ -181,10 +182,25 @@ def parse_literal(lexer: Lexer, shape: Shape, depth: int = 0) -> Literal:
         lexer.fail_at(start, "a fraction in a literal of integers")
     try:
         with np.errstate(all="ignore"):
-            whole = np.array(values, _carrier(shape.element_type)).astype(kind)
+            given = np.array(values, _carrier(shape.element_type))
+            whole = given.astype(kind)
+        fits = _fits(shape.element_type, given, whole)
     except (OverflowError, ValueError):
-        raise FormatError("a literal's element does not fit its type", field=shape.element_type.text) from None
+        fits = False
+    if not fits:
+        raise FormatError("a literal's element does not fit its type", field=shape.element_type.text)
     return Literal(shape, whole.tobytes())
+
+
+def _fits(kind: PrimitiveType, given: Any, whole: Any) -> bool:
+    """Return whether no element wrapped, or became infinite or no number.  A float may lose digits."""
+    import numpy as np  # deferred: start-up
+
+    if kind.is_integral and kind.bits < 8:
+        return bool(np.array_equal(whole.astype(np.int8), given))
+    if kind.is_float and kind is not PrimitiveType.F8E8M0FNU:  # which has no sign and no zero
+        return bool(np.isfinite(whole[np.isfinite(given)].astype(np.float64)).all())
+    return True
 
 
 def _carrier(element_type: PrimitiveType) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -11,14 +11,8 @@ from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
 from neurontools.hlo.opening import HloFile, open_module
+from neurontools.hlo.tokens.threading import TokensResult
 from neurontools.text.table import count
-
-
-class TokensResult(NamedTuple):
-    """The result of `hlo tokens strip`."""
-
-    collectives: Annotated[int, "how many were changed"]
-    output: str
 
 
 def strip(

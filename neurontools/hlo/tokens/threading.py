@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from formats.errors import FormatError, UnsupportedError
 from formats.numerals import parse_decimal
 
 if TYPE_CHECKING:
     from formats.hlo import Computation, Instruction, Module
 
-__all__ = ["Collective", "Order", "add_tokens", "collectives", "order_of", "strip_tokens"]
+__all__ = ["Collective", "Order", "TokensResult", "add_tokens", "collectives", "order_of", "strip_tokens"]
 
-COLLECTIVES = frozenset(("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute",
-                         "collective-broadcast", "ragged-all-to-all"))  # fmt: skip
 _MARK = "neurontools_token"
+
+
+class TokensResult(NamedTuple):
+    """The result of `hlo tokens add` and `hlo tokens strip`."""
+
+    collectives: Annotated[int, "how many were changed"]
+    output: str
 
 
 class Collective(NamedTuple):
@@ -41,11 +47,13 @@ class Order(NamedTuple):
 
 def collectives(computation: Computation) -> list[Collective]:
     """Return the collectives of a computation in its order.  Raises FormatError for a stream that is no number."""
-    from formats.errors import FormatError  # deferred: start-up
+    from formats.hlo.opcodes import OPCODES  # deferred: start-up
 
     found = []
     for each in computation.instructions:
-        if each.opcode in COLLECTIVES:
+        kind = OPCODES[each.opcode].kind if each.opcode in OPCODES else ""
+        # What was started meets the other ranks where it starts.
+        if kind == "collective" and not each.opcode.endswith("-done"):
             text = each.frontend_attributes.get("stream_id", "0")
             stream = parse_decimal(text, 6)
             if stream is None:
@@ -85,6 +93,11 @@ def add_tokens(module: Module) -> int:
     from formats.hlo import Instruction, Literal, PrimitiveType, scalar, tuple_of  # deferred: start-up
 
     entry = module.entry
+    started = next((each for each in entry.instructions if each.opcode.endswith("-start")), None)
+    if started is not None:
+        # A barrier behind a start would hold what its end has to follow at once.
+        raise UnsupportedError(f"%{started.name}: tokens of {started.opcode} are not modelled; add them before "
+                               "collectives are taken apart")  # fmt: skip
     token_shape = scalar(PrimitiveType.U32)
     names = _Names(entry)
     last: dict[int, Instruction] = {}
@@ -143,8 +156,7 @@ def strip_tokens(module: Module) -> int:
         if _MARK not in each.frontend_attributes:
             kept.append(each)
         elif each.opcode == "get-tuple-element":
-            whole = each.operands[0].operands[0]  # the tuple behind the barrier
-            original[each] = whole.operands[each.tuple_index]
+            original[each] = _behind(each)
     count = 0
     for one in collectives(entry):
         if one.has_token:
@@ -152,9 +164,21 @@ def strip_tokens(module: Module) -> int:
             attributes = one.instruction.frontend_attributes
             ours = {"has_token", "collective_type"} | ({"stream_id"} if one.stream == 0 else set())
             one.instruction.frontend_attributes = {k: v for k, v in attributes.items() if k not in ours}
+    for each in kept:
+        if any(_MARK in other.frontend_attributes for other in (*each.operands, *each.control_predecessors)):
+            raise FormatError("needs what `hlo tokens add` made", field=each.name)
     entry.instructions = kept
     entry.root = original.get(entry.root, entry.root)
     return count
+
+
+def _behind(element: Instruction) -> Instruction:
+    """Return what an element of a barrier's tuple is without the barrier."""
+    held = element.operands[0]
+    whole = held.operands[0] if held.operands else held
+    if held.opcode != "opt-barrier" or whole.opcode != "tuple" or element.tuple_index >= len(whole.operands):
+        raise FormatError("is marked as `hlo tokens add` marks, and is none of its instructions", field=element.name)
+    return whole.operands[element.tuple_index]
 
 
 class _Names:
