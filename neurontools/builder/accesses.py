@@ -49,7 +49,6 @@ class Accesses:
         self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
-        # x
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
         self._next = firsts[self._coming[-1]] if firsts else _NEVER
         self.pcs = array("q", [-1]) * (_ROW * len(tiles.lives))

@@ -113,7 +113,6 @@ class Encoder:
         for value in fields.values():
             parts.append(value)
             if isinstance(value, _INEXACT):
-                # x
                 parts[-1:] = _exact(value)
         for _, dtype, _, partitions, _, dims in operands.values():
             parts += dtype, partitions, dims

@@ -135,7 +135,6 @@ class Region:
                         kept.append(other)
                         continue
                 whole = strictly = strictly and area.contains(other)
-                # x
                 if not whole and not overlap(area, other):
                     kept.append(other)
                     continue

@@ -179,7 +179,6 @@ class PsumLife:
         self.wrote(view)
         groups = self._tiles[view.allocation.id].groups
         key = _key(view)
-        # x
         if first:
             self._mark(groups.get(key, ()))
         groups[key] = words

@@ -155,7 +155,7 @@ class Program:
 
     def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields
-        # x
+        # The plan of the whole program says, by number of the activation, before which a table is loaded.
         if "function" in fields:
             table = self.activation.loads.get(self._activations)
             if table is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
 
-# x
+# Bound once: it is called for every address of every word.
 _ADDRESS = struct.Struct("<I").pack_into
 
 

@@ -90,7 +90,7 @@ class Variables:
         for allocation in (*common, *own):
             name, size = names[allocation.id], max(allocation.nbytes, 1)
             launch = allocation.kind == "input" or allocation.id in outputs
-            # x
+            # Inputs and outputs are bound by the launcher, by name, even where no word touches them.
             if not launch and allocation.id not in used:
                 continue
             if size > _ADDRESSABLE:

@@ -42,7 +42,6 @@ def _lenient_init(self: Any, *args: Any, **kwargs: Any) -> None:
             else:
                 values[name] = getattr(cls, name, None)
     for name, value in values.items():
-        # x
         object.__setattr__(self, name, value)
     finish = getattr(self, "__post_init__", None)
     if finish is not None:

@@ -45,16 +45,9 @@ def new_tensor(
 
 def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:
     """Return an HBM tensor that holds `data` from load time on."""
-    data = np.ascontiguousarray(data)
+    data = np.ascontiguousarray(data)  # which has a dimension at least, as tensors must
     return new_tensor(
-        # x
-        t,
-        data.shape or (1,),
-        dtype or dtype_of(data.dtype),
-        MemoryRegion.shared_hbm,
-        name,
-        kind="constant",
-        data=data,
+        t, data.shape, dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
     )
 
 

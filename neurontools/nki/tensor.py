@@ -267,7 +267,6 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def __getitem__(self, key: Any) -> Self:
         """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
-        # x
         if key.__class__ is not tuple:
             key = (key,)
         shape, old_strides, offset = self.shape, self.strides, self.offset

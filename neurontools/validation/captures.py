@@ -58,6 +58,7 @@ def compare(folder: Path, path: Path, neff: Path) -> CaptureRow:
     rows = [row for row in rows if row.core == main.core]
     words = _errors(row for row in rows if row.kind == "word")
     transfers = _errors(row for row in rows if row.kind == "transfer")
+    # The engine that is furthest off stands for all: a mean would hide it.
     engine, active = max(_active(rows), key=lambda pair: abs(pair[1]), default=("", 0.0))
     name = path.relative_to(folder).as_posix()
     return CaptureRow(
@@ -69,6 +70,7 @@ def compare(folder: Path, path: Path, neff: Path) -> CaptureRow:
 
 
 def _errors(rows: Iterable[Residual]) -> list[float]:
+    # A device's clock has steps: what began and ended within one has no duration to compare with.
     return sorted(abs(row.emulated_ps / row.captured_ps - 1) for row in rows if row.captured_ps)
 
 
@@ -84,6 +86,7 @@ def _active(rows: Iterable[Residual]) -> Iterator[tuple[str, float]]:
         if row.kind == "word":
             engines[row.owner].append(row)
     for engine, found in engines.items():
+        # Unions, since words of an engine overlap in its pipeline.
         real = _union((row.captured_start_ps, row.captured_start_ps + row.captured_ps) for row in found)
         mine = _union((row.emulated_start_ps, row.emulated_start_ps + row.emulated_ps) for row in found)
         if real >= _LEAST_PS:

@@ -139,7 +139,7 @@ def _bias(
         operands["bias_pointer"] = found
         # the bias pointer of ACTIVATE is an address in SBUF (isa.md 7)
         return found.dtype < _NIBBLE and found.allocation.space is Space.SBUF
-    # x
+    # No bias and a bias of 0 are the same word, which every generation has.
     if found == 0:
         return True
     if not t.limits.activation_constant_bias:

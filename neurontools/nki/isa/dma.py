@@ -161,7 +161,7 @@ def dma_transpose(
     elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
         # Neither none nor its number is documented here; AWS's kernels use both.
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
-    # x
+    # The sync engine computes nothing: no work waits behind the words that start this.
     owner = "SP"
     handle = None
     if t.generation >= 3 and src.itemsize in (2, 4) and dst.itemsize == src.itemsize:
