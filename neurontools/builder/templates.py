@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
 
-# Bound once: it is called for every address of every word.
+# of an operand that a word reads or writes on chip: 32 bits (isa.md 4)
 _ADDRESS = struct.Struct("<I").pack_into
 
 

@@ -90,7 +90,7 @@ class Variables:
         for allocation in (*common, *own):
             name, size = names[allocation.id], max(allocation.nbytes, 1)
             launch = allocation.kind == "input" or allocation.id in outputs
-            # Inputs and outputs are bound by the launcher, by name, even where no word touches them.
+            # a launch gives and takes its own tensors, whether the kernel touches them or not
             if not launch and allocation.id not in used:
                 continue
             if size > _ADDRESSABLE:
