@@ -147,3 +147,15 @@ def test_words_behind_imports_have_one_form(root: Path) -> None:
 )
 def test_other_forms_are_found(comment: str, wrong: bool) -> None:
     assert wrong_words(f"    import jax.numpy  {comment}", "jax.numpy") is wrong
+
+
+def test_no_comment_holds_a_place(root: Path) -> None:
+    """A comment of one letter was once left in eighteen files: one that says nothing goes."""
+    empty = [
+        f"{path.relative_to(root).as_posix()}:{number}"
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.fullmatch(r"\s*#\s*\w?\s*", line)
+    ]
+    assert empty == []

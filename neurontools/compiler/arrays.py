@@ -38,7 +38,7 @@ class Array(NamedTuple):
     @property
     def dense(self) -> bool:
         """Return whether the elements lie side by side in row-major order."""
-        wanted = row_major(self.shape)
+        wanted = row_major(self.shape)  # the step of a dimension of one element is never taken
         return all(
             one == other or extent == 1 for one, other, extent in zip(self.strides, wanted, self.shape, strict=True)
         )
@@ -81,6 +81,7 @@ class Array(NamedTuple):
         shape = tuple(shape)
         if prod(shape) == 0:
             return self._replace(shape=shape, strides=row_major(shape))
+        # Each new dimension, from behind, takes its part of the innermost old one that runs on.
         old = merged([self.shape], [self.strides])
         counts, steps = [list(one) for one in (old[0], old[1][0])]
         strides: list[int] = []
@@ -88,6 +89,7 @@ class Array(NamedTuple):
             if extent == 1:
                 strides.append(0)
                 continue
+            # The new dimension ends within an old one, whose elements do not run on into the next.
             if not counts or counts[-1] % extent:
                 return None
             strides.append(steps[-1])

@@ -61,6 +61,7 @@ _RULES: dict[str, Rule] = {
     "slice": _slice,
     "transpose": _transpose,
 }
+# Two of them may not be one (a draw of random bits, an effect), or hold bodies that are dear to compare.
 _KEPT = frozenset({"parameter", "while", "conditional", "custom-call", "rng-bit-generator", "scatter", "sort"})
 
 
@@ -86,7 +87,7 @@ def _key(node: Node, operands: list[Value]) -> Any:
     attrs: list[Any] = []
     for name, value in node.attrs.items():
         if isinstance(value, np.ndarray):
-            if value.nbytes > 1 << 16:
+            if value.nbytes > 1 << 16:  # weights are seldom equal, and comparing them costs a copy
                 return None
             attrs.append((name, value.dtype.name, value.tobytes()))
         elif isinstance(value, (Graph, list)):

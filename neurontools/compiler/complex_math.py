@@ -29,6 +29,7 @@ def magnitude(b: Builder, z: Pair) -> Value:
     ratio = b.op("divide", low, high)
     grown = b.op("sqrt", b.op("add", b.op("multiply", ratio, ratio), b.like(1.0, ratio)))
     size = b.op("multiply", high, grown)
+    # Where the ratio would be 0 / 0 or infinity / infinity, the larger part is the size.
     same = b.op("or", b.compare("EQ", low, b.like(0.0, low)), b.compare("EQ", high, b.like(inf, high)))
     return b.op("select", same, high, size)
 
@@ -107,6 +108,7 @@ def _sqrt(b: Builder, z: Pair) -> Pair:
     other = b.op("select", none, zero, b.op("divide", _half(b, b.op("abs", y)), root))
     right = b.compare("GE", x, zero)
     real, size = b.op("select", right, root, other), b.op("select", right, other, root)
+    # The sign bit, not a comparison: the root of -4 - 0i lies below the branch cut, at -2i.
     down = b.op("shift-right-logical", _bits(b, y), b.like(31, _bits(b, y)))
     return Pair(real, b.op("select", b.compare("NE", down, b.like(0, down)), b.op("negate", size), size))
 

@@ -22,7 +22,7 @@ def _inline(self: Lowering, graph: Graph, arguments: Sequence[Array]) -> list[Ar
     """Lower a body with its parameters where the arguments lie."""
     for value, array in zip(graph.parameters, arguments, strict=True):
         self.values[value] = array
-    origin = self.emitter.origin
+    origin = self.emitter.origin  # the body's nodes set their own
     results = self.run(graph)
     self.emitter.origin = origin
     return results
@@ -61,6 +61,7 @@ def _while(self: Lowering, node: Node) -> None:
         self.copy(out, self.array(operand))
         state.append(out)
     turn = e.tile(_S32, 1)
+    # The condition is lowered twice, before the loop and at its end: the device tests at the top of a turn only.
     _test(self, _inline(self, condition, state)[0], turn)
     e.loop(turn)
     results = _separate(self, _inline(self, body, state), state)
@@ -88,7 +89,7 @@ def _conditional(self: Lowering, node: Node) -> None:
         e.loop(chosen)
         for out, result in zip(outs, _inline(self, branch, arguments), strict=True):
             self.copy(out, result)
-        e.fill(chosen, 0)
+        e.fill(chosen, 0)  # so that the loop ends behind its one turn
         e.loop_end()
 
 
@@ -101,6 +102,7 @@ def _branch_number(self: Lowering, selector: Value, branches: int) -> View:
     if element_type(selector.dtype).kind == "pred":
         e.tensor_scalar(number, given, AluOp.EQUAL, 0.0)
         return number
+    # HLO: a number out of range, negative ones too, takes the last branch.
     outside, large = e.tile(_S32, 1), e.tile(_S32, 1)
     e.tensor_tensor(outside, given, constant_like(e, given, _S32, 0), AluOp.LESS, "Pool")
     e.tensor_tensor(large, given, constant_like(e, given, _S32, branches - 1), AluOp.GREATER, "Pool")

@@ -70,6 +70,7 @@ def _reduce_precision(e: Emitter, dtype: str, tile: View, exponent: int, mantiss
     rounded = out._replace(dtype=raw)
     dropped = 23 - mantissa
     if dropped > 0:
+        # Half less one, and one more where the last kept bit is odd: ties to even, and a carry grows the exponent.
         odd, carried = e.like(x, raw), e.like(x, raw)
         e.tensor_scalar(odd, bits, AluOp.RIGHT_SHIFT, dropped, AluOp.BITWISE_AND, 1)
         half = constant_like(e, x, raw, (1 << dropped - 1) - 1)
@@ -90,7 +91,7 @@ def _reduce_precision(e: Emitter, dtype: str, tile: View, exponent: int, mantiss
         e.choose(rounded, test, limit)
         e.tensor_scalar(test, size, AluOp.LESS, 2.0 ** (1 - reach))
         e.choose(rounded, test, sign)
-    # What is no number stays as it is.
+    # What is no number stays as it is: rounding its bits could make it infinite.
     number = e.like(x, Dtype.UINT8)
     e.tensor_tensor(number, x, x, AluOp.NOT_EQUAL)
     e.choose(out, number, x)

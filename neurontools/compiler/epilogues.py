@@ -60,6 +60,7 @@ def with_epilogues(steps: Iterable[Group | Node], graph: Graph, most: int) -> It
         while value not in roots and len(readers.get(value, ())) == 1:
             place = readers[value][0]
             reader = listed[place]
+            # One reader only: with another the product had to be stored too, and nothing were saved.
             if isinstance(reader, Group):
                 if place not in joined and _finishes(reader, value, most) and _pays(step):
                     joined[place] = Finished(step, value, reader)
@@ -77,7 +78,7 @@ def with_epilogues(steps: Iterable[Group | Node], graph: Graph, most: int) -> It
 def _finishes(group: Group, value: Value, most: int) -> bool:
     return (
         len(group.nodes) <= most
-        and group.split == len(group.shape)
+        and group.split == len(group.shape)  # no reduction, which would need rows that other tiles hold
         and group.shape == squeezed(value.shape)
         and all(one.opcode in ELEMENTWISE for one in group.nodes)
     )

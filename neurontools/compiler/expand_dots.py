@@ -24,6 +24,7 @@ def _dot(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
     attrs = node.attrs
     depth = prod(operands[0].shape[axis] for axis in attrs["lhs_contracting"])
     small = all(element_type(one).bits <= 8 and not is_float(one) for one in kinds)
+    # A product of two bytes has 16 bits at most, so `depth` of them stay below 2^24.
     if small and depth << 16 <= _EXACT and element_type(wanted).bits == 32:
         return None
     if is_float(wanted) or any(is_float(one) for one in kinds):
@@ -32,7 +33,7 @@ def _dot(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
         return [b.convert(made, wanted)]
     left, right = (b.convert(one, wanted) for one in operands)
     if wanted == "pred":
-        left, right = (b.convert(one, "s32") for one in (left, right))
+        left, right = (b.convert(one, "s32") for one in (left, right))  # a sum of truths counts, and any is true
     lhs = [axis for axis in range(len(left.shape)) if axis not in (*attrs["lhs_batch"], *attrs["lhs_contracting"])]
     rhs = [axis for axis in range(len(right.shape)) if axis not in (*attrs["rhs_batch"], *attrs["rhs_contracting"])]
     left = b.transpose(left, (*attrs["lhs_batch"], *lhs, *attrs["lhs_contracting"]))

@@ -14,7 +14,7 @@ def _others(value: Value, feature: int) -> list[int]:
 
 def _mean(b: Builder, value: Value, feature: int) -> Value:
     axes = _others(value, feature)
-    count = value.size // max(value.shape[feature], 1)
+    count = value.size // max(value.shape[feature], 1)  # of nothing the sums are 0, and so is the mean
     total = b.reduce(value, axes, "add", 0.0)
     return b.op("multiply", total, b.like(1.0 / max(count, 1), total))
 
@@ -23,6 +23,7 @@ def _training(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     given, scale, offset = operands
     feature, epsilon = node.attrs["feature"], node.attrs["epsilon"]
     x = b.convert(given, "f32")
+    # Two passes: the mean of squares less the square of the mean loses all bits where the mean is large.
     mean = _mean(b, x, feature)
     centred = b.op("subtract", x, b.broadcast(mean, x.shape, (feature,)))
     variance = _mean(b, b.op("multiply", centred, centred), feature)
@@ -58,6 +59,7 @@ def _gradient(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     spread_in = b.convert(variance, "f32")
     spread = b.op("rsqrt", b.op("add", spread_in, b.like(node.attrs["epsilon"], spread_in)))
     normal = b.op("multiply", centred, b.broadcast(spread, x.shape, (feature,)))
+    # The input's gradient is what is left of the output's without its mean and its part along the normal values.
     of_scale = b.reduce(b.op("multiply", grad, normal), axes, "add", 0.0)
     of_offset = b.reduce(grad, axes, "add", 0.0)
     share = b.like(1.0 / max(count, 1), of_scale)

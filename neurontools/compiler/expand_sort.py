@@ -32,10 +32,12 @@ def sorted_by(b: Builder, body: Graph, operands: list[Value], dimension: int) ->
     size = 1 << (count - 1).bit_length()
     rows = lines[0].shape[0]
     padding = [(0, 0, 0), (0, size - count, 0)]
+    # Any value would do: whether an element is real is told by its number, not by the comparator.
     lines = [b.pad(one, b.constant(0, one.dtype), padding) for one in lines]
     values = [*lines, b.iota("s32", (rows, size), 1)]
     width = 2
     while width <= size:
+        # The first step of a merge pairs mirror images: so both halves may ascend, and no step needs a direction.
         values = _exchange(b, body, values, rows, size, width, count, mirrored=True)
         part = width // 2
         while part >= 2:
@@ -72,6 +74,7 @@ def _out_of_order(
 ) -> Value:
     """Return where the second element of a pair belongs before the first."""
     mine, other = first[-1], second[-1]
+    # A comparator takes the two elements of one operand side by side (HLO's sort).
     pairs = [one for both in zip(second[:-1], first[:-1], strict=True) for one in both]
     turned = [one for both in zip(first[:-1], second[:-1], strict=True) for one in both]
     before = b.apply(body, pairs, shape)[0]
@@ -107,6 +110,7 @@ def extreme_of(b: Builder, array: Value, largest: bool, dtype: str) -> Value:
 
     first = test(_FIRST[largest], left, right)
     if is_float(array.dtype):
+        # A NaN before what is none; of two NaN neither, so that the first one's place is found.
         alone = body.add("and", (test("NE", left, left), test("EQ", right, right)), "pred", ())
         first = body.add("or", (first, alone), "pred", ())
     body.roots = [first]
@@ -120,7 +124,7 @@ def _comparator(dtype: str) -> tuple[Graph, tuple[Value, Value]]:
     """Return a body without roots for pairs of an element and its place, and its two elements."""
     body = Graph("top")
     elements = body.parameter(dtype, ()), body.parameter(dtype, ())
-    for _ in range(2):
+    for _ in range(2):  # places, which the comparator is given and does not look at
         body.parameter("s32", ())
     return body, elements
 

@@ -27,6 +27,7 @@ def part_of(array: Array, strides: Sequence[int], tile: Tile) -> View:
 def load(e: Emitter, part: View, tile: Tile) -> View:
     """Return a tile with the elements of a part; dimensions that repeat are repeated by the view."""
     rows, free = part.dims[: tile.rows], part.dims[tile.rows :]
+    # What repeats is loaded once: engines can read with a step of 0.
     kept = [count for step, count in free if step != 0]
     into = e.tile(part.dtype, tile.partitions, kept)
     e.copy(into, part._replace(dims=(*rows, *(one for one in free if one[0] != 0)) or ((1, 1),)))

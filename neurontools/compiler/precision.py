@@ -16,6 +16,7 @@ from neurontools.compiler.rewriting import Builder, Rule, rewrite
 __all__ = ["Cast", "cast_products"]
 
 _TYPES = {"bf16": "bf16", "fp16": "f16", "fp8_e4m3": "f8e4m3"}
+# Their result is about the operand's own bits, or is a rounding already.
 _UNTOUCHED = frozenset({"convert", "is-finite", "reduce-precision", "copy"})
 
 

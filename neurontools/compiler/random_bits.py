@@ -32,8 +32,10 @@ def _rng_bit_generator(self: Lowering, node: Node) -> None:
     e.copy(held, line._replace(shape=(1, count), strides=(count, 1)))
     seed, mixed = e.tile(_U32, 1), held._replace(dtype=_U32)
     e.cast(seed, mixed._replace(dims=((1, 1),)))
+    # Every word of the state must tell: keys that JAX splits differ in any of them.
     for number in range(1, count):
         word = mixed._replace(offset=4 * number, dims=((1, 1),))
+        # 2^32 over the golden ratio (Knuth's multiplicative hash): an odd factor loses nothing.
         factor, grown = constant_like(e, seed, _U32, 0x9E3779B1), e.tile(_U32, 1)
         e.tensor_tensor(grown, seed, factor, AluOp.MULTIPLY, "Pool")
         e.tensor_tensor(seed, grown, word, AluOp.BITWISE_XOR)

@@ -15,7 +15,7 @@ from neurontools.compiler.tile_math import TileFunction, constant_like
 
 __all__ = ["INTEGER", "LOGICAL", "convert", "cut", "widened"]
 
-_ALL = -1
+_ALL = -1  # AND with all bits keeps the bits that fit, where a cast would saturate
 
 
 def _word(dtype: str) -> Dtype:
@@ -45,7 +45,7 @@ def _exact(op: AluOp) -> TileFunction:
     def apply(e: Emitter, dtype: str, tiles: list[View]) -> View:
         a, b = (widened(e, dtype, one) for one in tiles)
         out = e.like(a, _word(dtype))
-        e.tensor_tensor(out, a, b, op, "Pool")
+        e.tensor_tensor(out, a, b, op, "Pool")  # the Vector engine would compute in fp32: 24 bits of 32
         return cut(e, dtype, out)
 
     return apply
@@ -70,6 +70,7 @@ def _abs(e: Emitter, dtype: str, tiles: list[View]) -> View:
         return tiles[0]
     wide = widened(e, dtype, tiles[0])
     zero, less, out = constant_like(e, wide, Dtype.INT32, 0), e.like(wide, Dtype.INT32), e.like(wide, Dtype.INT32)
+    # Not ABS, which is one of fp32; the least number is its own size, as in HLO.
     e.tensor_tensor(less, zero, wide, AluOp.SUBTRACT, "Pool")
     e.tensor_tensor(out, wide, less, AluOp.MAX, "Pool")
     return cut(e, dtype, out)
@@ -77,7 +78,7 @@ def _abs(e: Emitter, dtype: str, tiles: list[View]) -> View:
 
 def _sign(e: Emitter, dtype: str, tiles: list[View]) -> View:
     out = e.like(tiles[0], element_type(dtype).storage)
-    e.tensor_scalar(out, tiles[0], AluOp.SIGN)
+    e.tensor_scalar(out, tiles[0], AluOp.SIGN)  # in fp32, which rounds a size and keeps the sign
     return out
 
 
@@ -131,7 +132,7 @@ def _divide(e: Emitter, dtype: str, tiles: list[View]) -> View:
     e.tensor_tensor(total, left, safe, AluOp.DIVIDE)
     e.tensor_tensor(product, total, safe, AluOp.MULTIPLY, "Pool")
     e.tensor_tensor(left, left, product, AluOp.SUBTRACT, "Pool")
-    rest = e.like(a, Dtype.INT32)
+    rest = e.like(a, Dtype.INT32)  # signed for unsigned numbers too: the first quotient may be too large
     e.tensor_tensor(rest, left._replace(dtype=Dtype.INT32), safe, AluOp.DIVIDE)
     out = e.like(a, word)
     e.tensor_tensor(out, total, rest._replace(dtype=word), AluOp.ADD, "Pool")
@@ -154,7 +155,7 @@ def _power(e: Emitter, dtype: str, tiles: list[View]) -> View:
     e.tensor_tensor(exponent, b, zero, AluOp.MAX, "Pool")
     odd = e.like(a, word)
     e.tensor_scalar(odd, b, AluOp.BITWISE_AND, 1)
-    e.choose(exponent, negative, odd)
+    e.choose(exponent, negative, odd)  # -1 to a negative power depends on whether that is odd
     e.tensor_tensor(out, a, exponent, AluOp.POWER, "Pool")
     e.tensor_tensor(size, zero, a, AluOp.SUBTRACT, "Pool")
     e.tensor_tensor(size, size, a, AluOp.MAX, "Pool")
@@ -166,7 +167,7 @@ def _power(e: Emitter, dtype: str, tiles: list[View]) -> View:
 
 def _shift(op: AluOp) -> TileFunction:
     def apply(e: Emitter, dtype: str, tiles: list[View]) -> View:
-        unsigned = {1: Dtype.UINT8, 2: Dtype.UINT16, 4: Dtype.UINT32}[tiles[0].dtype.size]
+        unsigned = _unsigned(tiles[0].dtype)  # or a shift to the right would be one that keeps the sign
         out = e.like(tiles[0], unsigned)
         a, b = (one._replace(dtype=unsigned) for one in tiles)
         e.tensor_tensor(out, a, b, op)
@@ -181,7 +182,7 @@ def _shift_arithmetic(e: Emitter, dtype: str, tiles: list[View]) -> View:
     wide = widened(e, "s32", a._replace(dtype=_signed(a.dtype)))
     count = widened(e, "u32", b._replace(dtype=_unsigned(b.dtype)))
     mask, out = e.like(wide, Dtype.INT32), e.like(wide, Dtype.UINT32)
-    e.tensor_scalar(mask, wide, AluOp.LESS, 0.0, AluOp.MULTIPLY, -1.0)
+    e.tensor_scalar(mask, wide, AluOp.LESS, 0.0, AluOp.MULTIPLY, -1.0)  # all bits set where it is negative
     raw = mask._replace(dtype=Dtype.UINT32)
     e.tensor_tensor(out, wide._replace(dtype=Dtype.UINT32), raw, AluOp.BITWISE_XOR)
     e.tensor_tensor(out, out, count, AluOp.RIGHT_SHIFT)
@@ -284,7 +285,7 @@ LOGICAL: dict[str, TileFunction] = {
 def convert(e: Emitter, source: str, dtype: str, tile: View) -> View:
     """Return a tile in another type: floats round to nearest even, integers wrap, fractions are cut off."""
     storage = element_type(dtype).storage
-    if dtype == "pred":
+    if dtype == "pred":  # a fraction is true, which a cast to an integer would make 0
         out = e.like(tile, Dtype.UINT8)
         e.tensor_scalar(out, tile, AluOp.NOT_EQUAL, 0.0)
         return out
@@ -296,7 +297,7 @@ def convert(e: Emitter, source: str, dtype: str, tile: View) -> View:
         return out
     if is_float(source):
         whole, out = e.like(tile, Dtype.FLOAT32), e.like(tile, storage)
-        e.activation(whole, tile, "trunc")
+        e.activation(whole, tile, "trunc")  # a cast of the device rounds to nearest even, HLO's cuts off
         e.cast(out, whole)
         return out
     return cut(e, dtype, widened(e, source, tile))

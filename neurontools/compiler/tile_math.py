@@ -86,6 +86,7 @@ def _sine_of(e: Emitter, dtype: str, x: View, shift: float) -> View:
         e.tensor_tensor(left, left, part, AluOp.ADD)
     if shift:
         e.tensor_scalar(left, left, AluOp.ADD, math.pi / 2)
+    # What rounding leaves beyond half a period is no argument of the function.
     limit = float(np.nextafter(np.float32(math.pi), np.float32(0)))
     e.tensor_scalar(left, left, AluOp.MIN, limit, AluOp.MAX, -limit)
     out = _new(e, dtype, x)
@@ -124,6 +125,7 @@ def _log1p(e: Emitter, dtype: str, tiles: list[View]) -> View:
     e.tensor_tensor(out, log, ratio, AluOp.MULTIPLY)
     e.tensor_scalar(same, less, AluOp.EQUAL, 0.0)
     e.choose(out, same, x)
+    # infinity / infinity is no number
     e.tensor_scalar(same, x, AluOp.EQUAL, float("inf"))
     e.choose(out, same, x)
     return _to(e, dtype, out)
@@ -161,6 +163,7 @@ def round_even(e: Emitter, dtype: str, tiles: list[View]) -> View:
     e.tensor_scalar(size, x, AluOp.ABS)
     e.tensor_scalar(rounded, size, AluOp.ADD, 2.0**23, AluOp.SUBTRACT, 2.0**23)
     result = _with_sign(e, rounded, x)
+    # Large is what is not less, so that a NaN is too, and stays.
     e.tensor_scalar(large, size, AluOp.LESS, 2.0**23, AluOp.LOGICAL_XOR, 1.0)
     e.choose(result, large, x)
     return _to(e, dtype, result)
@@ -218,7 +221,7 @@ def _atan2(e: Emitter, dtype: str, tiles: list[View]) -> View:
     e.tensor_scalar(other, angle, AluOp.SUBTRACT, math.pi / 2, reverse0=True)
     e.tensor_tensor(test, ay, ax, AluOp.GREATER)
     e.choose(angle, test, other)
-    negative = e.like(x, Dtype.UINT32)
+    negative = e.like(x, Dtype.UINT32)  # the sign bit: -0 is on the other side of the circle than 0
     e.tensor_scalar(negative, x._replace(dtype=Dtype.UINT32), AluOp.RIGHT_SHIFT, 31)
     e.tensor_scalar(other, angle, AluOp.SUBTRACT, math.pi, reverse0=True)
     e.choose(angle, negative, other)
@@ -251,6 +254,7 @@ _ALU = {
 
 def _in_order(e: Emitter, x: View) -> View:
     """Return integers in the total order of floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
+    # Of a negative float all bits but the sign are turned over: a larger size is a smaller number.
     bits = _as_f32(e, x)._replace(dtype=Dtype.INT32)
     mask, out = e.like(x, Dtype.INT32), e.like(x, Dtype.INT32)
     e.tensor_scalar(mask, bits, AluOp.LESS, 0.0, AluOp.MULTIPLY, -1.0)
@@ -276,7 +280,7 @@ def compare(e: Emitter, dtype: str, tiles: list[View], direction: str, total: bo
 def select(e: Emitter, dtype: str, tiles: list[View]) -> View:
     """Return the second operand where the first is true, else the third."""
     where, on_true, on_false = tiles
-    out = _new(e, dtype, on_false)
+    out = _new(e, dtype, on_false)  # a copy: `choose` writes into what it keeps
     e.cast(out, on_false)
     e.choose(out, where, on_true)
     return out

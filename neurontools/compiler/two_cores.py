@@ -69,6 +69,7 @@ class Crossings:
 
 
 def _add(seen: _Touched, key: tuple[object, bool], low: int, high: int) -> None:
+    # One span for all: bytes between two spans count too, which may cost a meeting, and never an order.
     first, last = seen.get(key, (low, high))
     seen[key] = min(low, first), max(high, last)
 
@@ -95,7 +96,7 @@ def _spans(op: Op) -> list[_Span]:
 
 def _span(view: View, write: bool, whole: bool) -> _Span:
     one = view.allocation
-    if whole:
+    if whole:  # where indices or peers decide, which bytes are touched is known at run time only
         return _Span(_memory(one), 0, one.nbytes, write)
     reach = [step * (count - 1) for step, count in view.dims]
     low = view.offset + view.dtype.size * sum(min(0, each) for each in reach)

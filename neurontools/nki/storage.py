@@ -40,10 +40,9 @@ def new_tensor(
 
 def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:
     """Return an HBM tensor that holds `data` from load time on."""
-    data = np.ascontiguousarray(data)
-    shape = data.shape or (1,)  # a tensor of NKI has at least one dimension
+    data = np.ascontiguousarray(data)  # which has a dimension at least, as tensors of NKI must
     return new_tensor(
-        t, shape, dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
+        t, data.shape, dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
     )
 
 

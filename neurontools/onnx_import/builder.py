@@ -34,6 +34,13 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
+def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
+    # It would pass for a dimension without a bound, `?` in HLO's text.
+    if any(size < 0 for size in shape):
+        raise FormatError("a negative dimension", got=list(shape))
+    return tuple(int(size) for size in shape)
+
+
 class NeedsValueError(Exception):
     """Say that a shape depends on a parameter: the module must be made for one value of it."""
 
@@ -48,10 +55,11 @@ class Builder:
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self.bodies: dict[str, Computation] = {}
-        self._values: dict[Instruction, Any] = {}
+        self._values: dict[Instruction, Any] = {}  # of what was static, so that no chain is folded twice
 
     def emit(self, opcode: str, operands: Sequence[Tensor] = (), shape: Shape | None = None, **fields: Any) -> Tensor:
         """Add an instruction; its shape is inferred where none is given, and checked either way."""
+        # The rule of HLO's verifier, so that a wrong lowering is found where it is made.
         found = Instruction(f"{opcode}.{len(self.instructions) + 1}", opcode, shape or Shape(PrimitiveType.TOKEN),
                             [each.at for each in operands])  # fmt: skip
         for field, value in fields.items():
@@ -114,7 +122,7 @@ class Builder:
             stack.pop()
             if each not in self._values:
                 operands = [self._values[operand] for operand in each.operands]
-                with np.errstate(all="ignore"):
+                with np.errstate(all="ignore"):  # a division by zero is a value of HLO, and no mistake here
                     self._values[each] = OPERATIONS[each.opcode](each, operands, Interpreter())
         return np.asarray(self._values[tensor.at])
 
@@ -242,7 +250,7 @@ class Tensor:
         """Take the elements as another shape."""
         if tuple(shape) == self.shape:
             return self
-        return self.to.emit("reshape", [self], Shape(self.kind, tuple(int(size) for size in shape)))
+        return self.to.emit("reshape", [self], Shape(self.kind, _sizes(shape)))
 
     def transpose(self, order: Sequence[int]) -> Tensor:
         """Reorder dimensions."""
@@ -258,7 +266,7 @@ class Tensor:
 
     def expand(self, shape: Sequence[int]) -> Tensor:
         """Repeat to a larger shape, as NumPy broadcasts."""
-        shape = tuple(int(size) for size in shape)
+        shape = _sizes(shape)
         if shape == self.shape:
             return self
         # HLO's broadcast repeats along new dimensions only: those of one element that grow are taken out first.
@@ -280,7 +288,9 @@ class Tensor:
         """Take a part of one dimension."""
         axis = self.axis(axis)
         parts = [SliceDimension(0, size, 1) for size in self.shape]
-        parts[axis] = SliceDimension(start, max(start, limit), stride)
+        parts[axis] = SliceDimension(
+            start, max(start, limit), stride
+        )  # nothing where the limit lies before, as in NumPy
         return self.to.emit("slice", [self], slices=tuple(parts))
 
     def pad(self, amounts: Sequence[tuple[int, int]], value: Tensor | Number = 0, between: int = 0) -> Tensor:

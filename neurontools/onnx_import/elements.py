@@ -33,9 +33,11 @@ _FORMULAS: dict[str, Callable[[Node, Tensor], Tensor]] = {
     "Relu":            lambda n, x: x.maximum(0),
     "Reciprocal":      lambda n, x: 1 / x,
     "Atan":            lambda n, x: x.binary("atan2", 1),
+    # log(1 + e^x) with no power above 1: e^x overflows float32 from 89 on.
     "Softplus":        lambda n, x: x.maximum(0) + (-x.unary("abs")).unary("exponential").unary("log-plus-one"),
     "Softsign":        lambda n, x: x / (x.unary("abs") + 1),
     "Elu":             lambda n, x: (x > 0).where(x, x.unary("exponential-minus-one") * n.get("alpha", 1.0)),
+    # A large x makes the power infinite, of which the minimum takes 0.
     "Celu":            lambda n, x: x.maximum(0) + ((x / n.get("alpha", 1.0)).unary("exponential-minus-one")
                                                     * n.get("alpha", 1.0)).minimum(0),
     "Selu":            lambda n, x: (x > 0).where(x, x.unary("exponential-minus-one")
@@ -49,7 +51,7 @@ _FORMULAS: dict[str, Callable[[Node, Tensor], Tensor]] = {
     "Swish":           lambda n, x: x * (x * n.get("alpha", 1.0)).unary("logistic"),
     "Shrink":          lambda n, x: (x < -n.get("lambd", 0.5)).where(
                            x + n.get("bias", 0.0), (x > n.get("lambd", 0.5)).where(x - n.get("bias", 0.0), 0)),
-    "IsNaN":           lambda n, x: x.compare("NE", x),
+    "IsNaN":           lambda n, x: x.compare("NE", x),  # HLO has no is-nan; nothing but a NaN differs from itself
 }
 # fmt: on
 
@@ -81,6 +83,7 @@ def modulo(n: Node) -> Tensor:
     left = a.binary("remainder", b)
     if n.get("fmod", 0):
         return left
+    # HLO's remainder has the dividend's sign, as C's; ONNX's default is Python's.
     wrong = (left.compare("NE", 0)) & (left < 0).compare("NE", (b < 0).expand(left.shape))
     return wrong.where(left + b, left)
 
@@ -125,6 +128,7 @@ def where(n: Node) -> Tensor:
 def clip(n: Node) -> Tensor:
     """Keep within bounds."""
     x = n.input(0)
+    # Attributes before version 11, inputs since. The minimum first: where the two cross, all becomes the maximum.
     for number, name, opcode in ((1, "min", "maximum"), (2, "max", "minimum")):
         bound = n.optional(number)
         if bound is not None:
@@ -191,7 +195,7 @@ def _converted(n: Node, x: Tensor, kind: PrimitiveType) -> Tensor:
             x = x.compare("NE", x).where(x, inside)
         elif kind is PrimitiveType.F8E4M3FN:  # what rounds to more than 448, halfway to 480, has no number
             x = (x.unary("abs") > 464.0).where(math.nan, x)
-    if kind.is_integral and kind.bits < 8 and x.kind.is_float:
+    if kind.is_integral and kind.bits < 8 and x.kind.is_float:  # ONNX rounds to these, and cuts to all wider ones
         return x.unary("round-nearest-even").cast(PrimitiveType.S32).cast(kind)
     if kind.is_integral and x.kind.is_float and kind.bits < 32:
         return x.cast(PrimitiveType.S32).cast(kind)  # what is too large wraps, as ONNX's reference has it
@@ -222,13 +226,14 @@ def dropout(n: Node) -> tuple[Tensor, ...]:
 def quantize(n: Node) -> Tensor:
     """Divide by a scale, round, add the zero point, saturate."""
     x, scale, zero = n.input(0), n.input(1), n.optional(2)
-    kind = zero.kind if zero is not None else element_type(n.get("output_dtype", 0) or 2)
+    kind = zero.kind if zero is not None else element_type(n.get("output_dtype", 0) or 2)  # 2 is uint8
     if x.kind.is_integral:
         x = x.cast(PrimitiveType.F32)
     y = x / _along(n, scale.cast(x.kind), x)
     if kind.is_float:
         shift = y if zero is None else y + _along(n, zero.cast(y.kind), x)
         return _converted(n, shift, kind)
+    # The zero point comes after rounding: 0.5 + 1 is 1 that way, and 2 the other.
     y = y.unary("round-nearest-even").cast(PrimitiveType.F32)
     if zero is not None:
         y = y + _along(n, zero.cast(PrimitiveType.F32), x)
@@ -256,6 +261,7 @@ def _along(n: Node, values: Tensor, x: Tensor) -> Tensor:
     axis = x.axis(n.get("axis", 1))
     if values.rank == 1:
         return values.put(x.shape, (axis,))
+    # The last block may be cut short, so all are made whole and what is too much is cut off.
     block = n.get("block_size", 0) or -(-x.shape[axis] // values.shape[axis])
     parts = [*values.shape[: axis + 1], block, *values.shape[axis + 1 :]]
     whole = values.put(parts, [dim for dim in range(len(parts)) if dim != axis + 1])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from formats.errors import FormatError, UnsupportedError
+from formats.errors import FormatError, NeuronError, UnsupportedError
 from formats.hlo import Computation, Module, Shape, type_of
 from neurontools.onnx_import import elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes
 from neurontools.onnx_import.builder import Builder, NeedsValueError, Tensor
@@ -17,7 +17,7 @@ __all__ = ["Imported", "import_model"]
 
 # Their operators are in the table by being imported.
 _ = (elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes)
-_MOST_DEPTH = 20
+_MOST_DEPTH = 20  # of bodies and functions within each other; without a bound a model could end Python's stack
 
 
 class Imported(NamedTuple):
@@ -35,7 +35,7 @@ def import_model(model: Any, inputs: dict[str, np.ndarray[Any, Any]]) -> Importe
     parameters. Raises UnsupportedError for operators, types and shapes that have no HLO.
     """
     fixed: set[str] = set()
-    while True:
+    while True:  # ends: each turn makes one more input a constant
         lowering = _Lowering(model, inputs, fixed)
         try:
             return lowering.module()
@@ -98,13 +98,20 @@ class _Lowering:
             if len(graph.input) != len(given):
                 raise FormatError("a body takes other inputs than it is given", expected=len(given),
                                   got=len(graph.input), field=node.op_type)  # fmt: skip
+            # A body sees the values around it (ONNX's IR.md, names within a graph).
             inner = {**known, **dict(zip((each.name for each in graph.input), given, strict=True))}
             self._initialisers(graph, inner)
             self.run(graph.node, inner, depth + 1)
             return [_found(inner, each.name) for each in graph.output]
 
         version = self.versions.get("", 1)
-        found = lowering(Node(self.to, node.op_type, version, inputs, attributes, len(node.output), run))
+        try:
+            found = lowering(Node(self.to, node.op_type, version, inputs, attributes, len(node.output), run))
+        except (NeuronError, NeedsValueError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Lowerings trust what ONNX's checker would have checked: so many strides, no empty list.
+            raise FormatError(f"inputs or attributes that do not fit ({error})", field=node.op_type) from error
         return list(found) if isinstance(found, tuple) else [found]
 
     def _initialisers(self, graph: Any, known: dict[str, Tensor | None]) -> None:
@@ -149,6 +156,7 @@ class _Lowering:
         known: dict[str, Tensor | None] = {"": None}
         known |= dict.fromkeys(function.input)
         known |= dict(zip(function.input, inputs, strict=False))
+        # What the node says comes before the function's defaults, and those before the schema's.
         stated = {each.name: each for each in node.attribute}
         stated |= {each.name: each for each in function.attribute_proto if each.name not in stated}
         stated |= {
@@ -161,6 +169,7 @@ class _Lowering:
             copy.CopyFrom(each)
             _bind(copy, stated)
             nodes.append(copy)
+        # A function's nodes are of the operator sets that it names, whatever the model's are.
         versions, self.versions = self.versions, self.versions | {
             _domain(each): each.version for each in function.opset_import
         }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.errors import FormatError
 from formats.hlo import Computation, Instruction, PrimitiveType, Shape, tuple_of
 from formats.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from neurontools.onnx_import.builder import Tensor, axis_of
@@ -25,7 +26,7 @@ def first_extreme(x: Tensor, axis: int, *, largest: bool) -> Tensor:
 
 def _wrapped(indices: Tensor, size: int) -> Tensor:
     """Return indices counted from the front."""
-    whole = indices.cast(_S64)
+    whole = indices.cast(_S64)  # before the addition, which unsigned or narrow types would wrap
     return (whole < 0).where(whole + size, whole)
 
 
@@ -129,6 +130,7 @@ def one_hot(n: Node) -> Tensor:
     axis = axis_of(n.get("axis", -1), indices.rank + 1)
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     kept = [dim for dim in range(len(shape)) if dim != axis]
+    # An index out of range meets no place: a row of off values, as ONNX has it.
     hot = n.to.iota(_S64, shape, axis).equals(at.put(shape, kept))
     return hot.where(values.slice(0, 1, 2).reshape(()), values.slice(0, 0, 1).reshape(()))
 
@@ -142,6 +144,7 @@ def top_k(n: Node) -> tuple[Tensor, ...]:
     places = n.to.iota(_S64, x.shape, axis)
     comparator = _comparator(n, x.kind, largest=bool(n.get("largest", 1)))
     shape = tuple_of(x.at.shape, places.at.shape)
+    # Stable, since of equal elements ONNX wants the one with the lower index first.
     both = n.to.emit("sort", [x, places], shape, dimensions=(axis,), is_stable=True, called=[comparator])
     return both.element(0).slice(axis, 0, k), both.element(1).slice(axis, 0, k)
 
@@ -165,6 +168,8 @@ def compress(n: Node) -> Tensor:
     if "axis" not in n.attributes:
         x = x.reshape((int(np.prod(x.shape)),))
     axis = x.axis(n.get("axis", 0))
+    if kept.size and kept[-1] >= x.shape[axis]:  # a gather would take the last one instead
+        raise FormatError("a slice that is not there", expected=f"within {x.shape[axis]}", got=int(kept[-1]))
     return _slices(x, n.to.constant(kept.astype(np.int64)), axis)
 
 
@@ -185,7 +190,7 @@ def tensor_scatter(n: Node) -> Tensor:
     rows = [n.to.iota(_S64, update.shape, dim) for dim in range(cache.rank)]
     if start is not None:
         rows[axis] = rows[axis] + start.cast(_S64).put(update.shape, (0,))
-    if mode == "circular":
+    if mode == "circular":  # ONNX forbids a linear write beyond the end; scatter drops it
         rows[axis] = rows[axis].binary("remainder", cache.shape[axis])
     dims = tuple(range(cache.rank))
     vectors = rows[0].unsqueeze(-1).concatenate([each.unsqueeze(-1) for each in rows[1:]], -1)

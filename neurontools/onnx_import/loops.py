@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from formats.errors import UnsupportedError
+from formats.errors import FormatError, UnsupportedError
 from neurontools.onnx_import.builder import Tensor
 from neurontools.onnx_import.registry import Node, operator
 
 __all__: list[str] = []
 
-_MOST_TURNS = 1000
+_MOST_TURNS = 1000  # each is a copy of the body
 
 
 def _stacked(parts: list[Tensor], axis: int) -> Tensor:
@@ -62,14 +62,14 @@ def loop(n: Node) -> tuple[Tensor, ...]:
     while holds and turn < limit:
         if turn > _MOST_TURNS:
             raise UnsupportedError(f"a Loop of more than {_MOST_TURNS} turns is not unrolled")
-        condition = n.to.constant(np.array(True))
+        condition = n.to.constant(np.array(True))  # it held, or there were no turn
         results = n.run(body, [n.to.constant(np.array(turn, np.int64)), condition, *state])
         holds = bool(n.to.static(results[0]).reshape(()))
         state = results[1 : 1 + len(state)]
         for parts, value in zip(made, results[1 + len(state) :], strict=True):
             parts.append(value)
         turn += 1
-    if any(not parts for parts in made):
+    if any(not parts for parts in made):  # its rows are made by the body, which never ran
         raise UnsupportedError("a Loop without turns gives what has no shape")
     return (*state, *(_stacked(parts, 0) for parts in made))
 
@@ -85,9 +85,11 @@ def fourier(n: Node) -> Tensor:
     inverse, half = n.get("inverse", 0), n.get("onesided", 0)
     if inverse and half:
         raise UnsupportedError("an inverse DFT of half a spectrum is not modelled")
-    if x.shape[axis] != size:
+    if x.shape[axis] != size:  # zeros behind, or cut off: a negative amount of padding
         amounts = [(0, size - x.shape[axis] if dim == axis else 0) for dim in range(x.rank)]
         x = x.pad(amounts)
+    if x.shape[-1] not in (1, 2):
+        raise FormatError("real numbers end in a dimension of 1, complex ones of 2", got=x.shape[-1], field="DFT")
     parts = [x.slice(-1, each, each + 1).reshape(x.shape[:-1]) for each in range(x.shape[-1])]
     imaginary = parts[1] if len(parts) == 2 else n.to.constant(0, x.kind).expand(parts[0].shape)
     whole = n.to.emit("complex", [parts[0], imaginary]).move(axis, -1)

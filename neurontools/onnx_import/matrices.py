@@ -40,6 +40,7 @@ def quantised_matmul(n: Node) -> Tensor:
     kind = n.input(7).kind
     if not kind.is_integral:
         raise UnsupportedError(f"QLinearMatMul with elements of {kind.text} is not modelled")
+    # In float32, as ONNX's reference has it.
     y = ((a - _rows(a_zero)) * _rows(a_scale)).dot((b - b_zero) * b_scale) / _rows(scale)
     low, high = integer_range(kind)
     return (y.unary("round-nearest-even") + _rows(zero)).maximum(low).minimum(high).cast(kind)
@@ -64,11 +65,11 @@ def einsum(n: Node) -> Tensor:
         equation = _without_dots(equation, [n.input(k).rank for k in range(len(n.inputs))])
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
-    if not arrow:
+    if not arrow:  # the implicit form: letters that come once, in alphabetical order, as NumPy has it
         letters = left.replace(",", "")
         result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     operands = [_diagonal(n.input(k), term) for k, term in enumerate(terms)]
-    while len(operands) > 1:
+    while len(operands) > 1:  # in the order given; which order is the cheapest is a search of its own
         (a, x), (b, y), *rest = operands
         later = set(result) | {c for _, each in rest for c in each}
         operands = [_product(a, x, b, y, later), *rest]
@@ -148,11 +149,11 @@ class _Places:
             if auto in ("SAME_UPPER", "SAME_LOWER"):
                 wanted = -(-size[dim] // self.strides[dim])
                 total = max(0, (wanted - 1) * self.strides[dim] + reach - size[dim])
-                small, large = total // 2, total - total // 2
+                small, large = total // 2, total - total // 2  # SAME_UPPER puts the odd one behind
                 self.low[dim], self.high[dim] = (small, large) if auto == "SAME_UPPER" else (large, small)
             elif auto == "VALID":
                 self.low[dim] = self.high[dim] = 0
-        self.stated = self.low[:], self.high[:]
+        self.stated = self.low[:], self.high[:]  # before ceil_mode adds to it: AveragePool counts these only
         for dim in range(rank if n.get("ceil_mode", 0) else 0):
             reach = (kernel[dim] - 1) * self.dilations[dim] + 1
             room = size[dim] + self.low[dim] + self.high[dim] - reach
@@ -233,6 +234,7 @@ def conv_transpose(n: Node) -> Tensor:
         low, high = pads[d], pads[rank + d]
         if wanted or auto in ("SAME_UPPER", "SAME_LOWER"):
             total = full - (wanted[-rank:][d] if wanted else x.shape[2 + d] * strides[d])
+            # As ONNX states it: without SAME_UPPER the larger half lies before, with an output_shape too.
             low = total - total // 2 if auto != "SAME_UPPER" else total // 2
             high = total - low
         window.append(WindowDimension(kernel[d], 1, reach - 1 - low, reach - 1 - high + extra[d], dilations[d],
@@ -266,6 +268,7 @@ def average_pool(n: Node) -> Tensor:
     x = n.input(0)
     places = _Places(n, x.shape[2:], n.required("kernel_shape"))
     total = _pooled(x, "add", 0, places.window())
+    # How many elements a window has is a pool of ones: near the edges it has fewer.
     ones = n.to.constant(1, x.kind).expand(x.shape)
     if n.get("count_include_pad", 0):
         # What ceil_mode adds behind is not padding, and never counts; what auto_pad adds is.

@@ -24,7 +24,7 @@ def batch_normalization(n: Node) -> Tensor | tuple[Tensor, ...]:
         axes = [dim for dim in range(x.rank) if dim != 1]
         now = x.mean(axes)
         centred = x - _channels(now, x)
-        spread = (centred * centred).mean(axes)
+        spread = (centred * centred).mean(axes)  # of the population (n, not n - 1), as ONNX says
         momentum: float = n.get("momentum", 0.9)
         y = centred / (_channels(spread, x) + epsilon).unary("sqrt") * _channels(scale, x) + _channels(bias, x)
         return y, mean * momentum + now * (1 - momentum), variance * momentum + spread * (1 - momentum)
@@ -75,9 +75,10 @@ def local_response(n: Node) -> Tensor:
     """Divide by the sum of squares of the channels around."""
     x, size = n.input(0), int(n.required("size"))
     window = [WindowDimension() for _ in x.shape]
-    low = (size - 1) // 2
+    low = (size - 1) // 2  # floor before and ceil behind, where the size is even
     window[1] = WindowDimension(size=size, padding_low=low, padding_high=size - 1 - low)
     squares = n.to.emit("reduce-window", [x * x, n.to.constant(0, x.kind)], window=tuple(window),
                         called=[n.to.body("add", x.kind)])  # fmt: skip
     alpha, beta, bias = float(n.get("alpha", 1e-4)), float(n.get("beta", 0.75)), float(n.get("bias", 1.0))
+    # alpha is of the whole window, not of each channel.
     return x / (squares * (alpha / size) + bias).binary("power", beta)

@@ -12,6 +12,7 @@ from neurontools.onnx_import.registry import Node, operator
 
 __all__: list[str] = []
 
+# ONNX stacks gates as i, o, f, c in an LSTM and as z, r, h in a GRU: other frameworks have other orders.
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": lambda x: x.unary("logistic"),
@@ -53,7 +54,7 @@ class _Cell(NamedTuple):
         i, o, forget, new = self.parts(given + known)
         if self.peepholes is not None:
             p = [self.peepholes.slice(0, k * self.hidden, (k + 1) * self.hidden) for k in range(3)]
-            i, forget = i + c * p[0], forget + c * p[2]
+            i, forget = i + c * p[0], forget + c * p[2]  # in the order i, o, f; o looks at the new cell
         cell = f[0](forget) * c + f[0](i) * f[1](new)
         if self.peepholes is not None:
             o = o + cell * p[1]
@@ -63,7 +64,7 @@ class _Cell(NamedTuple):
         f, (z_in, r_in, h_in), (z_of, r_of, h_of) = self.functions, self.parts(given), self.parts(known)
         z, r = f[0](z_in + z_of), f[0](r_in + r_of)
         if self.n.get("linear_before_reset", 0):
-            new = f[1](h_in + r * h_of)
+            new = f[1](h_in + r * h_of)  # cuDNN's form, whose product needs no second pass
         else:
             weights = self.r.slice(0, 2 * self.hidden, 3 * self.hidden)
             bias = None if self.state_bias is None else self.state_bias.slice(0, 2 * self.hidden, 3 * self.hidden)
@@ -81,7 +82,7 @@ def recurrent(n: Node) -> tuple[Tensor, ...]:
         x = x.move(0, 1)
     direction = n.choice("direction", "forward", "reverse", "bidirectional")
     ways = ["forward", "reverse"] if direction == "bidirectional" else [direction]
-    if lengths is not None and "reverse" in ways:
+    if lengths is not None and "reverse" in ways:  # each batch would begin at its own end
         raise UnsupportedError(f"{n.op} backward over sequences of different lengths is not modelled")
     outputs, states, cells = [], [], []
     for number, way in enumerate(ways):
@@ -110,7 +111,7 @@ def _one_way(
     names = [str(each.decode() if isinstance(each, bytes) else each).lower() for each in n.get("activations") or []]
     count = len(_DEFAULTS[n.op])
     chosen = names[number * count : (number + 1) * count] or _DEFAULTS[n.op]
-    if any(name not in _FUNCTIONS for name in chosen):
+    if len(chosen) != count or any(name not in _FUNCTIONS for name in chosen):
         raise UnsupportedError(f"{n.op} with {', '.join(chosen)} is not modelled")
     split = gates * hidden
     cell = _Cell(n, hidden, w, r, None if bias is None else bias.slice(0, 0, split),
@@ -126,12 +127,14 @@ def _one_way(
         y = next_h
         if lengths is not None:
             going = (lengths.cast(PrimitiveType.S32) > turn).put(zero.shape, (0,))
+            # Behind its end a sequence gives zeros, and its state stays what it was there.
             y, next_h, next_c = going.where(next_h, zero), going.where(next_h, h), going.where(next_c, c)
         h, c = next_h, next_c
         steps.append(y.unsqueeze(0))
     if backward:
         steps.reverse()
-    return steps[0].concatenate(steps[1:], 0), h, c
+    whole = steps[0].concatenate(steps[1:], 0) if steps else zero.unsqueeze(0).slice(0, 0, 0)
+    return whole, h, c
 
 
 def _initial(n: Node, at: int, number: int, zero: Tensor) -> Tensor:

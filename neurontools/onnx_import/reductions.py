@@ -64,6 +64,7 @@ def extreme(n: Node) -> Tensor:
     """Return where the extreme is: the first, or the last."""
     x, axis = n.input(0), n.input(0).axis(n.get("axis", 0))
     last = bool(n.get("select_last_index", 0))
+    # The last of equals is the first from behind.
     at = first_extreme(x.reverse(axis) if last else x, axis, largest=n.op == "ArgMax")
     found = (x.shape[axis] - 1) - at if last else at
     return found.unsqueeze(axis) if n.get("keepdims", 1) else found
@@ -71,9 +72,11 @@ def extreme(n: Node) -> Tensor:
 
 def softmax(x: Tensor, axes: list[int], *, log: bool = False) -> Tensor:
     """Return exponentials that sum to one, or their logarithms."""
+    # Less the maximum, no power is above 1: nothing overflows, and the sum is 1 at least.
     shifted = x - x.reduce("maximum", axes, keep=True)
     powers = shifted.unary("exponential")
     total = powers.sum(axes, keep=True)
+    # Not the logarithm of the shares: small ones would be 0, and that of 0 is infinite.
     return shifted - total.unary("log") if log else powers / total
 
 
@@ -112,6 +115,7 @@ def cumulative(n: Node) -> Tensor:
     size, exclusive = x.shape[axis], n.get("exclusive", 0)
     low, high = (0, size - 1) if n.get("reverse", 0) else (size - 1, 0)
     shift = (-1 if n.get("reverse", 0) else 1) if exclusive else 0
+    # A window as long as the dimension, that hangs over its edge; exclusive moves it by one.
     window = [WindowDimension() for _ in x.shape]
     window[axis] = WindowDimension(size=size, padding_low=low + shift, padding_high=high - shift)
     initial = n.to.constant(neutral, x.kind)

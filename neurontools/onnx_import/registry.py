@@ -67,7 +67,7 @@ class Node:
 
     def numbers(self, name: str, number: int) -> list[int] | None:
         """Return whole numbers that are an attribute or, in newer versions, an input."""
-        if name in self.attributes:
+        if name in self.attributes:  # ONNX moved axes, shapes and pads to inputs in versions 5 to 18
             return [int(each) for each in self.attributes[name]]
         found = self.static(number)
         return None if found is None else [int(each) for each in found.reshape(-1)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from formats.errors import UnsupportedError
 from formats.hlo import PrimitiveType, dtype_of
 from neurontools.onnx_import.builder import Tensor
 from neurontools.onnx_import.registry import Node, operator
@@ -36,11 +37,14 @@ def resize(n: Node) -> Tensor:
     if stated is None:
         return x
     kind = x.kind
+    # Weights are fractions, so integers and halves are resampled in float32.
     y = x.cast(PrimitiveType.F32) if kind is not PrimitiveType.F64 else x
     outside = None
     for number, axis in enumerate(axes):
         length, scale = x.shape[axis], stated[number]
         result = wanted[number] if wanted is not None else math.floor(length * scale)
+        if scale <= 0 or result <= 0 or not length:
+            raise UnsupportedError(f"Resize of {length} elements to {result} is not modelled")
         bounds = (0.0, 1.0) if roi is None or not roi.size else (float(roi[number]), float(roi[number + len(axes)]))
         if result == length and scale == 1 and bounds == (0.0, 1.0):
             continue
@@ -49,7 +53,7 @@ def resize(n: Node) -> Tensor:
         y = _along(y, axis, weights)
         if n.get("coordinate_transformation_mode") == "tf_crop_and_resize":
             beyond = n.to.constant(np.array([not 0 <= place <= length - 1 for place in places])).put(y.shape, (axis,))
-            kept = outside
+            kept = outside  # one place beyond in any dimension makes the element the extrapolation value
             outside = beyond if kept is None else (beyond | _along_mask(kept, y.shape, axis))
     if outside is not None:
         y = outside.expand(y.shape).where(float(n.get("extrapolation_value", 0.0)), y)
@@ -116,6 +120,7 @@ def _weights(n: Node, place: float, scale: float, length: int) -> Weights:
         chosen = n.choice("nearest_mode", "round_prefer_floor" if n.version >= 11 else "floor", *_NEAREST)
         found[min(max(_NEAREST[chosen](place), 0), length - 1)] = 1
         return found
+    # Antialiasing widens the kernel where the result is smaller, so that no element is left out.
     shrink = min(scale, 1.0) if n.get("antialias", 0) else 1.0
     reach = (1 if mode == "linear" else 2) / shrink
     near = np.arange(math.floor(place - reach), math.ceil(place + reach) + 1)
@@ -123,7 +128,7 @@ def _weights(n: Node, place: float, scale: float, length: int) -> Weights:
     each = np.maximum(0, 1 - distance) if mode == "linear" else _cubic(distance, float(n.get("cubic_coeff_a", -0.75)))
     if n.get("exclude_outside", 0):
         each = np.where((near >= 0) & (near < length), each, 0)
-    total = each.sum()
+    total = each.sum()  # one again, where some are left out or the kernel was widened
     np.add.at(found, np.clip(near, 0, length - 1), each / total if total else each)
     return found
 

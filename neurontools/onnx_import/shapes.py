@@ -68,7 +68,7 @@ def reshape(n: Node) -> Tensor:
 def flatten(n: Node) -> Tensor:
     """Make a matrix."""
     x, axis = n.input(0), n.get("axis", 1)
-    axis = axis if axis >= 0 else axis + x.rank
+    axis = axis_of(axis, x.rank) if axis != x.rank else axis  # behind the last: a column
     return x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
@@ -131,7 +131,7 @@ def split(n: Node) -> tuple[Tensor, ...]:
     sizes = n.numbers("split", 1)
     if sizes is None:
         count = n.get("num_outputs") or n.outputs
-        each = -(-x.shape[axis] // count)
+        each = -(-x.shape[axis] // count)  # equal parts, the last one smaller (ONNX 18)
         sizes = [min(each, max(0, x.shape[axis] - each * k)) for k in range(count)]
     ends = np.cumsum([0, *sizes]).tolist()
     return tuple(x.slice(axis, a, b) for a, b in pairwise(ends))
@@ -147,6 +147,7 @@ def slice_parts(n: Node) -> Tensor:
         axis, step = x.axis(axes[at] if axes else at), steps[at] if steps else 1
         if step == 0:
             raise FormatError("a slice with step 0")
+        # Python's own clamping: ends beyond the dimension are usual, INT64_MIN for "to the front" among them.
         chosen = range(x.shape[axis])[slice(start, end, step)]
         if not len(chosen):
             x = x.slice(axis, 0, 0)
@@ -178,16 +179,21 @@ def pad(n: Node) -> Tensor:
 def _mirrored(length: int, low: int, high: int, mode: str) -> list[int]:
     """Return which elements a padded dimension has."""
     places = range(-low, length + high)
+    if places and not length:
+        raise FormatError("a padding that repeats elements, and there is none", field="Pad")
     if mode == "edge":
         return [min(max(at, 0), length - 1) for at in places]
     if mode == "wrap":
         return [at % length for at in places]
-    period = max(1, 2 * (length - 1))
+    period = max(1, 2 * (length - 1))  # there and back without the edges; one element is its own mirror image
     return [at % period if at % period < length else period - at % period for at in places]
 
 
 def _taken(x: Tensor, dim: int, places: list[int]) -> Tensor:
     """Take elements of one dimension that are known now."""
+    if not places:
+        return x.slice(dim, 0, 0)
+    # Runs, forwards or backwards, as slices: a gather would take elements one by one.
     runs: list[Tensor] = []
     at = 0
     while at < len(places):
@@ -231,6 +237,7 @@ def triangle(n: Node) -> Tensor:
     shift = n.static(1)
     k = 0 if shift is None else int(shift.reshape(()))
     rows, columns = n.to.iota(_S64, x.shape, x.rank - 2), n.to.iota(_S64, x.shape, x.rank - 1)
+    # A select, not a product with a mask: infinite or NaN elements go too.
     keep = (columns >= rows + k) if n.get("upper", 1) else (columns <= rows + k)
     return keep.where(x, n.to.constant(0, x.kind))
 
@@ -272,5 +279,6 @@ def reverse_sequence(n: Node) -> Tensor:
 @operator("If")
 def branch(n: Node) -> tuple[Tensor, ...]:
     """Lower the branch that a known condition takes."""
+    # Not a conditional: the branches' shapes may differ in ONNX, and not in HLO.
     taken = bool(np.asarray(n.static(0)).reshape(()))
     return tuple(n.run(n.required("then_branch" if taken else "else_branch"), ()))

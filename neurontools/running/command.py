@@ -161,6 +161,7 @@ def run(
         from neurontools.running import files as running  # deferred: start-up
 
         import_numpy()
+        # Before the run, which may take hours, and not when its results are to be written.
         for path in (outputs, save_neff, record):
             if path is not None:
                 need_place(path)
@@ -189,6 +190,7 @@ def run(
             _refuse(options, "--against writes nothing but its report", _WRITTEN)
             out.inputs["against"] = str(against)
             if str(against) == "hlo":
+                # The interpreter's own tolerances are by type; the defaults of these options are float32's.
                 chosen = (rtol, atol) if {"rtol", "atol"} & set(options) else None
                 differing.against_graph(file, configuration, chosen, out)
             else:
@@ -196,6 +198,7 @@ def run(
         else:
             _refuse(options, "goes with --against", _OF_AGAINST)
             running.run_any(file, configuration, running.Kept(outputs, save_neff), out)
+        # --error-exitcode is about the program: a file that cannot be read keeps its own status.
         if out.status is ExitStatus.FAULT or (against is not None and out.status is ExitStatus.FINDING):
             out.exit_code = error_exitcode
 

@@ -38,7 +38,7 @@ class RemoteSite:
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """Return what a method of the site gives, or the error it raised."""
         try:
-            if self._site is None:
+            if self._site is None:  # not in __init__, whose errors Dask gives back as those of a future
                 self._site = Site(self._order)
             return getattr(self._site, name)(*arguments)
         except NeuronError as error:
@@ -55,7 +55,7 @@ class _Answer:
         """Wait for it; FleetError where the worker is gone."""
         try:
             found = self._future.result()
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError is what Dask raises for a lost actor
             raise _lost(self._worker, error) from None
         if isinstance(found, _Failed):
             raise found.error
@@ -88,6 +88,7 @@ def fleet(address: str) -> Iterator[tuple[int, Sites]]:
     """
     client = dask_client(address, "--cluster", n_workers=2, threads_per_worker=1)
     with client:
+        # Sorted: which ranks are where must not depend on the order in which workers came.
         workers: list[str] = sorted(client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             raise FormatError("the Dask scheduler has no workers", path=address)
@@ -96,6 +97,7 @@ def fleet(address: str) -> Iterator[tuple[int, Sites]]:
         @contextmanager
         def sites(orders: Sequence[SiteOrder]) -> Iterator[Sequence[Asker]]:
             made = [
+                # Not pure: two equal orders are two sites.
                 client.submit(RemoteSite, order, actor=True, workers=[worker], allow_other_workers=False, pure=False)
                 for order, worker in zip(orders, workers, strict=False)
             ]

@@ -210,6 +210,7 @@ def _copied(kind: Any, value: object) -> Any:
 
 def output_rows(result: Result) -> tuple[OutputRow, ...]:
     """Return the outputs of an execution, without those that only carry what the program prints."""
+    # The debug stream is an output of the file too, whose bytes are no tensor.
     return tuple(_output(name, array) for name, array in result.outputs.items() if not is_printed(name))
 
 
@@ -217,7 +218,7 @@ def _output(name: str, array: npt.NDArray[Any]) -> OutputRow:
     import numpy as np
 
     values = np.asarray(array)
-    wide = values.astype(np.float64)
+    wide = values.astype(np.float64)  # a mean in float16 or bfloat16 would overflow or stand still
     finite = wide[np.isfinite(wide)]
     low, mean, high = (float(finite.min()), float(finite.mean()), float(finite.max())) if finite.size else (None,) * 3
     odd = int(wide.size - finite.size)
@@ -230,6 +231,7 @@ def printed_row(item: Printed) -> PrintedRow:
 
     held = _output(item.prefix, item.values)
     first: Iterable[Any] = np.asarray(item.values).reshape(-1)[:_ELEMENTS].astype(np.float64)
+    # JSON has no number for them.
     values = tuple(float(value) if np.isfinite(value) else str(value) for value in first)
     return PrintedRow(item.number, item.time_ps, item.core, item.prefix, values, held.dtype, held.shape, held.min,
                       held.mean, held.max, held.nonfinite)  # fmt: skip

@@ -39,10 +39,12 @@ def _kernel(target: Target) -> Kernel:
 
 def call_of(target: Target) -> Call:
     """Return the call of a target's kernel; UnsupportedError for one that nobody can call."""
+    # Zeros everywhere: no published kernel's time depends on its data.
     module, name = target.kernel.split(".")
     kernel, size = _kernel(target), target.size
     dtype = np.dtype(ml_dtypes.bfloat16 if target.word("dtype", "") == "bfloat16" else np.float32)
     if module == "matmul":
+        # The left side is transposed: both have the depth first, as the documented kernels take them.
         shapes = [(size("depth"), size(side)) for side in ("rows", "columns")]
         more = tuple(size(key) for key in ("banks", "software") if key in target.arguments)
         return Call(kernel, _zeros(shapes, dtype), more)

@@ -103,6 +103,7 @@ def compare(folder: Path, path: Path, neff: Path) -> CaptureRow:
 def row_of(side: Beside) -> CaptureRow:
     """Return how far the two sides of a capture are apart."""
     words, transfers = word_errors(side.rows), _errors(row for row in side.rows if row.kind == "transfer")
+    # The engine that is furthest off stands for all: a mean would hide it.
     engine, active = max(active_errors(side.rows), key=lambda pair: abs(pair[1]), default=("", 0.0))
     return CaptureRow(
         side.name, side.target, held_out(side.name), side.captured_ns, side.emulated_ns, side.error, len(words),
@@ -117,6 +118,7 @@ def word_errors(rows: Iterable[Residual]) -> list[float]:
 
 
 def _errors(rows: Iterable[Residual]) -> list[float]:
+    # A device's clock has steps: what began and ended within one has no duration to compare with.
     return sorted(abs(row.emulated_ps / row.captured_ps - 1) for row in rows if row.captured_ps)
 
 
@@ -132,6 +134,7 @@ def active_errors(rows: Iterable[Residual]) -> Iterator[tuple[str, float]]:
         if row.kind == "word":
             engines[row.owner].append(row)
     for engine, found in engines.items():
+        # Unions, since words of an engine overlap in its pipeline.
         real = _union((row.captured_start_ps, row.captured_start_ps + row.captured_ps) for row in found)
         mine = _union((row.emulated_start_ps, row.emulated_start_ps + row.emulated_ps) for row in found)
         if real >= _LEAST_PS:

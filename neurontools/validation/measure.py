@@ -72,7 +72,7 @@ def _run(target: Target, call: Call, *observers: Observer, without: tuple[str, .
 
 def _finish(device: Device, name: str, *observers: Observer) -> None:
     device.observers.extend(observers)
-    if device.run() != "finished":
+    if device.run() != "finished":  # a time of what stopped on the way would look like a good one
         raise UnsupportedError(f"{name}: {device.fault or device.hang}")
 
 
@@ -96,6 +96,7 @@ def _latency(target: Target, opcode: str) -> float:
 
 def _interval(target: Target, opcode: str) -> float:
     """Return the time between the starts of the last two words of an opcode."""
+    # The last two: the pipeline is full, and nothing of the start is among them.
     (before, _), (last, _) = _words(target, opcode)[-2:]
     return last - before
 
@@ -125,7 +126,7 @@ def _times(target: Target) -> _KernelTimes:
         busy = sum(device.dma.engines[0].busy_ps)
         shown = busy + packets * round(figure("packet_shown", chip) * 1000)
         _kept[key] = _KernelTimes(time, {**active.ps, "packets": shown, "dma": moving.ps})
-        device.release()
+        device.release()  # tensors of the large kernels are gigabytes
     return _kept[key]
 
 
@@ -145,9 +146,9 @@ def _active(target: Target, name: str) -> float:
 def _rate(target: Target, width: int) -> float:
     """Return bytes per picosecond of loads of 128 x `width` bytes, one behind the other on one queue."""
     transfers = Transfers()
-    times = 5 if width > 8192 else 24
+    times = 5 if width > 8192 else 24  # short rows need more of them until the rate is steady
     _run(target, load_of(target, width, times, one_queue=True), transfers)
-    first, last = transfers.seen[1], transfers.seen[-1]
+    first, last = transfers.seen[1], transfers.seen[-1]  # not the one that found the queue idle
     return PARTITIONS * width * (len(transfers.seen) - 2) / (last.completed_ps - first.completed_ps)
 
 

@@ -27,6 +27,7 @@ class Active:
     def on_event(self, event: Event) -> None:
         """Take a word into account; words of an engine issue and complete in order."""
         if event.kind == "instruction" and not event.core:
+            # A word behind another in the pipeline counts from where that one ended: no time counts twice.
             begun = max(event.issued_ps, self._until.get(event.engine, 0))
             self.ps[event.engine] = self.ps.get(event.engine, 0) + max(event.time_ps - begun, 0)
             self._until[event.engine] = max(event.time_ps, begun)
@@ -85,6 +86,7 @@ class Span:
         """Take a completion into account."""
         if event.kind != "instruction" or event.core:
             return
+        # What comes before the first trigger is the program's set-up, which the published times leave out.
         if event.instruction.name.startswith("DMA"):
             self.first = event.issued_ps if self.first < 0 else min(self.first, event.issued_ps)
         self.last = event.time_ps

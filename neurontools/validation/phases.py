@@ -14,7 +14,7 @@ __all__ = ["chain", "dma", "figure_of", "word"]
 def dma(target: Target, part: str, *words: str) -> float:
     """Return a phase of one transfer as the table of costs has it: the programs behind these rows are not public."""
     costs = dma_costs(target.chip)
-    propagation = figure("propagation", target.chip) * 1000
+    propagation = figure("propagation", target.chip) * 1000  # figures are in ns, costs in ps
     trigger = figure("trigger_sync" if words[:1] == ("sync",) else "trigger_pool", target.chip) * 1000
     if part == "completion":
         return costs.completion_ps(1) + propagation
@@ -27,7 +27,7 @@ def dma(target: Target, part: str, *words: str) -> float:
     if part == "span":
         writes, (engines, count, nbytes) = words[0] == "store", map(int, words[1:])
         data = costs.data_ps(count, nbytes, writes) + (0 if writes else costs.fill_ps)
-        return (engines - 1) * costs.stagger_ps(writes) + data
+        return (engines - 1) * costs.stagger_ps(writes) + data  # engines begin one after the other
     start = dma(target, "start", words[0])
     span = dma(target, "span", "load", *words[1:])
     return start + span + costs.completion_ps(int(words[1])) + propagation

@@ -42,7 +42,7 @@ def library_rows() -> tuple[LibraryRow, ...]:
 def ranks(values: Sequence[float]) -> list[float]:
     """Return the rank of each value, from 1; equal values share the mean of their ranks."""
     order = sorted(values)
-    first = {value: place for place, value in reversed(list(enumerate(order)))}
+    first = {value: place for place, value in reversed(list(enumerate(order)))}  # reversed: of equals the first stays
     return [first[value] + (order.count(value) + 1) / 2 for value in values]
 
 
@@ -51,6 +51,7 @@ def spearman(pairs: Iterable[Pair]) -> float | None:
     both = [ranks(side) for side in zip(*pairs, strict=True)]
     if not both or any(len(set(side)) < 2 for side in both):
         return None
+    # Pearson's coefficient of the ranks, not the short formula of squared differences, which ties make wrong.
     (one, other), middle = both, (len(both[0]) + 1) / 2
     product = sum((a - middle) * (b - middle) for a, b in zip(one, other, strict=True))
     return product / math.sqrt(math.prod(sum((a - middle) ** 2 for a in side) for side in both))
@@ -74,6 +75,7 @@ def rankings(measurements: Iterable[Measurement]) -> tuple[Ranking, ...]:
     known = {
         m.target.id: (m.target.value * scale, m.ours * scale)
         for m in measurements
+        # Of times only: a rate is better where it is larger, and would turn the order round.
         if m.ours is not None and (scale := PICOSECONDS.get(m.target.unit, 0.0) / PICOSECONDS["us"])
     }
     library = library_rows()
@@ -82,6 +84,7 @@ def rankings(measurements: Iterable[Measurement]) -> tuple[Ranking, ...]:
     def documented(*names: str) -> list[Pair] | None:
         return [known[name] for name in names] if all(name in known for name in names) else None
 
+    # All or none: an order of those that happened to run says nothing about the others.
     together = documented(*_MATMULS, *_MAMBA)
     sets = {
         "documented versions and nki-library, together": together and together + list(averages.values()),

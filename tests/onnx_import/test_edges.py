@@ -74,6 +74,10 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], Any]] = {
     "zero points of rows, as columns": (
         "MatMulInteger", [BYTES, BYTES, np.uint8([[1], [2], [3]])], {},
         ((BYTES.astype(int) - [[1], [2], [3]]) @ BYTES.astype(int)).astype(np.int32)),
+    "a padding that leaves nothing": ("Pad", [BYTES, np.array([-2, 0, -1, 0])], {"mode": "edge"}, BYTES[:0]),
+    "a sequence of nothing": (
+        "LSTM", [np.zeros((0, 1, 2), np.float32), np.zeros((1, 12, 2), np.float32), np.zeros((1, 12, 3), np.float32)],
+        {"hidden_size": 3}, np.zeros((0, 1, 1, 3), np.float32)),
 }
 REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], type[NeuronError], str]] = {
     "half of an integer": ("Gemm", [BYTES, BYTES], {"alpha": 0.5}, UnsupportedError, "0.5 beside u8"),
@@ -85,6 +89,16 @@ REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], type[NeuronError], str]
     "another mode": ("Pad", [BYTES, np.array([1, 1, 1, 1])], {"mode": "symmetric"}, UnsupportedError, "'symmetric'"),
     "another reduction": ("ScatterND", [BYTES, np.array([[0]]), BYTES[:1]], {"reduction": "mean"}, UnsupportedError,
                           "'mean'"),
+    "a mirror of nothing": ("Pad", [BYTES[:0], np.array([1, 0, 0, 0])], {"mode": "wrap"}, FormatError, "there is none"),
+    "an activation too few": (
+        "LSTM", [np.zeros((1, 1, 2), np.float32), np.zeros((1, 12, 2), np.float32), np.zeros((1, 12, 3), np.float32)],
+        {"activations": ["Tanh"]}, UnsupportedError, "tanh"),
+    "an axis before the first": ("Flatten", [BYTES], {"axis": -3}, FormatError, "not there"),
+    "negative sizes": ("ConstantOfShape", [np.array([-1])], {}, FormatError, "a negative dimension"),
+    "a condition beyond the end": ("Compress", [BYTES, np.ones(4, bool)], {"axis": 0}, FormatError, "within 3"),
+    "pads of one dimension": ("Pad", [BYTES, np.array([1, 1])], {}, FormatError, "Pad: .* do not fit"),
+    "parts of three": ("DFT", [f32([[1, 2, 3]])], {"axis": 0}, FormatError, "complex ones of 2"),
+    "a scale of zero": ("Upsample", [f32(1, 2), f32([0])], {"version": 9}, UnsupportedError, "2 elements to 0"),
     "a cubic norm": ("LpNormalization", [f32(1, 2)], {"p": 3}, UnsupportedError, "p 3"),
     "products of float8": (
         "QLinearMatMul", [BYTES, f32(1), np.uint8(0), BYTES, f32(1), np.uint8(0), f32(1),
