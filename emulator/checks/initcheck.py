@@ -203,6 +203,10 @@ class Initcheck:
                             origin = self._origins[number]
                             origin.store, origin.tensor = event, tensor
 
+    def release(self) -> None:
+        """Leave what is as large as a memory to the next run."""
+        self._planes.release()
+
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:

@@ -13,7 +13,7 @@ from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
-from emulator.checks.poison import Marks, Planes
+from emulator.checks.poison import Marks, Planes, of_elements
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
@@ -116,8 +116,7 @@ class Nancheck:
         if bad is None:
             return
         marks = self._planes.read(core, operand, _UNWRITTEN)
-        numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
-        for number in np.unique(numbers[bad.reshape(-1)]).tolist():
+        for number in [0] if marks is None else _numbers_in(marks.reshape(-1)[bad.reshape(-1)]):
             if number == _UNWRITTEN:
                 self._fresh = True
             elif number:
@@ -153,8 +152,10 @@ class Nancheck:
                 self._planes.write(core, operand, None)
                 continue
             number = self._note(event, operand.view)
-            shaped = bad.reshape(operand.view.shape[0], -1)
-            self._planes.write(core, operand, np.where(shaped, np.int16(number), np.int16(0)))
+            if bad.all():
+                self._planes.fill(core, operand, number)
+            else:
+                self._planes.write(core, operand, bad.reshape(operand.view.shape[0], -1) * np.int16(number))
 
     def _narrowed(self, event: Event, dtype: str) -> None:
         """Note numbers that the type of a result does not hold."""
@@ -185,7 +186,7 @@ class Nancheck:
         for source, _ in part.copies:
             marks = self._planes.read_side(source, 0)
             if marks is not None and source.dtype.size != target.dtype.size:
-                marks = np.repeat(marks.reshape(-1, source.dtype.size).max(1), target.dtype.size)
+                marks = np.repeat(of_elements(marks, source.dtype.size), target.dtype.size)
             if marks is not None:
                 total = marks if total is None else np.maximum(total, marks)
         bad: Mask | None = None
@@ -197,7 +198,7 @@ class Nancheck:
         if total is None and (bad is None or not bad.any()):
             self._planes.write_side(target, None)
             return
-        self._parents = {} if total is None else dict.fromkeys(np.unique(total[total > 0]).tolist())
+        self._parents = {} if total is None else dict.fromkeys(one for one in _numbers_in(total) if one)
         self._fresh = False
         # What other ranks put into a collective is known by its values alone.
         number = self._note(event, values if part.op == COLLECTIVE and bad is not None else None)
@@ -206,7 +207,11 @@ class Nancheck:
             bad = total > 0
         if part.op == "transpose":
             bad = np.broadcast_to(np.bool_(bad.any()), (target.nbytes,))
-        self._planes.write_side(target, np.where(bad, np.int16(number), np.int16(0)))
+        self._planes.write_side(target, bad * np.int16(number))
+
+    def release(self) -> None:
+        """Leave what is as large as a memory to the next run."""
+        self._planes.release()
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -223,7 +228,7 @@ class Nancheck:
             bad = _bad(values)
             if marks is None or bad is None:
                 continue
-            numbers = marks[: values.nbytes].reshape(-1, dtype.itemsize).max(1)
+            numbers = of_elements(marks[: values.nbytes], dtype.itemsize)
             nans = np.isnan(values.astype(np.float32))
             for kind, mask in (("nan", nans & bad), ("inf", bad & ~nans)):
                 counts: dict[int, int] = {}
@@ -331,6 +336,12 @@ def _is_meant(made: _Made) -> bool:
     read = any(plan.reads and plan.field.enabled(word.raw) for plan in plan_of(type(word)))
     values = (field.read(word.raw) for field in word.FIELDS.values())
     return not read or any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
+def _numbers_in(marks: Marks) -> list[int]:
+    """Return the numbers among marks, ascending; counting takes one look at each where sorting takes many."""
+    found: list[int] = np.flatnonzero(np.bincount(marks)).tolist()
+    return found
 
 
 def _any_bad(values: npt.NDArray[Any], allocation: Allocation) -> bool:
