@@ -81,7 +81,10 @@ def _checks(session: Session, rest: str) -> Checks:
     if words[0] not in ("on", "off"):  # a name alone can only be meant to start it
         words.insert(0, "on")
     ranks = [session] if session.among is None else list(session.among.sessions.values())
-    answers = [(one.enable_checks if words[0] == "on" else one.disable_checks)(*words[1:]) for one in ranks]
+    try:
+        answers = [(one.enable_checks if words[0] == "on" else one.disable_checks)(*words[1:]) for one in ranks]
+    except ValueError as error:
+        raise UsageError(f"checks [on|off] [NAME…]: {error}") from None
     return answers[ranks.index(session)]
 
 
