@@ -8,6 +8,7 @@ from typing import Any
 
 from formats.errors import FormatError, NeuronError, NotFoundError
 from neurontools.command.errors_to_exit import classify
+from neurontools.dap.arguments import checked
 from neurontools.dap.messages import Channel, Inbox, Message
 from neurontools.dap.places import Frame, Places
 from neurontools.dap.stopping import FILTERS, Stopping
@@ -79,24 +80,25 @@ class Adapter:
 
     def _answer(self, message: Message) -> None:
         name, number = message["command"], message.get("seq", 0)
-        arguments = message.get("arguments") or {}
         after: Callable[[], None] | None = None
         head: dict[str, Any] = {"request_seq": number, "command": name}
         request = self._requests.get(name)
         try:
             if request is None:
                 raise UsageError(f"no request {name!r} here")
-            if not isinstance(arguments, dict):
-                raise UsageError("arguments are no object")
             if self._session is None and name not in _TOO_EARLY:
                 raise UsageError(f"{name} before launch")
-            body = request(arguments) or {}
+            body = request(checked(message.get("arguments") or {})) or {}
             after = body.pop("", None)
         except NeuronError as error:
             self._fail(head, classify(error).message)
             return
-        except (KeyError, TypeError, ValueError) as error:
-            self._fail(head, f"{name}: an argument is missing or of another kind ({type(error).__name__}: {error})")
+        except KeyError as error:
+            self._fail(head, f"{name}: the argument {error} is missing")
+            return
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Somebody waits at the other end, and what the arguments of one request may mean is not for all to die of.
+            self._fail(head, f"{name}: an argument is of another kind ({type(error).__name__}: {error})")
             return
         self._channel.write("response", **head, success=True, body=body)
         if after is not None:

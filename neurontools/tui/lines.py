@@ -147,7 +147,8 @@ class LinesPane(Pane, ScrollView):
         selection = self.text_selection
         if selection is not None:
             strip = self._selected(strip, selection.get_span(index))
-        return strip.apply_offsets(self.columns, index)
+        # Places in the text are for the mouse alone, and cost as much as all the rest of a line.
+        return strip if self.painting else strip.apply_offsets(self.columns, index)
 
     def _selected(self, strip: Strip, span: tuple[int, int] | None) -> Strip:
         """Return a line of which the mouse has selected a part."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, 
 
 from rich.style import Style
 from textual.events import MouseDown, MouseMove, MouseUp
+from textual.geometry import Region as Part
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 
 from formats.errors import NeuronError
@@ -132,7 +134,9 @@ class Pane(Widget, can_focus=True):
     wanted: int | None = None  # lines that it would fill; None for as many as there are
     high = 0  # what it has
     given = 0  # height that a person gave it with the mouse
+    painting = False  # whether lines are asked for to be painted, not to be found under the mouse
     _plain: Style | None = None
+    _painted: tuple[Part, list[Strip]] | None = None  # the part of the pane, and its lines
     _held: int | None = None  # the line of the screen at which the mouse holds the title
 
     @property
@@ -146,6 +150,20 @@ class Pane(Widget, can_focus=True):
         """Forget the style when colours change."""
         super().notify_style_update()
         self._plain = None
+
+    def render_lines(self, crop: Part) -> list[Strip]:
+        """Return the lines painted last while nothing has changed.
+
+        At each change of one pane Textual asks all of them for all lines, and works out colours and titles again, which
+        took a quarter of what the screen costs a program that runs.
+        """
+        cache = self._styles_cache
+        # Textual forgets its lines where all may have changed, and names those of which it knows.
+        if self._painted is None or self._painted[0] != crop or cache._dirty_lines or not cache._cache:
+            self.painting = True
+            self._painted = crop, super().render_lines(crop)
+            self.painting = False
+        return self._painted[1]
 
     def on_mount(self) -> None:
         """Write the title into the border."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neurontools.debugger.word_facts import WordFacts
 
 __all__ = [
+    "Checking",
     "Details",
     "DetailsAnswer",
     "Engines",
@@ -207,6 +208,15 @@ class Findings:
             found.append(("finding", tuple(item.text().splitlines())))
         found += [(notice.kind, (notice.text,)) for notice in session.warnings()]
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Checking:
+    """Which checks run along: without any, that nothing was found says little."""
+
+    def answer(self, session: Session) -> tuple[str, ...]:
+        """Return their names."""
+        return session.checks
 
 
 @dataclass(frozen=True)

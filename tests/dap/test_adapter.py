@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import socket
 import struct
 import subprocess
@@ -340,11 +341,57 @@ def test_bad_arguments_are_refused(open_client: Client) -> None:
         ("writeMemory", {"memoryReference": "0", "data": "?"}), ("evaluate", {"expression": "open('/etc/passwd')"}),
         ("setBreakpoints", {"source": {}}), ("source", {"sourceReference": 77}), ("launch", {"program": "x"}),
         ("setVariable", {"variablesReference": 1, "name": "x", "value": "1"}), ("goto", {"targetId": 4}),
-        ("exceptionInfo", {"threadId": 1}),
+        ("exceptionInfo", {"threadId": 1}), ("gotoTargets", {"source": "k.py", "line": 5}),
+        ("gotoTargets", {"source": {"path": ["k.py"]}, "line": 5}), ("setBreakpoints", {"breakpoints": [3]}),
+        ("setBreakpoints", {"source": {"path": "k.py"}, "breakpoints": [{"line": "5"}]}),
+        ("setFunctionBreakpoints", {"breakpoints": {"name": "PE"}}), ("setExceptionBreakpoints", {"filters": [1]}),
+        ("next", {"threadId": True}), ("variables", {"variablesReference": 1 << 60}), ("evaluate", {}),
+        ("stackTrace", {"threadId": 1.5}), ("scopes", {"frameId": -(1 << 70)}), ("completions", {"text": None}),
     ):  # fmt: skip
         with pytest.raises(RefusedError):
             open_client.request(command, **arguments)
     assert open_client.request("threads")["threads"] and open_client.quiet()
+
+
+def test_kinds_of_arguments_are_named(open_client: Client) -> None:
+    for command, arguments, said in (
+        ("gotoTargets", {"source": "k.py", "line": 5}, "source is an object, not 'k.py'"),
+        ("setBreakpoints", {"source": {"path": "k.py"}, "breakpoints": [{"line": "5"}]},
+         r"breakpoints\[0\].line is a number, not '5'"),
+        ("scopes", {"frameId": 1 << 60}, "frameId is 1152921504606846976; at most 9007199254740992"),
+        ("evaluate", {}, "evaluate: the argument 'expression' is missing"),
+    ):  # fmt: skip
+        with pytest.raises(RefusedError, match=said):
+            open_client.request(command, **arguments)
+    assert open_client.request("stackTrace", threadId=1.0, startFrame=None)["stackFrames"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_requests_of_chance_get_one_line_each(open_client: Client, seed: int) -> None:
+    """Every request, arguments that are often of another kind, before and behind others that moved the program."""
+    chance = random.Random(seed)
+    values = (0, 1, 3, -1, 1 << 40, 1 << 70, 1.5, True, None, "", "x", "0x4000", "t[0", "[", "S[9999]", "\0\x1b[2J", [],
+              {}, [1], {"path": "k.py"}, {"path": 3}, "1/0", "9" * 50)  # fmt: skip
+    names = ("threadId", "frameId", "variablesReference", "source", "breakpoints", "line", "name", "value",
+             "expression", "memoryReference", "offset", "count", "data", "instructionCount", "targetId", "text",
+             "filters", "column", "instructionReference", "condition", "hitCondition", "levels")  # fmt: skip
+    # fmt: off
+    commands = ("breakpointLocations", "cancel", "completions", "dataBreakpointInfo", "disassemble", "evaluate",
+                "exceptionInfo", "fly", "goto", "gotoTargets", "next", "pause", "readMemory", "scopes",
+                "setBreakpoints", "setDataBreakpoints", "setExceptionBreakpoints", "setExpression",
+                "setFunctionBreakpoints", "setInstructionBreakpoints", "setVariable", "source",
+                "stackTrace", "stepBack", "stepIn", "stepOut", "threads", "variables", "writeMemory")
+    # fmt: on
+    for _ in range(150):
+        arguments: dict[str, Any] = {name: chance.choice(values) for name in chance.sample(names, 8)}
+        if chance.random() < 0.5:
+            arguments["threadId"] = chance.randint(1, 5)
+            arguments["breakpoints"] = [{name: chance.choice(values) for name in chance.sample(names, 3)}]
+        try:
+            open_client.request(chance.choice(commands), **arguments)
+        except RefusedError as error:
+            assert len(str(error).splitlines()) == 1 and "Traceback" not in str(error)
+    assert open_client.request("threads")["threads"]
 
 
 def test_every_argument_of_a_launch_is_an_option() -> None:

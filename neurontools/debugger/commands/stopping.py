@@ -76,12 +76,15 @@ def _enable(session: Session, rest: str) -> tuple[Breakpoint, ...]:
 
 def _checks(session: Session, rest: str) -> Checks:
     words = rest.replace(",", " ").split()
-    if words and words[0] not in ("on", "off"):
-        raise UsageError("checks [on|off] [memcheck|initcheck|racecheck|synccheck|all]")
     if not words:
         return Checks(session.checks, len(session.findings()))
+    if words[0] not in ("on", "off"):  # a name alone can only be meant to start it
+        words.insert(0, "on")
     ranks = [session] if session.among is None else list(session.among.sessions.values())
-    answers = [(one.enable_checks if words[0] == "on" else one.disable_checks)(*words[1:]) for one in ranks]
+    try:
+        answers = [(one.enable_checks if words[0] == "on" else one.disable_checks)(*words[1:]) for one in ranks]
+    except ValueError as error:
+        raise UsageError(f"checks [on|off] [NAME…]: {error}") from None
     return answers[ranks.index(session)]
 
 

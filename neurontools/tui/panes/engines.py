@@ -98,7 +98,10 @@ def _head(row: EngineRow, words: tuple[DisassemblyRow, ...], spark: str) -> Part
     ]
     if row.state == "done":
         return (*parts, (f"{row.completed} of {row.words} words" if row.words else "no words", "dim"))
-    return (*parts, *_word(words[0] if words else None, row.text or ""))
+    word = words[0] if words else None
+    if row.state == "fault" and word is not None:  # that its waits hold would look as if the word were right
+        word = word._replace(satisfied=None)
+    return (*parts, *_word(word, row.text or ""))
 
 
 def _word(word: DisassemblyRow | None, text: str) -> Parts:

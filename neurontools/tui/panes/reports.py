@@ -11,7 +11,7 @@ from textual.events import Resize
 from neurontools.tui.carry_out import Done
 from neurontools.tui.lines import LinesPane, Parts
 from neurontools.tui.pane import Question, Snapshot
-from neurontools.tui.questions import Findings
+from neurontools.tui.questions import Checking, Findings
 
 __all__ = ["FindingsPane", "LogPane", "lines_of"]
 
@@ -39,7 +39,7 @@ class FindingsPane(LinesPane):
 
     def questions(self) -> tuple[Question[object], ...]:
         """Ask for them."""
-        return (Findings(),)
+        return (Findings(), Checking())
 
     def show(self, snapshot: Snapshot) -> None:
         """Show them in whole lines."""
@@ -47,7 +47,9 @@ class FindingsPane(LinesPane):
         if found is None:
             return
         self._found = found
-        self.border_title = f"FINDINGS {len(found)}" if found else "FINDINGS none"
+        unchecked = not snapshot.post_mortem and not snapshot.get(Checking(), ("",))
+        none = "FINDINGS none (checks are off, :checks on)" if unchecked else "FINDINGS none"
+        self.border_title = f"FINDINGS {len(found)}" if found else none
         self._fill()
 
     def _fill(self) -> None:
