@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from formats.errors import NeuronError
 
-__all__ = ["EmulatorError", "InputError", "LoadError"]
+__all__ = ["EmulatorError", "InputError", "LoadError", "of_rank"]
 
 
 class EmulatorError(NeuronError):
@@ -17,3 +20,12 @@ class LoadError(EmulatorError, ValueError):
 
 class InputError(EmulatorError, ValueError):
     """An argument of a run that is not what the program expects."""
+
+
+@contextmanager
+def of_rank(rank: int) -> Iterator[None]:
+    """Let an InputError say whose inputs do not fit."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"rank {rank}: {error}") from None

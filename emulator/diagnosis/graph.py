@@ -261,12 +261,12 @@ def cycles_of(waits: Iterable[Wait]) -> tuple[tuple[Node, ...], ...]:
     """Return the simple cycles of engines that wait for one another, each once from its smallest node; 100 at most."""
     edges: dict[Node, set[Node]] = {}
     for wait in waits:
-        edges[wait.core, wait.engine] = {
-            (signal.core, signal.owner)
-            for signal in wait.pending
-            # A transfer under way needs its engine no more.
-            if signal.state != "running" or signal.engine == signal.owner
-        }
+        here = (wait.core, wait.engine)
+        # A transfer under way needs its engine no more.
+        moving = [signal.state == "running" and signal.engine != signal.owner for signal in wait.pending]
+        owners = {(one.core, one.owner) for one, moves in zip(wait.pending, moving, strict=True) if not moves}
+        # What the engine signals itself, once it goes on, holds it up only where nothing else can end the wait.
+        edges[here] = owners - {here} if any(moving) or len(owners) > 1 else owners
     found: set[tuple[Node, ...]] = set()
 
     def walk(path: tuple[Node, ...]) -> None:

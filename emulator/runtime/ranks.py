@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from emulator.debug_stream import DebugStream
-from emulator.errors import InputError
+from emulator.errors import InputError, of_rank
 from emulator.faults import source_line
 from emulator.machine.collectives.engine import Faults, Transfer
 from emulator.machine.instances import instance_of
@@ -24,8 +24,8 @@ from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "away_of", "check_count", "execute_ranks", "in_order", "machine_of",
-           "met_of", "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "away_of", "check_count", "execute_ranks", "in_order",
+           "inputs_by_rank", "machine_of", "met_of", "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -139,8 +139,10 @@ def most_ranks(where: Ranks, target: str | None, lnc: int | None) -> Machine:
     """
     chips = list(_USUAL) if target is None else [resolve_target(target).name]
     names = [where.instance] if where.instance is not None else [_USUAL[chip] for chip in chips]
-    machines = [Machine(name, nodes=where.nodes, lnc=1 if lnc is None else lnc) for name in names
-                if where.nodes == 1 or len(names) == 1 or instance_of(name).efa is not None]  # fmt: skip
+    wanted, one = 1 if lnc is None else lnc, len(names) == 1
+    machines = [Machine(name, nodes=where.nodes, lnc=wanted) for name in names
+                if one or ((where.nodes == 1 or instance_of(name).efa is not None)
+                           and wanted <= instance_of(name).chip.lnc.whole)]  # fmt: skip
     machine = max(machines, key=lambda each: each.ranks)
     check_count(machine, where.ranks)
     return machine
@@ -178,7 +180,7 @@ def execute_ranks(
     each = [neffs] * where.ranks if isinstance(neffs, Neff) else list(neffs)
     if len(each) != where.ranks or len(inputs) != where.ranks:
         raise InputError(f"{len(each)} programs and {len(inputs)} sets of inputs for {where.ranks} ranks")
-    arrays = [{} if neff is None else check_inputs(neff, given) for neff, given in zip(each, inputs, strict=True)]
+    arrays = inputs_by_rank(each, inputs)
     machine = new_ranks(each, where, settings, faults=faults, packets=packets, record=record)
     watching: list[list[Any]] = []
     for device in machine.devices:
@@ -228,6 +230,15 @@ def execute_ranks(
         name, where.nodes, places, tuple(results), met, machine.hang, seconds, machine.trigger_ps, moves,
         tuple(machine.carried), machine.ps_per_byte, away=away_of(each),
     )  # fmt: skip
+
+
+def inputs_by_rank(neffs: Sequence[Neff | None], inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the inputs of every rank as its program takes them; InputError names the rank whose do not fit."""
+    found: list[dict[str, Any]] = []
+    for rank, (neff, given) in enumerate(zip(neffs, inputs, strict=True)):
+        with of_rank(rank):
+            found.append({} if neff is None else check_inputs(neff, given))
+    return found
 
 
 def away_of(neffs: Sequence[Neff | None]) -> tuple[int, ...]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from emulator.errors import InputError
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
-from emulator.runtime.execution import check_inputs
-from emulator.runtime.ranks import RankedResult, Ranks, away_of, in_order, machine_of, met_of
+from emulator.runtime.ranks import RankedResult, Ranks, away_of, in_order, inputs_by_rank, machine_of, met_of
 from emulator.runtime.site import SiteOrder
 from emulator.runtime.spread import Asker, SpreadMachine, bytes_time
 from emulator.settings import Settings
@@ -29,7 +28,7 @@ def spread_ranks(
     """Return what `execute_ranks` does, of ranks spread over `count` sites in blocks; errors as there."""
     if len(neffs) != where.ranks or len(inputs) != where.ranks:
         raise InputError(f"{len(neffs)} programs and {len(inputs)} sets of inputs for {where.ranks} ranks")
-    arrays = [{} if neff is None else check_inputs(neff, given) for neff, given in zip(neffs, inputs, strict=True)]
+    arrays = inputs_by_rank(neffs, inputs)
     machine = machine_of(neffs, where)
     if where.ranks > machine.ranks:
         raise InputError(f"{where.ranks} ranks; {machine.instance.name} has 1 to {machine.ranks}")

@@ -54,7 +54,8 @@ def check(
     from neurontools.check.suppressions import read_suppressions, split  # deferred: start-up
 
     patterns: list[Suppression] = [] if wanted.suppressions is None else read_suppressions(wanted.suppressions)
-    script = refuse_misplaced(file, configuration) is Kind.SCRIPT
+    # With ranks the name may be a pattern; `launches_on_ranks` looks at the files that it stands for.
+    script = where is None and refuse_misplaced(file, configuration) is Kind.SCRIPT
     bounded = configuration.bounded(always=True)
     runs: list[Execution] = []
     launches: list[Launched] = []

@@ -26,11 +26,15 @@ def launches_on_ranks(file: Path, configuration: RunConfiguration, out: Report, 
 
     Raises NotFoundError for a script that launched nothing; other errors as `execute_file`.
     """
+    from neurontools.check.trying import leave_untried  # deferred: start-up
     from neurontools.running.ranked import execute_file  # deferred: start-up
 
     launches = execute_file(file, configuration, where, out)
     if not launches:
         raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
+    for _, made in launches:
+        for run in made:
+            leave_untried(run.result.findings)
     if "synccheck" not in configuration.checks:
         for found, _ in launches:
             if found.hang is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emulator.settings import Settings
     from formats.neff import Neff
 
-__all__ = ["try_hints"]
+__all__ = ["leave_untried", "try_hints"]
 
 _MOST = 8  # findings whose waits are tried
 _SECONDS = 10.0  # of trying, as the first run went
@@ -75,6 +75,18 @@ def try_hints(
             continue
         tried = [_try(neff, inputs, settings, result, finding, wait) for wait in finding.waits]
         finding.hint = _said(finding, tried)
+
+
+def leave_untried(findings: Sequence[Finding]) -> None:
+    """Say nothing that only a further run would prove: of ranks there is none yet.
+
+    A wait that seems to keep a queue idle may be needed; a wait that would order two sides may break something else.
+    """
+    for finding in findings:
+        if (finding.tool, finding.kind) == ("lint", "serial-queue"):
+            finding.refuted = True
+        elif any(wait.semaphore >= 0 for wait in finding.waits):
+            finding.hint = _UNTRIED
 
 
 def _said(finding: Finding, tried: list[_Tried]) -> str:

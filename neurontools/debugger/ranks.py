@@ -14,8 +14,7 @@ from emulator.dma.collectives import Arrived, Call
 from emulator.machine.ranks.devices import OthersFirst, RankDevice
 from emulator.machine.ranks.explain import explain, waits_of
 from emulator.machine.ranks.machine import RankedMachine
-from emulator.runtime.execution import check_inputs
-from emulator.runtime.ranks import Ranks, new_ranks
+from emulator.runtime.ranks import Ranks, inputs_by_rank, new_ranks
 from emulator.settings import Settings
 from formats.errors import NotFoundError
 from formats.neff import Neff
@@ -59,9 +58,7 @@ class RankSessions:
         settings: Settings, journal_bytes: int,
     ) -> None:  # fmt: skip
         self._neffs, self._where, self._settings = neffs, where, settings
-        self._inputs = [
-            {} if neff is None else check_inputs(neff, given) for neff, given in zip(neffs, inputs, strict=True)
-        ]
+        self._inputs = inputs_by_rank(neffs, inputs)
         self._moving = False
         self._mover: Navigator | None = None
         self.replay = RankReplay(self)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.errors import InputError
+from emulator.errors import InputError, of_rank
 from neurontools.command.files import need_file
 from neurontools.command.output import write_whole
 from neurontools.program.arrays import load_arrays, write_arrays
@@ -53,7 +53,8 @@ def inputs_of_ranks(
                 mine = replace(configuration, inputs=f"random:{int(chance[1] or 0) * len(neffs) + rank}")
             elif wanted is not None and RANK in wanted:
                 mine = replace(configuration, inputs=str(path_of_rank(wanted, rank)))
-            arrays, remarks = program_inputs(neff, mine)
+            with of_rank(rank):
+                arrays, remarks = program_inputs(neff, mine)
             found.append(arrays)
             notes += remarks
         return found, tuple(dict.fromkeys(notes))
@@ -63,7 +64,8 @@ def inputs_of_ranks(
     for rank, neff in enumerate(neffs):
         names = {tensor.name for tensor in neff.inputs}
         mine_only = {name: array for name, array in common.items() if name in names or not own}
-        arrays, remarks = given_inputs(neff, {**mine_only, **own.get(rank, {})})
+        with of_rank(rank):
+            arrays, remarks = given_inputs(neff, {**mine_only, **own.get(rank, {})})
         results.append(arrays)
         texts += remarks
     return results, tuple(dict.fromkeys(texts))

@@ -207,9 +207,12 @@ def _run_files(
     files: Sequence[Path], configuration: RunConfiguration, where: Ranks, out: Report, watching: Watching = NOBODY
 ) -> tuple[list[Program], RankedResult, list[Execution]]:
     """Run one file on all ranks, or one on each; return the programs, the result, and an execution for each rank."""
+    from emulator.runtime.ranks import machine_of  # deferred: start-up
+
     alone = replace(configuration, inputs="zeros", inputs_from=None, given={})
     programs = [open_program(each, alone) for each in files]
     neffs = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
+    machine_of(neffs, where)  # before anything is said of inputs that no machine takes
     inputs, notes = inputs_of_ranks(neffs, configuration)
     out.warn(*notes)
     return programs, *_execute(programs[0].name, list(neffs), inputs, configuration, where, watching)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.runtime.ranks import Ranks
+from emulator.runtime.ranks import Ranks, machine_of
 from formats.errors import NotFoundError
 from formats.neff import Neff, open_neff
 from neurontools.program.configuration import RunConfiguration
@@ -59,6 +59,7 @@ def open_ranked(file: Path, configuration: RunConfiguration, where: Ranks, *, as
     files = files_of(file, where)
     programs = [open_program(each, alone) for each in files]
     every = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
+    machine_of(every, where)  # before anything is said of inputs that no machine takes
     inputs, remarks = inputs_of_ranks(every, configuration)
     return RankedPrograms(programs[0].name, every, inputs, tuple(each.parent for each in files), tuple(remarks),
                           settings)  # fmt: skip

@@ -61,3 +61,12 @@ def test_loads_one_behind_the_other(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize("needed", [SHIFTED], ids=["the second reads what the first writes"])
 def test_an_order_that_is_needed(cli: Cli, tmp_path: Path, needed: dict[str, str]) -> None:
     assert lint(cli, tmp_path, program(**needed)) == []
+
+
+def test_on_ranks_nothing_is_said_that_was_not_tried(cli: Cli, tmp_path: Path) -> None:
+    """The order is needed here; alone that is tried, and on ranks the finding came untried."""
+    file = tmp_path / "serial.s"
+    file.write_text(program(**SHIFTED))
+    for more in ((), ("--ranks", 2)):
+        done = cli("check", file, "--tool", "lint", "--inputs", "random", "--json", *more)
+        assert [one for one in done.json["result"]["findings"] if one["kind"] == "serial-queue"] == []

@@ -9,6 +9,7 @@ import numpy as np
 
 from emulator.completing import completing
 from emulator.device import Device
+from emulator.diagnosis.causes import Reason
 from emulator.dma.collectives import Arrived, Call
 from emulator.faults import FaultError
 from formats.targets import Target
@@ -127,6 +128,11 @@ class RankDevice(Device):
     def stay_away(self) -> None:
         """Run nothing: whoever waits for this rank waits in vain."""
         self._ended = True
+
+    def stop(self) -> None:
+        """End here, though it has something to do or to wait for: somebody interrupted the machine."""
+        if not self._ended:
+            self._end_hung(Reason.INTERRUPTED)
 
     @property
     def away(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from emulator.diagnosis.causes import Reason
 from emulator.diagnosis.graph import Hang
 from emulator.dma.collectives import Caller
 from emulator.faults import Fault, Place, source_line
@@ -14,6 +15,8 @@ from emulator.machine.ranks.communicators import Communicators, Meeting, Signatu
 from formats.nrt.status import NrtStatus
 
 __all__ = ["CAUSES", "HINTS", "RankHang", "RankWait", "Ranked", "Root", "explain", "ranks_text", "waits_of"]
+
+_ENDED = (Reason.INSTRUCTION_LIMIT, Reason.TIME_LIMIT, Reason.HOST_TIME_LIMIT, Reason.INTERRUPTED)
 
 CAUSES = {
     "mismatch": "ranks of one group ask for different collectives at the same place in their order",
@@ -153,9 +156,12 @@ class _Waiting(NamedTuple):
 
 
 def explain(machine: Ranked) -> RankHang | None:
-    """Return why ranks wait for each other where nothing moves any more, None where none does."""
+    """Return why ranks wait for each other where nothing moves any more, None where none does.
+
+    Where a limit or a person ended the run, nothing says that they would not have gone on.
+    """
     waiting = _waiting(machine)
-    if not waiting:
+    if not waiting or any(device.hang is not None and device.hang.reason in _ENDED for device in machine.devices):
         return None
     time_ps = max(device.now_ps for device in machine.devices)
     roots = _roots(machine, waiting) or [_moving(machine, machine.communicators.open)]

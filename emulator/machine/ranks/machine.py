@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.binding import place_of
-from emulator.dma.collectives import Arrived, Call, Caller
+from emulator.dma.collectives import Arrival, Arrived, Call, Caller
 from emulator.dma.transfer import Transfer
 from emulator.errors import InputError, LoadError
 from emulator.faults import Place
@@ -86,6 +86,8 @@ class RankedMachine:
         rate = machine.figures["rank_rate"].value / cores / DMA_ENGINES
         self.ps_per_byte = 1e12 / rate  # of one engine
         self._record = record
+        self._interrupted = False
+        self._touched: set[int] = set()  # ranks to which the CC-cores have done something
         self.carried: list[Carried] = []
 
     @property
@@ -122,6 +124,7 @@ class RankedMachine:
     def _carry(self, job: Job, rank: int, nbytes: int) -> Until:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program."""
         device, stream, now = self.devices[rank], job.stream, self.engine.now
+        self._touched.add(rank)
         transfer = self.communicators.of_job[job.number].transfers[rank]
         share = -(-nbytes // len(device.cores))
         parts = [
@@ -150,13 +153,21 @@ class RankedMachine:
 
     def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
         """Take a collective of a rank over."""
-        self.communicators.begin(rank, call, now_ps, arrived)
+
+        def told(time_ps: int, pieces: Sequence[Arrival], received: Sequence[int]) -> None:
+            self._touched.add(rank)
+            arrived(time_ps, pieces, received)
+
+        self.communicators.begin(rank, call, now_ps, told)
 
     def run(self) -> str:
         """Run all ranks to the end; return "finished", or the worst that happened to one: "fault", "hang"."""
         with at_pace(), uncollected(), np.errstate(all="ignore"):
-            while self._turn(_NEVER):
+            while not self._interrupted and self._turn(_NEVER):
                 pass
+        if self._interrupted:
+            for device in self.devices:
+                device.stop()
         self.settle()
         return self.outcome
 
@@ -166,7 +177,8 @@ class RankedMachine:
             return self._turn(_NEVER)
 
     def interrupt(self) -> None:
-        """End the run between two completions; for signal handlers."""
+        """End the run between two completions, or two events of CC-cores; for signal handlers."""
+        self._interrupted = True
         for device in self.devices:
             device.interrupt()
 
@@ -194,7 +206,7 @@ class RankedMachine:
         first = min([at for device in self.devices if device is not but and (at := device.next_ps) is not None],
                     default=None)  # fmt: skip
         if due is not None and due < before_ps and (first is None or due <= first):
-            self.engine.step()
+            self._carry_on(before_ps if first is None else min(before_ps, first + 1), alone=but is not None)
             return True
         if first is None or first >= before_ps:
             return False
@@ -205,6 +217,22 @@ class RankedMachine:
             if device is not but and (at := device.next_ps) is not None and at < window:
                 device.run_before(window)
         return True
+
+    def _carry_on(self, before_ps: int, alone: bool) -> None:
+        """Let the CC-cores go on until a time, or to where a device has something to do earlier; `alone` for one event.
+
+        Devices are not asked between: while all of them wait, a ring of hundreds has events by the hundred thousand.
+        """
+        engine, touched = self.engine, self._touched
+        while (due := engine.next_ps) is not None and due < before_ps and not self._interrupted:
+            touched.clear()
+            engine.step()
+            if alone:
+                return
+            for rank in touched:
+                at = self.devices[rank].next_ps
+                if at is not None and at < before_ps:
+                    before_ps = at + 1
 
     def catch_up(self, device: RankDevice) -> None:
         """Bring everything else to the time of a device's next event; where it has none, on until it has one."""

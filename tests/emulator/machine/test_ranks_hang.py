@@ -16,6 +16,7 @@ import neurontools.nki.language as nl
 from emulator.machine.collectives.engine import Faults
 from emulator.machine.ranks.explain import CAUSES, HINTS
 from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks
+from emulator.settings import Settings
 from formats.nrt.status import NrtStatus
 
 X = np.ones((4, 8), np.float32)
@@ -261,3 +262,57 @@ def test_a_thousand_ranks_are_explained_in_a_fifth_of_a_second() -> None:
                                    (ranks, ranks[512:], "mismatch"), (ranks, ranks[-1:], "mismatch")):  # fmt: skip
         seconds, found = took(came, strangers)
         assert seconds < 0.2 and found.cause == cause and len(found.roots) == 1
+
+
+def machine_of_two(*calls: Callable[[Any, Any], None]) -> Any:
+    from emulator.machine.machine import Machine
+    from emulator.machine.ranks.machine import RankedMachine
+
+    neff = program(*calls)
+    machine = RankedMachine(Machine("trn2.48xlarge", lnc=1), 2)
+    machine.load(neff)
+    for device in machine.devices:
+        device.set_inputs({neff.inputs[0].name: X})
+    return machine
+
+
+def test_ranks_that_only_wait_can_be_interrupted() -> None:
+    """Nothing happens on a device then for as long as the collective takes; what ended it is no reason to wait."""
+    machine = machine_of_two(add([0, 1]))
+    machine.engine.at(2_000_000, machine.interrupt)
+    machine.run()
+    assert {device.hang.reason for device in machine.devices} == {"interrupted"} and machine.hang is None
+    assert machine.engine.next_ps is not None  # what was under way is not worked off
+    limited = ran(program(add([0, 1])), program(add([0, 1])), settings=Settings(limit_ps=3_000_000))
+    assert not limited.ok and limited.hang is None
+
+
+def test_devices_are_not_asked_at_every_event_of_the_cc_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were: of 300 ranks in a ring, each of a quarter of a million events asked every one of them."""
+    from emulator.machine.collectives.engine import Engine
+    from emulator.machine.ranks.devices import RankDevice
+
+    counts = {"asked": 0, "events": 0}
+    usual, step = RankDevice.next_ps.fget, Engine.step
+    assert usual is not None
+
+    def asked(device: RankDevice) -> int | None:
+        counts["asked"] += 1
+        found: int | None = usual(device)
+        return found
+
+    def stepped(engine: Engine) -> None:
+        counts["events"] += 1
+        step(engine)
+
+    monkeypatch.setattr(RankDevice, "next_ps", property(asked))
+    monkeypatch.setattr(Engine, "step", stepped)
+    ring = program(add(range(12)))
+    assert ran(*[ring] * 12).ok
+    assert counts["events"] > 300 and counts["asked"] < 4 * counts["events"]
+
+
+def test_an_engine_does_not_wait_for_itself_behind_a_collective() -> None:
+    """Its next collective signals the same semaphore: that is no circle, the other rank is what it waits for."""
+    hang = ran(program(add([0, 1]), swap), program(swap, add([0, 1]))).results[0].hang
+    assert hang is not None and hang.waits[0].cause == "ranks" and not hang.cycles
