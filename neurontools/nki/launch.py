@@ -45,6 +45,12 @@ def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str 
     return getattr(kernel, "func", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
 
 
+def _as_launched(kernel: Any) -> Any:
+    """Return what a launch of the kernel would trace: those of the first generation are another function then."""
+    launched = getattr(kernel, "as_launched", None)
+    return kernel if launched is None else launched()
+
+
 def _grid(grid: tuple[int, ...], lnc: int | None, target: Target) -> tuple[int, ...]:
     if not grid and lnc is not None and lnc > 1:
         grid = (lnc,)
@@ -69,6 +75,7 @@ def trace_kernel(
     target: str | Target | None = None,
 ) -> list[Traced]:
     """Run the kernel's body once for each program id and return what each did."""
+    kernel = _as_launched(kernel)
     function = _function_of(kernel)[0]
     return _trace(kernel, Arguments(function, args, kwargs or {}), lnc, target)
 

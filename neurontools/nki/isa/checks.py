@@ -67,8 +67,8 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
         raise no_tensor(tracer, instruction, argument, value)
     view: View | None = value._view
     if view is None:
-        indirect = value.indirection is not None
-        view = operand(tracer, instruction, argument, value) if indirect else value.view_of_storage
+        indirect = value._indirection is not None
+        view = operand(tracer, instruction, argument, value) if indirect else value.base_view
     allocation = view.allocation
     space = allocation.space
     if space is _HBM:

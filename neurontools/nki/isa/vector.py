@@ -105,8 +105,10 @@ def tensor_scalar(
     t = tracer()
     instruction = "tensor_scalar"
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and data", out, src)
-    same_free(t, instruction, "dst and data", dst, data)
+    if out.partitions != src.partitions:
+        same_partitions(t, instruction, "dst and data", out, src)
+    if dst.shape != data.shape:
+        same_free(t, instruction, "dst and data", dst, data)
     first = alu(t, instruction, "op0", op0)
     second = None if op1 is None else alu(t, instruction, "op1", op1)
     if second is None and operand1 is not None:
