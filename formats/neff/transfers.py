@@ -19,6 +19,8 @@ __all__ = [
     "parse_engine_file",
 ]
 
+# A step of a dimension of one element reaches nothing, so no bound of a memory holds it; addresses have 64 bits.
+_FARTHEST = (1 << 62) - 1
 # Source: formats.md 3.6. copy and cast were seen.
 DESCRIPTOR_OPS: tuple[str, ...] = ("copy", "cast", "add", "min", "max", "fma", "transpose")
 
@@ -261,4 +263,8 @@ def _side(fields: Fields, side: str) -> Source:
             field=f"{side}_sizes",
             got=f"{len(sizes)} and {len(steps)}",
         )
-    return Source(fields.text(side), fields.text(f"{side}_dtype", "uint8"), fields.integer(f"{side}_off"), sizes, steps)
+    offset = fields.integer(f"{side}_off")
+    for key, value in (("off", offset), *(("sizes", one) for one in sizes), *(("steps", one) for one in steps)):
+        if abs(value) > _FARTHEST:
+            raise FormatError("lies beyond every address", path=fields.where, field=f"{side}_{key}", got=str(value))
+    return Source(fields.text(side), fields.text(f"{side}_dtype", "uint8"), offset, sizes, steps)

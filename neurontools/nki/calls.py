@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import linecache
 import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any
@@ -32,6 +34,7 @@ _MISFIT = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|got|takes) ")
 _DOTTED = re.compile(r"(\w+(?:\.\w+)*)\(")
 # what calls of the front end are carried out with
 _BELOW = tuple(os.path.join(folder, "") for one in (np, formats, builder) for folder in one.__path__)
+_PLAIN = (bool, int, float, str, list, tuple)  # what kernels get for arrays that the caller forgot to make
 _MOST_TOLD = 60  # characters of an argument
 _NUMBER = re.compile(r"\d+")
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
@@ -45,15 +48,34 @@ class CallError(NkiValidationError, TypeError):
     """A call that does not fit its parameters; the message shows how it is written."""
 
 
-def explained(t: Tracer, error: Exception) -> CallError | None:
-    """Return what to say of an error of Python's about a call of ours in the kernel; None for any other error."""
+def explained(t: Tracer, error: Exception, arguments: Mapping[str, Any]) -> CallError | None:
+    """Return what to say of an error of Python's about a call of ours in the kernel; None for any other error.
+
+    `arguments` are those of the kernel, by name.
+    """
     places, inside = _places(error.__traceback__)
     if not places:
         return None
-    text = _carried_out(error, inside) if inside else _misfit(error) if isinstance(error, TypeError) else None
+    if inside:
+        text: str | None = _carried_out(error, inside)
+    elif isinstance(error, AttributeError):
+        text = _no_array(error, arguments)
+    else:
+        text = _misfit(error) if isinstance(error, TypeError) else None
     if text is None:
         return None
     return CallError(f"{text}, on {t.target.name} ({t.limits.generation}) at {chain_of(places)}")
+
+
+def _no_array(error: AttributeError, arguments: Mapping[str, Any]) -> str | None:
+    """Return what to say of an argument that the kernel takes for a tensor, and that is none."""
+    if type(error.obj) not in _PLAIN or not hasattr(NkiTensor, error.name or ""):
+        return None
+    kind = type(error.obj).__name__
+    names = [name for name, value in arguments.items() if type(value) is type(error.obj) and value == error.obj]
+    if not names:
+        return None
+    return f"argument {names[0]} is of type {kind}, no array: for a tensor pass np.asarray(..., dtype=...)"
 
 
 def _misfit(error: TypeError) -> str | None:
@@ -87,23 +109,32 @@ def _carried_out(error: Exception, inside: list[FrameType]) -> str:
     """Return what to say of a call that fails while it is carried out, on arguments of kinds that it does not take."""
     said = f"{type(error).__name__}: {error}".replace("\n", " ")
     for frame in inside:
-        code = frame.f_code
-        module = "nisa" if ".nki.isa" in frame.f_globals["__name__"] else "nl"
-        function: Any = frame.f_globals.get(code.co_name)
-        public = inspect.isfunction(function) and not code.co_name.startswith("_")
-        if not public or inspect.unwrap(function).__code__ is not code:
+        found = _public(frame)
+        if found is None:
             continue
+        name, function = found
         parameters = inspect.signature(function).parameters
-        given = [f"{name}={_told(frame.f_locals[name])}" for name, one in parameters.items()
-                 if name in frame.f_locals and _is_told(frame.f_locals[name], one)]  # fmt: skip
-        name, shown = f"{module}.{code.co_name}", ", ".join(map(_shown, parameters.values()))
+        given = [f"{key}={_told(frame.f_locals[key])}" for key, one in parameters.items()
+                 if key in frame.f_locals and _is_told(frame.f_locals[key], one)]  # fmt: skip
+        shown = ", ".join(map(_shown, parameters.values()))
         return f"{name} does not take {', '.join(given) or 'this'} ({said}); it is {name}({shown})"
     return said
 
 
+def _public(frame: FrameType) -> tuple[str, Callable[..., Any]] | None:
+    """Return the function of `nl` or `nisa`, of either generation, that a frame carries out, with its name."""
+    for package in ("neurontools.nki", "neurontools.neuronxcc.nki"):
+        for short, part in (("nisa", "isa"), ("nl", "language")):
+            function = vars(sys.modules.get(f"{package}.{part}", builtins)).get(frame.f_code.co_name)
+            if inspect.isfunction(function) and inspect.unwrap(function).__code__ is frame.f_code:
+                return f"{short}.{frame.f_code.co_name}", function
+    return None
+
+
 def _is_told(value: Any, parameter: inspect.Parameter) -> bool:
     """Return whether an argument may be the one that a call does not take: no tile, no operator, no default."""
-    return value is not parameter.default and not isinstance(value, (NkiTensor, Operator))
+    given = value is not parameter.default and parameter.kind is not parameter.VAR_KEYWORD
+    return given and not isinstance(value, (NkiTensor, Operator))
 
 
 def _told(value: Any) -> str:
@@ -155,10 +186,10 @@ def _places(raised: TracebackType | None) -> tuple[list[str], list[FrameType]]:
     while raised is not None:
         frame = raised.tb_frame
         file = frame.f_code.co_filename
-        if is_ours(file):
-            inside.append(frame)
-        elif file.startswith(_BELOW):
+        if file.startswith(_BELOW):
             asked = asked or not inside
+        elif is_ours(file):
+            inside.append(frame)
         else:
             places.append(f"{file}:{raised.tb_lineno}")
             inside, asked = [], False

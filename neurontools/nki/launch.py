@@ -96,7 +96,8 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
             except NeuronError:
                 raise
             except calls.PYTHON_ERRORS as error:
-                better = calls.explained(t, error)
+                named = inspect.signature(function).bind(*positional, **keywords).arguments
+                better = calls.explained(t, error, named)
                 if better is None:
                     raise
                 raise better from error

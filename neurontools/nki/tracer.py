@@ -78,10 +78,12 @@ _ours: dict[str, bool] = {}  # by file; the walks along frames ask it themselves
 
 
 def is_ours(file: str) -> bool:
-    """Return whether a source file is one of the front ends'."""
+    """Return whether a source file is one of the front ends', or NumPy's: neither is where a kernel's line is."""
     ours = _ours.get(file)
     if ours is None:
-        ours = _ours[file] = file.startswith(_PACKAGE)
+        import numpy as np  # deferred: start-up
+
+        ours = _ours[file] = file.startswith((*_PACKAGE, os.path.join(np.__path__[0], "")))
     return ours
 
 

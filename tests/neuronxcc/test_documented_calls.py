@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import neurontools.neuronxcc.nki as nki
+import neurontools.neuronxcc.nki.isa as nisa
 import neurontools.neuronxcc.nki.language as nl
+from formats.errors import UnsupportedError
 from neurontools.nki.errors import NkiValidationError
 
 RANDOM = np.random.default_rng(21)
@@ -112,3 +114,18 @@ def test_calls_that_do_not_fit_say_what_does(call: Any, words: str) -> None:
     with pytest.raises(NkiValidationError, match=words) as raised:
         nki.jit(lambda x: call(nl.load(x)))(X)
     assert "\n" not in str(raised.value) and "test_documented_calls.py:" in str(raised.value)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda x: nl.load(x, mask=np.ones((64, 48), bool)), r"a mask that is a ndarray; write comparisons of index"),
+    (lambda x: nl.load(x, mask=nl.load(x)), r"or nl\.where for a choice by values"),
+    (lambda x: nl.arange(64)[:, None] * nl.arange(48)[None, :], "times an index expression, which is no whole number"),
+    (lambda x: nl.load(x[np.arange(64)[:, None], np.arange(48)[None, :]]), r"an array of NumPy is no index; write nl"),
+    (lambda x: nisa.tensor_copy(nl.load(x), dst=nl.load(x)), r"with dst= as in the present generation"),
+    (lambda x: nl.zeros((64, 48 / 5), nl.float32), r"shape \(64, 9\.6\) is not made of whole numbers"),
+    (lambda x: nl.load(x, msak=None), r"load with msak=; did you mean mask\?"),
+    (lambda x: nl.arange(128.0), r"nl\.arange does not take bounds=\(128\.0,\) \(TypeError"),
+])  # fmt: skip
+def test_indices_and_masks_of_other_kinds_say_what_to_write(call: Any, words: str) -> None:
+    with pytest.raises((NkiValidationError, UnsupportedError), match=words):
+        nki.jit(lambda x: call(x))(X)

@@ -143,6 +143,28 @@ def test_partitions_that_engines_do_not_reach_go_by_dma() -> None:
     np.testing.assert_array_equal(run(kernel, A), want)
 
 
+def test_loop_reduce_tells_the_turns_of_other_loops_apart_where_some_are_left_out() -> None:
+    """As causal attention does: parts that a turn has nothing for are skipped by an `if` of the kernel."""
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(A.shape, np.float32, buffer=nl.shared_hbm)
+        for again in range(2):  # what a run through the loops before has folded is no part of the next
+            sums = nl.zeros((4, nl.par_dim(A.shape[0]), A.shape[1]), np.float32, buffer=nl.sbuf)
+            for turn in nl.affine_range(3):
+                for part in nl.affine_range(4):
+                    if turn <= part:
+                        tile = nl.multiply(nl.load(x), 1.0 + turn + 10 * part + again)
+                        sums[part] = nl.loop_reduce(tile, op=np.add, loop_indices=[turn], dtype=nl.float32)
+        total = nl.zeros(A.shape, np.float32, buffer=nl.sbuf)
+        for part in nl.affine_range(4):
+            total[...] = total + sums[part] * float(10**part)
+        nl.store(out, total)
+        return out
+
+    want = sum(10**part * sum(2 + turn + 10 * part for turn in range(3) if turn <= part) for part in range(4))
+    np.testing.assert_allclose(run(kernel, A), A * want, rtol=1e-5)
+
+
 def test_loop_reduce_folds_over_the_turns_of_its_loops() -> None:
     def kernel(x: Any) -> Any:
         outs = [nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm) for shape in ((2, 128, 512), (128, 512))]

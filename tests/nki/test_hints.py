@@ -255,6 +255,29 @@ def test_arguments_of_other_kinds_are_named(call: Any, words: str) -> None:
     assert words in said(lambda tile, x: call(tile))
 
 
+def test_arrays_of_numpy_among_operands_say_how_they_become_tensors() -> None:
+    for call in (lambda t: nisa.tensor_scalar(t, t, nl.add, X[:, :1]), lambda t: nisa.dma_copy(t, X),
+                 lambda t: t.__setitem__(..., X)):  # fmt: skip
+        text = said(lambda tile, x, call=call: call(tile))
+        assert "a NumPy array of shape (128, " in text and "nl.shared_constant(array)" in text
+
+
+@pytest.mark.parametrize("jit", [nki.jit, old_nki.jit])
+@pytest.mark.parametrize("given", [[1, 2], 3, "x", 1.5])
+def test_arguments_that_are_no_arrays_are_named(given: Any, jit: Any) -> None:
+    def kernel(weights: Any, x: Any) -> Any:
+        return nl.ndarray(weights.shape, nl.float32, buffer=nl.shared_hbm)
+
+    what = rf"argument weights is of type {type(given).__name__}, no array: for a tensor pass .*test_hints\.py:"
+    with pytest.raises(NkiValidationError, match=what):
+        jit(kernel)(given, X)
+
+
+def test_the_line_is_the_kernels_where_numpy_asks_a_tensor() -> None:
+    text = said(lambda tile, x: np.sum(tile))
+    assert "np.add takes none" in text and "site-packages" not in text
+
+
 @pytest.mark.parametrize("fails", [
     lambda t: np.ones(3) @ np.ones(4), lambda t: [0][int(t.ndim)], lambda t: 1 / 0, lambda t: int("x"),
     lambda t: nl.fori_loop(0, 2, lambda i: {}["missing"]),

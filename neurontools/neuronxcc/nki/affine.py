@@ -36,6 +36,8 @@ def _integer(value: Any) -> int | None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Index):
+        return "an index expression"
     return f"a {type(value).__name__}" if hasattr(value, "shape") else repr(value)
 
 

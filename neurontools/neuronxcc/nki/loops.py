@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from neurontools.neuronxcc.nki.refusals import unsupported
 from neurontools.neuronxcc.nki.tile import Tile, apply, copy_into
 from neurontools.nki import language as nl
-from neurontools.nki.tracer import kernel_line, tracer
+from neurontools.nki.tracer import current, kernel_line, tracer
 from neurontools.nki.views import complain
 
 __all__ = ["Turn", "folded", "turns"]
@@ -23,9 +24,9 @@ _IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -_LARGEST, "max": -_LARGEST
 
 
 class Turn(int):
-    """The index of a loop's turn; `first` tells that of the first one."""
+    """The index of a loop's turn; `execution` is one for all turns of a loop that runs once through."""
 
-    first = False
+    execution: object = None
 
 
 # What a body may count and rename with; tiles are changed in place, and stay what they are.
@@ -48,7 +49,7 @@ def _restore(frame: FrameType, before: dict[str, Any]) -> None:
 
 
 def turns(function: Callable[..., Any], once: bool) -> Callable[..., Iterator[Turn]]:
-    """Return a loop whose indices know which turn is the first.
+    """Return a loop whose indices know which loop they are of.
 
     The compiler of the first generation traced the body of a loop `once`: a number that it changes at its end, for
     what comes behind the loop, is the old one in the next turn.
@@ -56,33 +57,62 @@ def turns(function: Callable[..., Any], once: bool) -> Callable[..., Iterator[Tu
 
     def loop(*bounds: Any, **unused: Any) -> Iterator[Turn]:
         before: dict[str, Any] = {}
-        for number, index in enumerate(function(*bounds)):
-            kernel = sys._getframe(1) if once else None
-            if kernel is not None and number:
-                _restore(kernel, before)
-            elif kernel is not None:
-                before = _plain_variables(kernel)
-            del kernel
-            turn = Turn(index)
-            turn.first = not number
-            yield turn
+        running, execution = _running(), object()
+        try:
+            for number, index in enumerate(function(*bounds)):
+                kernel = sys._getframe(1) if once else None
+                if kernel is not None and number:
+                    _restore(kernel, before)
+                elif kernel is not None:
+                    before = _plain_variables(kernel)
+                del kernel
+                turn = running[execution] = Turn(index)
+                turn.execution = execution
+                yield turn
+        finally:  # a loop that is left ends here too
+            running.pop(execution, None)
 
     loop.__name__ = loop.__qualname__ = function.__name__
     loop.__doc__ = f"Return the indices of a loop, as `nl.{function.__name__}` of the present generation does."
     return loop
 
 
+def _running() -> dict[object, Turn]:
+    """Return the turns of the kernel that run now, by the execution of their loop, the outermost first."""
+    tracing = current()
+    found: dict[object, Turn] = {} if tracing is None else tracing.cache.setdefault("turns", {})
+    return found
+
+
 class _Site:
-    """One place of a kernel that folds: the sums of the turn that runs, in the order of its calls."""
+    """One place of a kernel that folds: a sum for each turn of the loops that it does not fold over.
+
+    What no loop of ours tells apart, the order of calls in a turn does.
+    """
 
     def __init__(self) -> None:
+        self.execution: object = None
         self.turn: tuple[Turn, ...] = ()
-        self.call = 0
-        self.sums: list[Tile] = []
+        self.calls: Counter[tuple[int, ...]] = Counter()
+        self.sums: dict[tuple[tuple[int, ...], int], Tile] = {}
+
+    def place(self, turn: tuple[Turn, ...]) -> tuple[tuple[int, ...], int]:
+        """Return which of the sums a call of this turn adds to; another run through the loops begins anew."""
+        running = _running().values()
+        folding = [one for one in running if any(one is index for index in turn)]
+        if len(folding) != len(turn):
+            raise complain("loop_reduce: loop_indices must be those of loops that run")
+        if folding[0].execution is not self.execution:
+            self.execution, self.sums = folding[0].execution, {}
+        if len(self.turn) != len(turn) or any(a is not b for a, b in zip(self.turn, turn, strict=True)):
+            self.turn, self.calls = turn, Counter()
+        others = tuple(int(one) for one in running if not any(one is index for index in turn))
+        self.calls[others] += 1
+        return others, self.calls[others]
 
 
 def folded(x: Tile, op: Any, loop_indices: Any, dtype: Any, mask: Any) -> Tile:
-    """Return op over this turn's x and that of the turns before; every turn calls it equally often."""
+    """Return op over this turn's x and that of the turns before; a turn that an `if` leaves out adds nothing."""
     turn = tuple(loop_indices)
     if not turn or not all(isinstance(one, Turn) for one in turn):
         raise complain("loop_reduce: loop_indices must be the indices of loops")
@@ -92,12 +122,11 @@ def folded(x: Tile, op: Any, loop_indices: Any, dtype: Any, mask: Any) -> Tile:
         raise unsupported(f"loop_reduce with op={op!r}")
     sites = tracer().cache
     site = sites.setdefault(("loop_reduce", kernel_line()), _Site())
-    first = all(one.first for one in turn)
-    if len(site.turn) != len(turn) or any(a is not b for a, b in zip(site.turn, turn, strict=True)):
-        site.turn, site.call = turn, 0
-    number, site.call = site.call, site.call + 1
-    if first:
-        site.sums[number:] = [Tile(nl.full(x.shape, _IDENTITY[name], nl.float32))]
-    so_far = site.sums[number]
-    copy_into(so_far, x if first else apply(function, None, so_far, x), mask)
-    return apply(lambda one: nl.copy(one, dtype=dtype or x.dtype), None, site.sums[number])
+    place = site.place(turn)
+    so_far = site.sums.get(place)
+    if so_far is None:
+        so_far = site.sums[place] = Tile(nl.full(x.shape, _IDENTITY[name], nl.float32))
+        copy_into(so_far, x, mask)
+    else:
+        copy_into(so_far, apply(function, None, so_far, x), mask)
+    return apply(lambda one: nl.copy(one, dtype=dtype or x.dtype), None, so_far)

@@ -48,7 +48,8 @@ def masked_boxes(mask: Any, shape: tuple[int, ...], narrow: bool = False) -> Box
     if isinstance(mask, (bool, np.bool_)):  # of numbers, not of index expressions
         return None if mask else ()
     if not isinstance(mask, Mask):
-        raise unsupported(f"mask={mask!r}")
+        raise unsupported(f"a mask that is a {type(mask).__name__}; write comparisons of index expressions, as "
+                          "nl.arange(128)[:, None] < n, or nl.where for a choice by values: this mask")  # fmt: skip
     if [] in mask.terms:
         return None
     terms = [[_condition(one, shape, narrow) for one in term] for term in mask.terms]

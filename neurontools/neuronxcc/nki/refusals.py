@@ -48,7 +48,8 @@ def _strict(function: Callable[..., Any], known: frozenset[str]) -> Callable[...
     def strict(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs:
             if name not in known:
-                raise unsupported(f"{function.__name__} with {name}=")
+                instead = " as in the present generation (here calls return a tile)" if name == "dst" else ""
+                raise unsupported(f"{function.__name__} with {name}={instead or meant(name, known - {'unused'})}")
         return function(*args, **kwargs)
 
     return strict

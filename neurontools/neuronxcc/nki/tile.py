@@ -32,10 +32,23 @@ __all__ = [
     "apply",
     "boxed",
     "copy_into",
+    "extents_of",
     "materialize",
     "unwrap",
     "whole_under",
 ]
+
+
+def extents_of(shape: Iterable[Any]) -> tuple[int, ...]:
+    """Return the extents of a shape; quotients count where they are whole, and are not cut off where they are not."""
+    given = tuple(shape)
+    try:
+        extents = tuple(int(one) for one in given)
+    except (TypeError, ValueError, OverflowError):
+        extents = ()
+    if extents != given:
+        raise complain(f"shape {given!r} is not made of whole numbers")
+    return extents
 
 
 class Tile:
@@ -112,6 +125,8 @@ class Tile:
     def _keys(self, key: Any) -> list[Any]:
         """Return one key for each dimension, and those for new ones."""
         keys = list(key) if isinstance(key, (tuple, Grid)) else [key]
+        if any(isinstance(one, np.ndarray) and one.ndim for one in keys):
+            raise complain(f"{self.name}: an array of NumPy is no index; write nl.arange(n)[:, None] or slices")
         places = [number for number, one in enumerate(keys) if one is Ellipsis]
         if places:
             rest = len(self.shape) - sum(one is not None for one in keys) + 1
@@ -144,7 +159,7 @@ class Tile:
 
     def broadcast_to(self, shape: Any) -> Tile:
         """Return the tile with dimensions of one element repeated."""
-        tensor, shape = self.tensor, tuple(int(one) for one in shape)
+        tensor, shape = self.tensor, extents_of(shape)
         if len(shape) != len(tensor.shape) or any(a not in (1, b) for a, b in zip(tensor.shape, shape, strict=True)):
             raise complain(f"broadcast_to: {tensor.shape} does not become {shape}")
         if tensor.on_chip and tensor.shape[0] != shape[0]:
@@ -367,7 +382,7 @@ def materialize(
 
     A mask of several boxes is for what is computed element by element, or transferred, `apart` from all others.
     """
-    shape = tuple(int(one) for one in shape)
+    shape = extents_of(shape)
     full = nl.ndarray(shape, dtype, nl.sbuf)
     boxes = masked_boxes(mask, shape)
     if boxes is not None and len(boxes) > 1 and not apart:

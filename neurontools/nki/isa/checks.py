@@ -11,7 +11,7 @@ from neurontools.builder.trace import Space, View
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.isa.constants import engine
 from neurontools.nki.isa.indirection import operand
-from neurontools.nki.isa.refusals import reject
+from neurontools.nki.isa.refusals import reject, told
 from neurontools.nki.operators import Operator, operator_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer
@@ -55,7 +55,7 @@ def no_tensor(tracer: Tracer, instruction: str, argument: str, value: Any) -> Nk
     limit = "must be an NKI tensor"
     if operator_of(value) is not None or isinstance(value, (tuple, list)):
         limit += "; calls of the first generation (neuronxcc.nki) return a tile, here dst comes first"
-    return reject(tracer, instruction, argument, repr(value), limit)
+    return reject(tracer, instruction, argument, told(value), limit)
 
 
 def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool = True) -> View:
@@ -160,7 +160,7 @@ def scalar_or_column(
         return free_one(view)
     if not number(value):
         raise reject(
-            tracer, instruction, argument, repr(value), f"must be a number or a tile of shape ({partitions}, 1)"
+            tracer, instruction, argument, told(value), f"must be a number or a tile of shape ({partitions}, 1)"
         )
     found: float = value.item() if isinstance(value, np.generic) else value
     return found

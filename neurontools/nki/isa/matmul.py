@@ -250,7 +250,8 @@ def _array_transpose(
         raise reject(t, instruction, "data", f"of shape {data.shape}", "the Tensor engine transposes 128 x 128 or less")
     same = src.dtype is out.dtype
     if not same and not (out.dtype is Dtype.FLOAT32 and src.dtype.is_float):
-        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}, or float32")
+        wider = ", or float32" if src.dtype.is_float else ""
+        raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}{wider}")
     psum_span(t, instruction, out)
     if not src.dtype.is_float:
         if not t.limits.transpose_exact:

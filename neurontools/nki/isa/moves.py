@@ -15,7 +15,7 @@ from neurontools.nki.dtype import dtype_of
 from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, starts_text, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
-from neurontools.nki.isa.refusals import reject
+from neurontools.nki.isa.refusals import reject, told
 from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
@@ -59,7 +59,7 @@ def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str 
     t = tracer()
     view = tile(t, "memset", "dst", dst)
     if not number(value):
-        raise reject(t, "memset", "value", repr(value), "must be a number known while tracing")
+        raise reject(t, "memset", "value", told(value), "must be a number known while tracing")
     if isinstance(value, np.generic):
         value = value.item()
     if dst.dtype.packed and value != 0:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from neurontools.nki.errors import NkiValidationError, UnsupportedError
 from neurontools.nki.tracer import Tracer, kernel_place
 
-__all__ = ["reject", "since", "unsupported"]
+__all__ = ["reject", "since", "told", "unsupported"]
 
 _MOST_TOLD = 200  # characters of a value
+
+
+def told(value: object) -> str:
+    """Return a value as a message has it; of an array, how it becomes a tensor."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    kind = f"a NumPy array of shape {value.shape}"
+    return f"{kind} (pass it as an argument of the kernel, or make a tensor of it with nl.shared_constant(array))"
 
 
 def reject(tracer: Tracer, instruction: str, argument: str, value: object, limit: str) -> NkiValidationError:

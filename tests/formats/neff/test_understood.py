@@ -169,3 +169,18 @@ def test_a_hidden_byte_of_a_word_is_refused_with_engine_pc_and_byte() -> None:
 def test_what_our_own_writer_makes_is_understood() -> None:
     for changes in ({}, TRANSPOSE):
         assert unknown(open_neff(program(descriptor(**changes)))) == []
+
+
+@pytest.mark.parametrize("key", ["from_steps", "to_steps", "from_sizes", "from_off"])
+@pytest.mark.parametrize("far", [1 << 62, -(1 << 70), 10**30])
+def test_steps_that_reach_nothing_are_bounded_too(key: str, far: int) -> None:
+    """A dimension of one element has a step that no bound of a memory holds; arrays take 64 bits of it."""
+    one = descriptor(source_sizes=(RUN, 64, 1), source_steps=(1, RUN, 1), target_sizes=(256, 128, 1),
+                     target_steps=(1, PARTITION, 1), **TRANSPOSE)  # fmt: skip
+
+    def change(document: Any) -> None:
+        found = document["dma"][0]["desc"][0]
+        found[key] = [*found[key][:-1], far] if isinstance(found[key], list) else far
+
+    with pytest.raises(FormatError, match=f"{key}.*lies beyond every address|lies beyond every address.*{key}"):
+        unknown(edited(program(one), "sg00/SP.json", change))

@@ -97,7 +97,7 @@ def nc_transpose(
     vector = engine is vector_engine or (engine is unknown_engine and max(rows, columns) <= 32)
     where = nl.sbuf if vector else nl.psum
     wanted = dtype_of(dtype) if dtype is not None else tensor.dtype
-    direct = wanted is tensor.dtype or (wanted is nl.float32 and not vector)
+    direct = wanted is tensor.dtype or (wanted is nl.float32 and tensor.dtype.is_float and not vector)
     dst = nl.ndarray((columns, rows), wanted if direct else tensor.dtype, where)
     box = masked_box(mask, tensor.shape)
     if box is None or all(high > low for low, high in box):

@@ -19,7 +19,17 @@ from neurontools.neuronxcc.nki.masks import held, is_empty, masked_box, masked_b
 from neurontools.neuronxcc.nki.partitions import operand, put
 from neurontools.neuronxcc.nki.reductions import last_axes, reduced
 from neurontools.neuronxcc.nki.refusals import HARMLESS, refuse_unknown, unknown, unsupported
-from neurontools.neuronxcc.nki.tile import Gathered, Product, Tile, apply, boxed, copy_into, materialize, unwrap
+from neurontools.neuronxcc.nki.tile import (
+    Gathered,
+    Product,
+    Tile,
+    apply,
+    boxed,
+    copy_into,
+    extents_of,
+    materialize,
+    unwrap,
+)
 from neurontools.neuronxcc.nki.walks import Reach
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -53,12 +63,12 @@ def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **unused
     if callable(region):  # allocators place tiles by hand; here the builder does
         region = getattr(region, "region", nl.sbuf)
     extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    plain = extents_of(extents)
     if region is MemoryRegion.shared_hbm:
-        again = spmd.shared(tuple(map(int, extents)), dtype_of(dtype), name)
+        again = spmd.shared(plain, dtype_of(dtype), name)
         if again is not None:
             return Tile(again)
     marked = next((place for place, one in enumerate(extents) if isinstance(one, par_dim)), 0)
-    plain = tuple(int(one) for one in extents)
     if region.space is Space.HBM or not marked:
         return Tile(nl.ndarray(plain, dtype, region, name))
     return Blocks(plain[:marked], plain[marked:], dtype, region, name)
