@@ -173,9 +173,11 @@ class DmaCosts(NamedTuple):
         if nbytes < descriptors * self.short_row:
             rate = self.short_ps_per_byte
         took = descriptors * self.descriptor_fixed_ps + int(nbytes * rate / share)
+        if reads_hbm and not writes_hbm:
+            return max(took, descriptors * self.short_read_ps)
         if reads_hbm and nbytes < descriptors * self.short_run:
             copy = self.short_copy_ps if nbytes >= descriptors * _MEMORY_WORD else self.shorter_copy_ps
-            return max(took, descriptors * (copy if writes_hbm else self.short_read_ps))
+            return max(took, descriptors * copy)
         return took
 
     def start_ps(self, writes_hbm: bool = False, maker: str = "hardware") -> int:

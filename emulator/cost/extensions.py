@@ -31,7 +31,7 @@ def states(word: Any, engine: str, chip: Chip) -> Cost:
 def tensor_scalar_reduce(word: isa.TensorScalarReduce, engine: str, chip: Chip) -> Cost:
     """Return the cost of a tile with a scalar and of reading the registers."""
     src = _tile(word, "src")
-    cycles = src.elements * _stride_factor([src, _tile(word, "dst")], chip)
+    cycles = src.elements * _stride_factor(word, engine, chip, "src", "dst")
     cycles = max(cycles, figure("minimum_interval", chip.target)) + figure("read_accumulator", chip.target)
     return _on_vector(word, cycles, "tensor_scalar_latency", engine, chip)
 
@@ -41,8 +41,8 @@ def predicated(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a choice by a predicate: two inputs, except where they come from both memories."""
     first, second = tile(word, "src"), _tile(word, "predicate")
     passes = 1.0 if first is None else _passes_of_two(first, second, False, chip)
-    tiles = [t for t in (first, second, _tile(word, "dst")) if t is not None]
-    return _on_vector(word, second.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    passes *= _stride_factor(word, engine, chip, "src", "predicate", "dst")
+    return _on_vector(word, second.elements * passes, "vector_latency", engine, chip)
 
 
 @costs(isa.BnAggregate)

@@ -134,12 +134,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure("activation_double", _V4, 2.0, "times", _D, "hardware.md 3.5, 8.10: J-9, 16-bit types"),
     Figure("slow_stride", _ALL, 16.0, "bytes", _D, "hardware.md 2.3; 16 itself taken as slow"),
     Figure("slow_stride_factor", _ALL, 2.0, "times", _D, "hardware.md 2.3: half rate"),
-    # What the half rate really is on trn2; writes of less than four bytes drain while the next word runs already.
-    Figure("vector_strided_read", _V34, 1.75, "times", _O, _C + "COPY from steps of 9, 264 to 269 for 128"),
+    # What the half rate really is on trn2: elements are read no faster than this, which words that take one a cycle or
+    # less do not feel; writes of less than four bytes drain while the next word runs already.
+    Figure("vector_strided_read", _V34, 0.875, "cycles", _O, _C + "COPY from steps of 9, 264 to 269 for 128"),
     Figure("vector_strided_write", _V34, 1.8, "times", _O, _C + "COPY to steps of 9 and 18, fp32, 281 and 389 to 400"),
     Figure("vector_strided_write16", _V34, 4.2, "times", _O, _C + "COPY to the same, fp16, 448 and 716"),
     Figure("vector_strided_front", _V34, 0.635, "of the writes", _O, _C + "such words begin every 181 and 350 ns"),
-    Figure("scalar_strided_read", _V34, 2.43, "times", _O, _C + "COPY from steps of 9 on Scalar, 418 to 420 for 128"),
+    Figure("scalar_strided_read", _V34, 2.43, "cycles", _O, _C + "COPY from steps of 9 on Scalar, 418 to 420 for 128"),
     Figure("scalar_strided_write", _V34, 2.42, "times", _O, _C + "COPY to steps of 9, fp32, 417"),
     Figure("scalar_strided_write16", _V34, 5.54, "times", _O, _C + "COPY to the same, fp16, 748"),
     Figure("scalar_strided_front", _V34, 0.95, "of the writes", _O, _C + "such words begin every 554 to 597 ns"),

@@ -101,15 +101,21 @@ def _is_strided(one: Tile, chip: Chip) -> bool:
     return one.stride >= figure("slow_stride", chip.target)
 
 
-def _stride_factor(tiles: list[Tile], chip: Chip) -> float:
-    """Return how much slower tiles are whose elements lie far apart, where no class of words was measured."""
-    return figure("slow_stride_factor", chip.target) if any(_is_strided(one, chip) for one in tiles) else 1.0
+def _stride_factor(word: isa.Instruction, engine: str, chip: Chip, *names: str) -> float:
+    """Return how much slower a word is for operands whose elements lie far apart, where its class was not measured.
+
+    Vector reads them faster than one a cycle from trn2 on, as copies show: words of that pace or less lose nothing.
+    """
+    if engine == "DVE" and chip.generation != "gen2":
+        names = tuple(name for name in names if word.OPERANDS[name].role != "read")
+    slow = any(_is_strided(one, chip) for one in _tiles(word, *names))
+    return figure("slow_stride_factor", chip.target) if slow else 1.0
 
 
 class _Strides(NamedTuple):
-    """Figures of an engine for elements that lie far apart: factors of reads, of writes, of writes under four bytes."""
+    """Figures of an engine for elements that lie far apart: factors of writes, and of writes under four bytes."""
 
-    read: str
+    read: str  # cycles of an element, at least
     write: str
     small_write: str
     front: str  # the part of small writes behind which the next word begins
@@ -134,19 +140,23 @@ _SCALAR_FROM_PSUM = _Strides(
 def _strided(cost: Cost, inputs: list[Tile], dst: Tile, engine: str, chip: Chip) -> Cost:
     """Return the cost of a word of the Vector or Scalar engine where elements of its tiles lie far apart."""
     gap = cost.interval_ps - cost.work_ps
+    apart = any(_is_strided(one, chip) for one in inputs)
     if chip.generation == "gen2" or engine not in ("DVE", "Activation"):
-        return _slowed(cost, _stride_factor([*inputs, dst], chip), gap)
+        slow = apart or _is_strided(dst, chip)
+        return _slowed(cost, figure("slow_stride_factor", chip.target) if slow else 1.0, gap)
     figures = _VECTOR
     if engine == "Activation":
         figures = _SCALAR_FROM_PSUM if any(one.in_psum for one in inputs) else _SCALAR
     if _is_strided(dst, chip):
-        # Nothing is added between words that wait for their writes anyhow: the next one begins when they have begun.
+        # Nothing is added between words that wait for their writes anyhow: the next one begins when they have begun,
+        # though no sooner than behind a word without strides.
         whole = dst.size >= _WHOLE_WRITE
         slowed = _slowed(cost, figure(figures.write if whole else figures.small_write, chip.target), 0)
         front = round(slowed.work_ps * figure(figures.whole_front if whole else figures.front, chip.target))
-        return slowed._replace(interval_ps=front, apart_ps=slowed.work_ps, lag_ps=0)
-    if any(_is_strided(one, chip) for one in inputs):
-        return _slowed(cost, figure(figures.read, chip.target), gap)
+        return slowed._replace(interval_ps=max(front, cost.interval_ps), apart_ps=slowed.work_ps, lag_ps=0)
+    if apart:
+        least = _ps(inputs[0].elements * figure(figures.read, chip.target) / chip.clock_ghz(engine))
+        return _slowed(cost, max(least / cost.work_ps, 1.0), gap) if cost.work_ps else cost
     return cost
 
 
@@ -167,7 +177,7 @@ def _passing(cost: isa.Passes, word: isa.Instruction, engine: str, chip: Chip) -
     over = tile(word, cost.over)
     passes = figure(cost.figure, chip.target) if cost.figure else 1.0
     elements = 0 if over is None else over.elements
-    cycles = elements * passes * _stride_factor(_tiles(word, *cost.slowed_by), chip)
+    cycles = elements * passes * _stride_factor(word, engine, chip, *cost.slowed_by)
     return _on_vector(word, cycles, cost.latency, engine, chip)
 
 
@@ -243,10 +253,12 @@ def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
         return figure("wide_double", chip.target)
     if src.is_wide16 and dst.is_wide8 and contiguous and not (src.in_psum or dst.in_psum):
         return figure("wide_double", chip.target)
-    # Its lower rate for elements far apart is one of this speed, not of the plain one.
-    apart = _is_strided(src, chip) or _is_strided(dst, chip)
-    if src.dtype == dst.dtype == Dtype.FLOAT32 and (contiguous or apart) and not (src.in_psum or dst.in_psum):
-        return figure("single_double", chip.target)
+    # fp32 has this speed, and narrower floats on either side need no more of the memory.
+    if all(t.is_float for t in (src, dst)) and not (src.in_psum or dst.in_psum):
+        double = figure("single_double", chip.target)
+        # Its lower rate for elements far apart is one of this speed, not of the plain one; nearer ones lose no more.
+        near = contiguous or _is_strided(src, chip) or _is_strided(dst, chip)
+        return double if near else max(1 / figure("vector_strided_read", chip.target), 1.0)
     return 1.0
 
 
@@ -278,7 +290,7 @@ def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
 @costs(isa.ScalarTensorTensor)
 def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) -> Cost:
     """Return the cost of a scalar and a tile operator in one."""
-    src, src1, dst = tiles = _tiles(word, "src", "src1", "dst")
+    src, src1, dst = _tiles(word, "src", "src1", "dst")
     plain = (
         src.dtype == src1.dtype == Dtype.BFLOAT16
         and word.op0 == AluOp.SUBTRACT
@@ -286,16 +298,17 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) 
         and dst.elements % 2 == 0
     )
     passes = _passes_of_two(src, src1, plain, chip)
-    return _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "scalar_tensor_latency", engine, chip)
+    cycles = dst.elements * passes * _stride_factor(word, engine, chip, "src", "src1", "dst")
+    return _on_vector(word, cycles, "scalar_tensor_latency", engine, chip)
 
 
 @costs(isa.Select)
 def select(word: isa.Select, engine: str, chip: Chip) -> Cost:
     """Return the cost of a choice: one pass where input and predicate are in different memories."""
     predicate, src, dst = _tiles(word, "predicate", "src", "dst")
-    tiles = _tiles(word, "predicate", "src", "on_false_tile", "dst")
     passes = _passes_of_two(predicate, src, False, chip)
-    return _on_vector(word, dst.elements * passes * _stride_factor(tiles, chip), "vector_latency", engine, chip)
+    passes *= _stride_factor(word, engine, chip, "predicate", "src", "on_false_tile", "dst")
+    return _on_vector(word, dst.elements * passes, "vector_latency", engine, chip)
 
 
 @costs(isa.TensorReduce)
@@ -304,7 +317,8 @@ def tensor_reduce(word: isa.TensorReduce, engine: str, chip: Chip) -> Cost:
     src, dst = _tiles(word, "src", "dst")
     halved = src.dtype == dst.dtype == Dtype.BFLOAT16 and word.op in _FOLDS
     passes = figure("halved", chip.target) if halved else 1.0
-    return _on_vector(word, src.elements * passes * _stride_factor([src], chip), "tensor_reduce_latency", engine, chip)
+    passes *= _stride_factor(word, engine, chip, "src")
+    return _on_vector(word, src.elements * passes, "tensor_reduce_latency", engine, chip)
 
 
 @costs(isa.Memset)
@@ -313,7 +327,8 @@ def memset(word: isa.Memset, engine: str, chip: Chip) -> Cost:
     (dst,) = _tiles(word, "dst")
     halved = dst.is_wide16 and not word.value_is_integer and word.value == 0 and engine == "DVE"
     passes = figure("halved", chip.target) if halved else 1.0
-    return _on_vector(word, dst.elements * passes * _stride_factor([dst], chip), "vector_latency", engine, chip)
+    passes *= _stride_factor(word, engine, chip, "dst")
+    return _on_vector(word, dst.elements * passes, "vector_latency", engine, chip)
 
 
 @costs(isa.Activate, isa.ActivationExtended)

@@ -38,6 +38,11 @@ class Tile(NamedTuple):
         return self.dtype in _WIDE8
 
     @property
+    def is_float(self) -> bool:
+        """Return whether elements are floats of 32 bits or fewer, as the Vector engine computes with."""
+        return self.dtype == Dtype.FLOAT32 or self.is_wide16 or self.is_wide8
+
+    @property
     def size(self) -> int:
         """Return the bytes of an element."""
         info = DTYPES.get(Dtype(self.dtype)) if self.dtype in Dtype.__members__.values() else None

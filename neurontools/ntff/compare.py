@@ -35,7 +35,8 @@ def compare(
     """Compare a capture with the emulator's run of its NEFF, word by word and transfer by transfer.
 
     Words are matched by engine, compiler's pc and execution, transfers by queue and order. Ratios are emulated over
-    captured time; the first row is farthest off. Words that only wait (EVENT_SEMAPHORE) are counted, not compared.
+    captured time, medians over the row; the first row is off by most time in all. Words that only wait
+    (EVENT_SEMAPHORE) are counted, not compared.
     """
     with report("ntff compare", json, file=file, neff=neff, inputs=inputs, core=core, csv=table) as out:
         from neurontools.command.uninterrupted import import_numpy  # deferred: start-up

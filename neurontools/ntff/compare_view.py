@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["csv_text", "view"]
 
-_HEADS = ("number", "captured", "emulated", "ratio", "p95 off")
+_HEADS = ("number", "captured", "emulated", "ratio", "p95 off", "off in all")
 _COLUMNS = ("kind", "core", "owner", "pc", "execution", "name", "shape", "captured_start_ns", "captured_ns",
             "emulated_start_ns", "emulated_ns", "ratio")  # fmt: skip
 
@@ -41,7 +41,7 @@ def view(found: Compared, most: int, *, plot: bool) -> list[str]:
             shown = rows[:most] if most else rows
             lines += ["", *table((*heads, *_HEADS), [_row(one, len(heads), short=short) for one in shown])]
             if len(shown) < len(rows):
-                lines.append(f"and {len(rows) - len(shown):,} more, nearer to 1")
+                lines.append(f"and {len(rows) - len(shown):,} more, off by less")
     if plot:
         for title, spread in (("words", found.spread), ("transfers", found.moves_spread)):
             if any(spread):
@@ -52,7 +52,7 @@ def view(found: Compared, most: int, *, plot: bool) -> list[str]:
 def _row(one: ResidualRow, heads: int, *, short: bool) -> tuple[object, ...]:
     names = (one.owner, one.name) if short else (one.owner, one.name, one.shape)
     return (*names[-heads:], one.number, _time(one.captured_ns), _time(one.emulated_ns), _ratio(one.ratio),
-            "-" if one.p95 is None else f"{100 * one.p95:.1f} %")  # fmt: skip
+            "-" if one.p95 is None else f"{100 * one.p95:.1f} %", _time(one.off_ns))  # fmt: skip
 
 
 def _time(nanoseconds: float) -> str:
