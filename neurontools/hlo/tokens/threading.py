@@ -41,17 +41,21 @@ class Order(NamedTuple):
 
 def collectives(computation: Computation) -> list[Collective]:
     """Return the collectives of a computation in its order.  Raises FormatError for a stream that is no number."""
+    return [
+        Collective(each, stream_of(each), each.frontend_attributes.get("has_token") == "1")
+        for each in computation.instructions if each.opcode in COLLECTIVES
+    ]  # fmt: skip
+
+
+def stream_of(collective: Instruction) -> int:
+    """Return the stream that a collective's frontend attributes name, else 0; FormatError for one that is no number."""
     from formats.errors import FormatError  # deferred: start-up
 
-    found = []
-    for each in computation.instructions:
-        if each.opcode in COLLECTIVES:
-            text = each.frontend_attributes.get("stream_id", "0")
-            stream = parse_decimal(text, 6)
-            if stream is None:
-                raise FormatError("a stream is no number", field=each.name, got=text[:20])
-            found.append(Collective(each, stream, each.frontend_attributes.get("has_token") == "1"))
-    return found
+    text = collective.frontend_attributes.get("stream_id", "0")
+    stream = parse_decimal(text, 6)
+    if stream is None:
+        raise FormatError("a stream is no number", field=collective.name, got=text[:20])
+    return stream
 
 
 def order_of(computation: Computation) -> list[Order]:
