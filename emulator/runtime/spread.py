@@ -49,6 +49,7 @@ class _End(NamedTuple):
     now_ps: int
     fault: Fault | None
     hang: Hang | None
+    away: bool
 
 
 class _Far:
@@ -211,7 +212,11 @@ class SpreadMachine:
         for answer in [ask("finish") for ask in self._askers]:
             results.update(dict(answer.result()))
         self.results = [results[rank] for rank in sorted(results)]
-        self.devices = [_End(rank, one.time_ps, one.fault, one.hang) for rank, one in enumerate(self.results)]
+        which = [pair for order in self.orders for pair in zip(order.ranks, order.which, strict=True)]
+        away = {rank for rank, program in which if program < 0}
+        self.devices = [
+            _End(rank, one.time_ps, one.fault, one.hang, rank in away) for rank, one in enumerate(self.results)
+        ]
         self.hang = explain(self)
 
     def place_of(self, rank: int, caller: Caller) -> Place:

@@ -44,6 +44,7 @@ class TimedEnd(NamedTuple):
     now_ps: int
     hang: Hang | None
     fault: None = None
+    away: bool = False
 
 
 class _Twin:
