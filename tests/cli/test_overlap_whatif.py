@@ -140,6 +140,16 @@ def test_packets_of_a_kernel(cli: Cli, kernel: Path) -> None:
         "as it is", "dma-packet=65536 cc-packet=4096")  # fmt: skip
 
 
+def test_a_script(cli: Cli, root: Path) -> None:
+    """Packets of transfers that engines describe themselves stay as they are: nothing changes (collectives.md 9)."""
+    script = root / "examples" / "ranks" / "data_parallel.py"
+    words = ("overlap", "whatif", script, "--ranks", 2, "--target", "trn2", "--dma-packet", 65536, "--json")
+    found = checked_json(cli(*words), "overlap whatif")
+    assert found["before"]["time_ps"] == found["after"]["time_ps"] > 0 and found["ranks"] == 2
+    (row,) = found["collectives"]
+    assert row["source"].startswith(str(script)) and row["before"] == row["after"] and not found["outputs"]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
