@@ -21,7 +21,7 @@ from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import regions_of
 from emulator.dma.rings import RING_SIZE, Ring
 from emulator.dma.transfer import UNPLANNED, Facts, Transfer, TransferPlan
-from emulator.dma.work import Piece
+from emulator.dma.work import Piece, spans_by_engine
 from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
@@ -211,6 +211,10 @@ class DmaSystem:
             end = max(end, at + step * first, at + step * final)
         self.carried[what] = end
         return end
+
+    def carried_spans(self, what: Carrying) -> tuple[tuple[int, int], ...]:
+        """Return begin and end of bytes of a collective by engine, as far as is known."""
+        return spans_by_engine(self.engines[what.core].pieces(what.number, DMA_ENGINES))
 
     def idle_from(self) -> int:
         """Return when everything of collectives is through, as far as is known."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Apart", "Head", "Piece", "PlanState", "Run", "Time", "joined", "within"]
+__all__ = ["Apart", "Head", "Piece", "PlanState", "Run", "Time", "joined", "spans_by_engine", "within"]
 
 Time = tuple[int, int]  # on engine 0, and how much later on each further one
 Head = tuple[int, int, Time]  # of a ring: which of its runs is next, packets left of that, when the run before ended
@@ -88,6 +89,11 @@ def within(pieces: tuple[Piece, ...], first: int, last: int) -> tuple[Piece, ...
             for piece in pieces if piece.first <= last and piece.last >= first
         ]
     )  # fmt: skip
+
+
+def spans_by_engine(pieces: Iterable[Piece]) -> tuple[tuple[int, int], ...]:
+    """Return begin and end on each engine, in order."""
+    return tuple([piece.span(engine) for piece in pieces for engine in range(piece.first, piece.last + 1)])
 
 
 def joined(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:

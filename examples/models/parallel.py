@@ -1,4 +1,4 @@
-"""A training step of the transformer block on four ranks, data-parallel and tensor-parallel, beside that of one rank.
+"""A training step of the transformer block on four ranks, shared out in four ways, beside that of one rank.
 
     python parallel.py                              compile, run on four ranks, compare
     python parallel.py FOLDER [FEED [TARGET [WIDTH [BATCH]]]]
@@ -72,10 +72,28 @@ def by_hand(w, x, y):
     return jax.shard_map(scattered_step, mesh=MESH, in_specs=places, out_specs=(EVERYWHERE, SPLIT))(w, x, y)
 
 
+def gathered_step(w, x, y):
+    """Take the step with a part of the batch and of every weight; each is gathered where a layer needs it."""
+
+    def loss(w):
+        whole = {name: jax.lax.all_gather(part, "ranks", axis=0, tiled=True) for name, part in w.items()}
+        return jax.lax.pmean(jnp.mean((block(whole, x) - y) ** 2), "ranks")
+
+    value, slope = jax.value_and_grad(loss)(w)
+    return value, jax.tree.map(lambda a, g: a - 0.1 * g, w, slope)
+
+
+def fully_sharded(w, x, y):
+    """Give `gathered_step` to JAX as what each rank does."""
+    places = dict.fromkeys(SPLIT, ROWS), ROWS, ROWS
+    return jax.shard_map(gathered_step, mesh=MESH, in_specs=places, out_specs=(EVERYWHERE, places[0]))(w, x, y)
+
+
 CASES = {
     "data-parallel": (step, (dict.fromkeys(SPLIT, EVERYWHERE), ROWS, ROWS)),
     "tensor-parallel": (step, (SPLIT, EVERYWHERE, EVERYWHERE)),
     "sequence-parallel": (by_hand, (SPLIT, EVERYWHERE, EVERYWHERE)),
+    "fully-sharded": (fully_sharded, (dict.fromkeys(SPLIT, ROWS), ROWS, ROWS)),
 }
 
 

@@ -32,10 +32,11 @@ from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.neff.fields import Fields, load
 
-__all__ = ["GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Piece", "Walk", "operation_name",
+__all__ = ["FLAGS", "GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Piece", "Walk", "operation_name",
            "parse_operations", "write_operations"]  # fmt: skip
 
 GRAPH = "model.hlo.pb"
+FLAGS = "compile_flags.json"  # options of the compilation that are not the defaults
 OPERATIONS = "operations.json"
 _ENDLESS = ("inf", "-inf", "nan")
 _MOST = 1 << 40  # of any number in the file: above what any device's memory has bytes for

@@ -228,7 +228,7 @@ TABLE: dict[str, Listed] = {
         "neurontools.overlap.report",
     ),
     "overlap whatif": Listed(
-        "Show what packet sizes and streams do to compute and collectives that share DMA engines.",
+        "Show what packet sizes, streams and earlier collectives do to compute and collectives that share DMA engines.",
         "neurontools.overlap.whatif",
     ),
     "dap": Listed("Serve the debugger to an editor, by the Debug Adapter Protocol.", "neurontools.dap.command"),

@@ -29,7 +29,7 @@ def _collective(self: Lowering, node: Node) -> None:
     if attrs["kind"] == CollectiveKind.PERMUTE:
         zero = e.constant(np.zeros((), dst.dtype.numpy_name), dst.dtype)
         self.copy(dst, zero._replace(shape=dst.shape, strides=(0,) * len(dst.shape)))
-    e.collective(attrs["kind"], dst, src, attrs["groups"], attrs.get("reduce"))
+    e.collective(attrs["kind"], dst, src, attrs["groups"], attrs.get("reduce"), attrs.get("stream", 0))
 
 
 @lowers("partition-id", "replica-id")

@@ -199,6 +199,34 @@ def compile_model(
             help="Whose restrictions hold: the documented ones of neuronx-cc, or only our own.",
         ),
     ] = "documented",
+    early_ag_shift: Annotated[
+        int,
+        typer.Option(
+            "--early-ag-shift",
+            metavar="N",
+            min=-1,
+            help="Call all-gathers of weights N layers before their use; -1: as early as can be.",
+        ),
+    ] = -1,
+    late_rs_shift: Annotated[
+        int,
+        typer.Option(
+            "--late-rs-shift",
+            metavar="N",
+            min=-1,
+            help="Call reduce-scatters of gradients N layers behind their sum; -1: as early as can be.",
+        ),
+    ] = -1,
+    cc_streams: Annotated[
+        int,
+        typer.Option(
+            "--cc-streams",
+            metavar="N",
+            min=0,
+            max=4,
+            help="Streams of collectives, those behind the first for weights and gradients; 0: as the module says.",
+        ),
+    ] = 0,
     dump_after: Annotated[
         list[str] | None,
         typer.Option(
@@ -228,6 +256,7 @@ def compile_model(
         implicit_integer_downcast, distribution_strategy, lnc or 0,  # type: ignore[arg-type]
         optlevel, mixed_precision_accumulation,
         saturate_infinity, fast_context_switch, fast_loading, fp8_as_e4m3, limits,  # type: ignore[arg-type]
+        early_ag_shift=early_ag_shift, late_rs_shift=late_rs_shift, cc_streams=cc_streams,
     )  # fmt: skip
     if options.auto_cast_type not in ("bf16", "fp16", "tf32", "fp8_e4m3"):
         raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3",

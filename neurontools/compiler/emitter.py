@@ -323,14 +323,15 @@ class Emitter:
         self._append(MatmulOp(dst, stationary, moving, accumulate, transpose, self._source(), self.origin.name))
 
     def collective(
-        self, kind: CollectiveKind, dst: Array, src: Array, groups: tuple[tuple[int, ...], ...], reduce: AluOp | None
-    ) -> None:
+        self, kind: CollectiveKind, dst: Array, src: Array, groups: tuple[tuple[int, ...], ...], reduce: AluOp | None,
+        stream: int = 0,
+    ) -> None:  # fmt: skip
         """Append a collective of dense tensors, ranks one behind the other."""
         table = self.constant(np.array(groups, np.int32), Dtype.INT32).view()
         to, given = (one._replace(shape=(one.size,), strides=(1,)).view() for one in (dst, src))
         self._append(
             CollectiveOp(kind, to, given, table, len(groups), len(groups[0]), self._source(), self.origin.name,
-                         reduce=AluOp.ADD if reduce is None else reduce)
+                         reduce=AluOp.ADD if reduce is None else reduce, stream=stream)
         )  # fmt: skip
 
     def rank(self, dst: View) -> None:

@@ -173,11 +173,25 @@ def _broadcast(b: Builder, node: Node, operands: list[Value]) -> list[Value]:
     return [b.reshape(b.part(one, 0, 0, 1), one.shape[1:]) for one in gathered]
 
 
+def _on_stream(rule: Rule) -> Rule:
+    """Return a rule whose collectives go on the stream that the operation names."""
+
+    def expanded(b: Builder, node: Node, operands: list[Value]) -> list[Value] | None:
+        first = len(b.graph.nodes)
+        found = rule(b, node, operands)
+        for made in b.graph.nodes[first:]:
+            if made.opcode == "rank-collective" and node.attrs.get("stream"):
+                made.attrs["stream"] = node.attrs["stream"]
+        return found
+
+    return expanded
+
+
 COLLECTIVES: dict[str, Rule] = {
-    "all-gather": _all_gather,
-    "all-reduce": _all_reduce,
-    "all-to-all": _all_to_all,
-    "collective-broadcast": _broadcast,
-    "collective-permute": _permute,
-    "reduce-scatter": _reduce_scatter,
+    "all-gather": _on_stream(_all_gather),
+    "all-reduce": _on_stream(_all_reduce),
+    "all-to-all": _on_stream(_all_to_all),
+    "collective-broadcast": _on_stream(_broadcast),
+    "collective-permute": _on_stream(_permute),
+    "reduce-scatter": _on_stream(_reduce_scatter),
 }

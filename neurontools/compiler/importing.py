@@ -10,6 +10,7 @@ import numpy as np
 from formats.hlo import Computation, Instruction, Module, Shape, dtype_of
 from neurontools.compiler.errors import UnsupportedGraphError, failed
 from neurontools.compiler.graph import Graph, Named, Origin, Value
+from neurontools.hlo.tokens.threading import stream_of
 
 __all__ = ["IMPORTED", "import_module"]
 
@@ -244,7 +245,7 @@ def _collective(one: Instruction) -> dict[str, Any]:
     dimension = one.dimensions[0] if one.dimensions else None
     # Global numbers of devices are those of partitions, which all run this module.
     return {"groups": one.replica_groups, "pairs": one.source_target_pairs, "dimension": dimension,
-            "one_program": one.use_global_device_ids}  # fmt: skip
+            "one_program": one.use_global_device_ids, "stream": stream_of(one)}  # fmt: skip
 
 
 def _solve(one: Instruction) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from formats.errors import FormatError, UnsupportedError
+from formats.isa.extension_collective import STREAMS
 from formats.targets import Target, resolve_target
 from neurontools.compiler.errors import failed
 
@@ -26,7 +27,11 @@ _TARGETS = ("inf2", "trn1", "trn1n", "trn2", "trn3")
 
 
 class CompileOptions(NamedTuple):
-    """Options of one compilation; `lnc` of 0 is the target's default, `limits` says whose restrictions hold."""
+    """Options of one compilation; `lnc` of 0 is the target's default, `limits` says whose restrictions hold.
+
+    Gathers of weights are called `early_ag_shift` layers before their use, scatters of gradients `late_rs_shift` layers
+    behind their sum; -1 calls all collectives as early as can be. `cc_streams` of 0 leaves streams to the module.
+    """
 
     target: str = "trn2"
     model_type: ModelType = "generic"
@@ -44,6 +49,9 @@ class CompileOptions(NamedTuple):
     fp8_as_e4m3: bool = False
     limits: Limits = "documented"
     seed: int = 0
+    early_ag_shift: int = -1
+    late_rs_shift: int = -1
+    cc_streams: int = 0
 
     @property
     def chip(self) -> Target:
@@ -84,6 +92,13 @@ def check_options(options: CompileOptions) -> None:
         raise FormatError(
             "no level of optimisation", field="--optlevel", expected="1, 2 or 3", got=str(options.optlevel)
         )
+    for name in ("early_ag_shift", "late_rs_shift"):
+        if getattr(options, name) < -1:
+            raise FormatError("no number of layers", field=name, expected="0 or more, or -1 for none",
+                              got=str(getattr(options, name)))  # fmt: skip
+    if not 0 <= options.cc_streams <= STREAMS:
+        raise FormatError("no number of streams", field="cc_streams", expected=f"1 to {STREAMS}, or 0 for the module's",
+                          got=str(options.cc_streams))  # fmt: skip
     unknown = options.downcasts - set(DOWNCASTS)
     if unknown:
         raise FormatError("unknown operation", field="--implicit-integer-downcast",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from emulator.arch import arch_of
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
-from formats.neff.operations import GRAPH
+from formats.neff.operations import FLAGS, GRAPH
 from neurontools.builder import build
 from neurontools.builder.built import BuiltNeff
 from neurontools.builder.garbage_collection import without_collection
@@ -43,19 +44,22 @@ from neurontools.compiler.lowering import Lowering
 from neurontools.compiler.options import CompileOptions, check_options
 from neurontools.compiler.precision import Cast, cast_products
 from neurontools.compiler.rounding import round_in_products
+from neurontools.compiler.shifting import assign_streams, gathers_of, scatters_of
 from neurontools.compiler.signature import Names, names_of
 from neurontools.compiler.verify import verify
 
 __all__ = ["PASSES", "Compiled", "Told", "compile_graph", "compile_module"]
 
+_IDLE = ("distribution_strategy", "fast_context_switch")  # options that change nothing, so no file tells them
 _MOST_GRAPH = 64 << 20  # bytes of a module that the file carries; larger ones are mostly constants
 
 
 class _State(NamedTuple):
-    """What passes share besides the graph: the options, and the ledger of casts."""
+    """What passes share besides the graph: the options, the ledger of casts, collectives that can be shifted."""
 
     options: CompileOptions
     casts: list[Cast]
+    movable: list[str]
 
 
 Pass = Callable[[Graph, _State], Graph]
@@ -90,7 +94,10 @@ def _rounding(graph: Graph, state: _State) -> Graph:
 
 
 def _collectives(graph: Graph, state: _State) -> Graph:
-    return call_early(graph)
+    state.movable.extend(["all-gather"] * len(gathers_of(graph)) + ["reduce-scatter"] * len(scatters_of(graph)))
+    if state.options.cc_streams:
+        assign_streams(graph, state.options.cc_streams)
+    return call_early(graph, state.options.early_ag_shift, state.options.late_rs_shift)
 
 
 def _precision(graph: Graph, state: _State) -> Graph:
@@ -117,7 +124,7 @@ class Compiled(NamedTuple):
     A complex64 tensor of the module is one of fp32 in the file, with real and imaginary parts as its last dimension.
 
     `dumps` has the graph after the passes that were asked for; `listing` is the graph behind the last pass, as a Python
-    function.
+    function; `movable` are the gathers of weights and the scatters of gradients, by opcode.
     """
 
     neff: bytes
@@ -127,6 +134,7 @@ class Compiled(NamedTuple):
     casts: tuple[Cast, ...]
     dumps: dict[str, str]
     listing: str
+    movable: tuple[str, ...] = ()
 
 
 @without_collection()  # graphs and traces live to the end
@@ -152,7 +160,9 @@ def compile_module(
     names = names_of(module, graph)
     # JAX counts its modules; the number says nothing about the graph.
     whole = module_bytes(replace(module, id=0))
-    members = {GRAPH: whole} if len(whole) <= _MOST_GRAPH else {}
+    defaults = CompileOptions._field_defaults
+    flags = {name: value for name, value in options._asdict().items() if value != defaults[name] and name not in _IDLE}
+    members = {GRAPH: whole, FLAGS: json.dumps(flags).encode()} if len(whole) <= _MOST_GRAPH else {}
     return compile_graph(graph, names, options, name=module.name or "module", dump_after=dump_after, members=members,
                          told=told)  # fmt: skip
 
@@ -172,7 +182,7 @@ def compile_graph(
     unknown = [each for each in dump_after if each not in PASSES]
     if unknown:
         raise NotFoundError(f"no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
-    state = _State(options, [])
+    state = _State(options, [], [])
     kinds = tuple((one.dtype, one.shape) for one in graph.roots)
     dumps = {"import": graph.text()} if "import" in dump_after else {}
     for step_name, change in _STEPS:
@@ -190,7 +200,8 @@ def compile_graph(
                      members={**tables, **members})  # fmt: skip
 
     found = chosen(graph, names, options, built, told)
-    return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph))
+    return Compiled(found.to_bytes(), names, kinds, found.report, tuple(state.casts), dumps, listing_of(graph),
+                    tuple(state.movable))  # fmt: skip
 
 
 def _check_memory(graph: Graph, options: CompileOptions) -> None:

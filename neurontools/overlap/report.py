@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import RankedResult
 
 
+_SHOWN = 16  # ranks whose shares are in the text
+
+
 class RankOverlapRow(NamedTuple):
     """One collective at one rank."""
 
@@ -59,13 +62,24 @@ class CollectiveOverlapRow(NamedTuple):
     ranks: tuple[RankOverlapRow, ...]
 
 
+class EngineShareRow(NamedTuple):
+    """How compute and collectives shared one DMA engine while both had work."""
+
+    core: int
+    engine: int
+    both_ps: int
+    carried_ps: Annotated[int, "of that time, what went to collectives"]
+    compute: Annotated[float, "share of compute in the bytes moved"]
+
+
 class ShareRow(NamedTuple):
-    """How compute and collectives shared the DMA engines of a rank while both had work."""
+    """How compute and collectives shared the DMA engines of a rank while both had work; times are means of engines."""
 
     rank: int
     both_ps: int
-    alone_ps: Annotated[int, "what the collectives would have taken in that time without compute"]
+    carried_ps: Annotated[int, "of that time, what went to collectives"]
     compute: Annotated[float, "share of compute in the bytes moved"]
+    engines: tuple[EngineShareRow, ...]
 
 
 class Report(NamedTuple):
@@ -89,7 +103,7 @@ class Reports(NamedTuple):
 
 def reported(found: RankedResult, watched: list[Activity], packets: tuple[int, tuple[int, ...]]) -> Report:
     """Return what compute hides of the collectives of a run."""
-    from emulator.machine.ranks.overlap import overlap_of, share_of, union  # deferred: start-up
+    from emulator.machine.ranks.overlap import overlap_of, share_of, shares_of, union  # deferred: start-up
 
     busy = [union(one.compute) for one in watched]
     rows = []
@@ -115,14 +129,16 @@ def reported(found: RankedResult, watched: list[Activity], packets: tuple[int, t
         ))  # fmt: skip
     shares = []
     for rank, activity in enumerate(watched):
-        carried = [one[1:] for one in found.carried if one.rank == rank]
-        share = share_of(activity.moves, carried, found.carried_rate)
-        shares.append(ShareRow(rank, share.both_ps, share.alone_ps, share.compute))
+        carried = [one for one in found.carried if one.rank == rank]
+        given = activity.moves, carried, found.carried_rate
+        share = share_of(*given)
+        engines = tuple(EngineShareRow(*one[:4], one.compute) for one in shares_of(*given))
+        shares.append(ShareRow(rank, share.both_ps, share.carried_ps, share.compute, engines))
     return Report(found.instance, found.time_ps, packets[0], packets[1], hidden / total if total else 0.0,
                   max(exposed, default=0), tuple(rows), tuple(shares))  # fmt: skip
 
 
-def view(found: Reports) -> Iterator[str]:
+def view(found: Reports, by_engine: bool = False) -> Iterator[str]:
     """Yield the text for people."""
     for number, one in enumerate(found.launches, 1):
         if len(found.launches) > 1:
@@ -147,10 +163,16 @@ def view(found: Reports) -> Iterator[str]:
         shared = [row for row in one.shares if row.both_ps]
         if shared:
             yield ""
-            yield "while DMA engines had work of both:"
+            yield "while a DMA engine had work of both (times: mean of the engines):"
             yield from table(["rank", "for", "share of compute", "of collectives"],
                              [[row.rank, duration(row.both_ps), f"{row.compute:.1%}", f"{1 - row.compute:.1%}"]
-                              for row in shared[:16]])  # fmt: skip
+                              for row in shared[:_SHOWN]])  # fmt: skip
+            if by_engine:
+                yield ""
+                engines = [(row.rank, each) for row in shared for each in row.engines if each.both_ps]
+                yield from table(["rank", "core", "engine", "for", "share of compute", "of collectives"],
+                                 [[rank, each.core, each.engine, duration(each.both_ps), f"{each.compute:.1%}",
+                                   f"{1 - each.compute:.1%}"] for rank, each in engines])  # fmt: skip
 
 
 def report(
@@ -180,6 +202,7 @@ def report(
             show_default=False,
         ),
     ] = None,
+    by_engine: Annotated[bool, typer.Option("--by-engine", help="Show the shares of each DMA engine, too.")] = False,
     json: Json = False,
 ) -> None:
     """Show of each collective what compute hides and what is exposed, and what the next matmul waits for.
@@ -216,7 +239,7 @@ def report(
         launches = execute_file(file, configuration, Ranks(ranks, instance, nodes), out, watching)
         rows = tuple(reported(found, mine, packets) for (found, _), mine in zip(launches, watched, strict=True))
         out.result = result = Reports(rows)
-        out.lines = lambda: view(result)
+        out.lines = lambda: view(result, by_engine)
         for found, _ in launches:
             if found.hang is not None:
                 out.warn(*found.hang.text().splitlines())

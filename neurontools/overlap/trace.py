@@ -36,8 +36,8 @@ def trace_events(found: RankedResult, watched: list[Activity]) -> list[dict[str,
         events.append({"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}})
         for engine, pc, begin, end, name in activity.words:
             add(rank, engine, name, begin, end, pc=pc)
-        for queue, begin, end, size, _ in activity.moves:
-            add(rank, queue, "transfer", begin, end, bytes=size)
+        for mine in activity.moves:
+            add(rank, mine.queue, "transfer", mine.begin_ps, mine.end_ps, bytes=mine.nbytes)
     for met in found.collectives:
         for rank, ended in met.ended_ps.items():
             called = met.begun_ps[rank]

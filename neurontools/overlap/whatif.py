@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from formats.errors import NotFoundError, UnsupportedError
 from neurontools.cc.asking import byte_count
 from neurontools.command.exits import ExitStatus
+from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
-from neurontools.command.options import Json, TargetName
+from neurontools.command.options import (
+    Inputs,
+    InstanceType,
+    Json,
+    Lnc,
+    NodeCount,
+    ScriptArguments,
+    Seed,
+    TargetName,
+    given,
+)
+from neurontools.command.output import Report as Output
 from neurontools.command.output import report
+from neurontools.overlap.changing import ProgramWhatif
+from neurontools.program.configuration import RunConfiguration
 from neurontools.text.table import table
+
+if TYPE_CHECKING:
+    from emulator.runtime.ranks import Ranks
+    from formats.neff import Neff
+    from neurontools.overlap.changing import Settings
 
 
 class RingRow(NamedTuple):
@@ -86,7 +107,72 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(byte_count(part) for part in text.split(",")) if text else ()
 
 
+def _programs(
+    file: Path, where: Ranks, configuration: RunConfiguration, sides: tuple[Settings, Settings], out: Output
+) -> ProgramWhatif:
+    """Run a program as it is and with settings; a run that has no good end is told of, and makes the status."""
+    from emulator.machine.arbitration import MAX_STREAMS, packet_sizes  # deferred: start-up
+    from emulator.machine.ranks.machine import Packets  # deferred: start-up
+    from emulator.machine.ranks.overlap import Activity  # deferred: start-up
+    from neurontools.compiler.again import compile_again  # deferred: start-up
+    from neurontools.overlap.changing import compared as changed  # deferred: start-up
+    from neurontools.overlap.report import reported  # deferred: start-up
+    from neurontools.program.kinds import Kind  # deferred: start-up
+    from neurontools.running.ranked import Watching, execute_file, files_of, kind_of  # deferred: start-up
+
+    packets = [packet_sizes(one.dma_packet, one.cc_packet, one.streams or MAX_STREAMS) for one in sides]
+    script = kind_of(file, configuration, where) is Kind.SCRIPT
+    if script and any(one.options() for one in sides):
+        raise UnsupportedError(f"{file} is a script: its collectives stand where its kernels call them, on the streams "
+                               "that they name; what is compiled from a graph can be shifted")  # fmt: skip
+    # Both programs before the first run: what cannot be compiled is told at once.
+    made = {
+        (chosen, str(path)): compile_again(open_neff_file(path), str(path), chosen.options())
+        for chosen in sides if chosen.options() for path in files_of(file, where)
+    }  # fmt: skip
+    runs, reports = [], []
+    for chosen, sizes in zip(sides, packets, strict=True):
+        watched: list[list[Activity]] = []
+
+        def watch(rank: int, watched: list[list[Activity]] = watched) -> list[Activity]:
+            if rank == 0:
+                watched.append([])
+            watched[-1].append(Activity())
+            return watched[-1][-1:]
+
+        def change(neff: Neff, chosen: Settings = chosen) -> Neff:
+            return made.get((chosen, str(neff.path)), neff)
+
+        watching = Watching(watch, Packets(chosen.dma_packet, chosen.cc_packet), record=True, change=change)
+        launches = [found for found, _ in execute_file(file, configuration, where, out, watching)]
+        for found in launches:
+            if found.hang is not None:
+                out.warn(*found.hang.text().splitlines())
+            if not found.ok:
+                out.status = ExitStatus.FAULT
+        runs.append(launches)
+        reports.append([reported(found, mine, sizes) for found, mine in zip(launches, watched, strict=True)])
+    if not all(runs):
+        raise NotFoundError(f"{file} launches nothing")
+    return changed(runs, reports, sides)
+
+
 def whatif(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A Python script or a NEFF that ranks run.", show_default=False),
+    ] = None,
+    arguments: ScriptArguments = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("--ranks", metavar="N", min=1, help="Of FILE: ranks that run the program.", show_default=False),
+    ] = None,
+    instance: InstanceType = None,
+    nodes: NodeCount = 1,
+    lnc: Lnc = None,
+    inputs: Inputs = None,
+    seed: Seed = None,
     dma: Annotated[
         int | None,
         typer.Option("--dma-packet", metavar="BYTES", help="NEURON_RT_DBG_DMA_PACKETIZATION_SIZE.", show_default=False),
@@ -94,7 +180,47 @@ def whatif(
     cc: Annotated[
         str, typer.Option("--cc-packet", metavar="LIST", help="NEURON_RT_DBG_CC_DMA_PACKET_SIZE, by stream.")
     ] = "",
-    streams: Annotated[int, typer.Option("--streams", metavar="N", min=1, max=4, help="Streams of collectives.")] = 1,
+    streams: Annotated[
+        int | None,
+        typer.Option(
+            "--streams",
+            metavar="N",
+            min=1,
+            max=4,
+            help="Streams of collectives; of FILE, gathers of weights and scatters of gradients have those behind the "
+            "first in turn.",
+            show_default="1; of FILE its own",
+        ),
+    ] = None,
+    shift_ag: Annotated[
+        int | None,
+        typer.Option(
+            "--shift-ag",
+            metavar="N",
+            min=0,
+            help="Of FILE: call gathers of weights N layers before their use (NEURON_FSDP_NUM_LAYER_EARLY_AG_SHIFT).",
+            show_default=False,
+        ),
+    ] = None,
+    shift_rs: Annotated[
+        int | None,
+        typer.Option(
+            "--shift-rs",
+            metavar="N",
+            min=0,
+            help="Of FILE: call scatters of gradients N layers behind their sum (NEURON_FSDP_NUM_LAYER_LATE_RS_SHIFT).",
+            show_default=False,
+        ),
+    ] = None,
+    before: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--before",
+            metavar="KEY=VALUE",
+            help="Of FILE: what the run before is made with: dma-packet, cc-packet, streams, shift-ag or shift-rs.",
+            show_default=False,
+        ),
+    ] = None,
     compute: Annotated[str, typer.Option("--compute", metavar="BYTES", help="What compute has to move.")] = "8MiB",
     collectives: Annotated[
         str, typer.Option("--cc", metavar="LIST", help="What the collectives of each stream have to move.")
@@ -102,21 +228,49 @@ def whatif(
     target: TargetName = None,
     json: Json = False,
 ) -> None:
-    """Show what packet sizes and streams do to compute and collectives that share DMA engines.
+    """Show what packet sizes, streams and earlier collectives do to compute and collectives that share DMA engines.
 
-    Backlogs of both meet on the engines of one core, with the default settings and with those given.  Exit status 1:
-    what is wanted to go first, of several streams the first and else compute, is through later than with the defaults.
+    A program runs on N ranks as it is, and with the settings; without one, backlogs of both meet on the engines of one
+    core.  Exit status 1: the program is slower with the settings; of backlogs, what is wanted to go first, of several
+    streams the first and else compute, is through later than with the defaults.
     """
     with report(
-        "overlap whatif", json, dma=dma, cc=cc, streams=streams, compute=compute, collectives=collectives
-    ) as out:
+        "overlap whatif", json, file=file, ranks=ranks, dma=dma, cc=cc, streams=streams, shift_ag=shift_ag,
+        shift_rs=shift_rs, before=before or None, compute=compute, collectives=collectives,
+    ) as out:  # fmt: skip
+        spelled = given(context)
+        if file is not None:
+            for name in ("compute", "collectives"):
+                if name in spelled:
+                    raise typer.BadParameter("a backlog goes without FILE", param_hint=spelled[name])
+            if ranks is None:
+                raise typer.BadParameter("FILE needs --ranks N", param_hint="--ranks")
+            from neurontools.command.uninterrupted import import_numpy  # deferred: start-up
+
+            import_numpy()
+            from emulator.runtime.ranks import Ranks  # deferred: start-up
+            from neurontools.overlap.changing import Settings, settings_of  # deferred: start-up
+            from neurontools.overlap.changing import view as changes  # deferred: start-up
+
+            configuration = RunConfiguration(tuple(arguments or ()), target=target, lnc=lnc, inputs=inputs, seed=seed,
+                                             given=spelled)  # fmt: skip
+            sides = settings_of(before or ()), Settings(dma, _sizes(cc), streams, shift_ag, shift_rs)
+            program = _programs(file, Ranks(ranks, instance, nodes), configuration, sides, out)
+            out.result = program
+            out.lines = lambda: changes(program)
+            if program.slower and out.status is ExitStatus.OK:
+                out.status = ExitStatus.FINDING
+            return
+        for name in ("ranks", "instance", "nodes", "lnc", "inputs", "seed", "shift_ag", "shift_rs", "before"):
+            if name in spelled:
+                raise typer.BadParameter("goes with FILE", param_hint=spelled[name])
         loads = _sizes(collectives)
-        if len(loads) > streams:
-            raise typer.BadParameter(f"{len(loads)} backlogs and {streams} streams", param_hint="--cc")
-        out.result = found = compared(target or "trn2", dma, _sizes(cc), streams, byte_count(compute), loads)
+        if len(loads) > (streams or 1):
+            raise typer.BadParameter(f"{len(loads)} backlogs and {streams or 1} streams", param_hint="--cc")
+        out.result = found = compared(target or "trn2", dma, _sizes(cc), streams or 1, byte_count(compute), loads)
         out.lines = lambda: view(found)
         if found.slower:
             out.status = ExitStatus.FINDING
 
 
-app = command_app(whatif, result=Whatif)
+app = command_app(whatif, result=Whatif | ProgramWhatif)

@@ -78,13 +78,14 @@ def time_ranked(file: Path, configuration: RunConfiguration, where: Ranks, out: 
 class Watching(NamedTuple):
     """Who watches each rank beside the checks, the sizes of packets, and whether transfers of CC-cores are kept.
 
-    On a Dask cluster, given by its scheduler's address, nobody watches.
+    On a Dask cluster, given by its scheduler's address, nobody watches. `change` makes another program of each file.
     """
 
     watch: Callable[[int], Sequence[Any]] = lambda rank: ()
     packets: Packets | None = None
     record: bool = False
     cluster: str | None = None
+    change: Callable[[Neff], Neff] = lambda neff: neff
 
 
 NOBODY = Watching()
@@ -211,7 +212,8 @@ def _run_files(
 
     alone = replace(configuration, inputs="zeros", inputs_from=None, given={})
     programs = [open_program(each, alone) for each in files]
-    neffs = [programs[rank % len(programs)].neff for rank in range(where.ranks)]
+    made = [watching.change(each.neff) for each in programs]
+    neffs = [made[rank % len(made)] for rank in range(where.ranks)]
     machine_of(neffs, where)  # before anything is said of inputs that no machine takes
     inputs, notes = inputs_of_ranks(neffs, configuration)
     out.warn(*notes)

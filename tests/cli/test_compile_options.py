@@ -31,6 +31,9 @@ _BAD: dict[str, tuple[Any, str, str]] = {
     "fast_loading": (2, "True or False", "--enable-fast-loading-neuron-binaries=2"),
     "fp8_as_e4m3": (2, "True or False", "--experimental-unsafe-fp8e4m3fn-as-fp8e4m3=2"),
     "limits": ("nonsense", "documented or ours", "--limits=nonsense"),
+    "early_ag_shift": (-2, "0 or more, or -1", "--early-ag-shift=-2"),
+    "late_rs_shift": (-2, "0 or more, or -1", "--late-rs-shift=-2"),
+    "cc_streams": (5, "1 to 4, or 0", "--cc-streams=5"),
     "seed": ("one", "a whole number", ""),  # of the compiler's own tests, no flag
 }
 _WITH_FLAG = [name for name, (_, _, flag) in _BAD.items() if flag]

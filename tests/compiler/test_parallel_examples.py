@@ -14,7 +14,7 @@ import neurontools
 
 pytest.importorskip("jax", reason="needs jax (pip install 'neurontools[jax]')")
 
-CASES = ["data-parallel", "tensor-parallel", "sequence-parallel"]
+CASES = ["data-parallel", "tensor-parallel", "sequence-parallel", "fully-sharded"]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def given(folder: Path, case: str) -> list[dict[str, np.ndarray]]:  # type: igno
 
 def test_steps_of_four_ranks_equal_that_of_one(kept: tuple[Path, str]) -> None:
     lines = kept[1].splitlines()
-    assert len(lines) == 4 and "from JAX's own" in lines[0]
+    assert len(lines) == 5 and "from JAX's own" in lines[0]
     for case, line in zip(CASES, lines[1:], strict=True):
         assert line.startswith(f"{case} step on 4 ranks") and "largest difference" in line
 

@@ -37,12 +37,16 @@ _NEVER = 1 << 62
 
 
 class Carried(NamedTuple):
-    """Bytes of a collective on the DMA engines of a rank: from when to when, and how long they would take alone."""
+    """Bytes of a collective on the DMA engines of a rank: from when to when, and how long they would take alone.
+
+    `spans` are begin and end on each engine, core by core.
+    """
 
     rank: int
     begin_ps: int
     end_ps: int
     alone_ps: int
+    spans: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 class Packets(NamedTuple):
@@ -144,7 +148,8 @@ class RankedMachine:
         def recorded() -> int:
             ends = until()
             if ends:  # else it was through long ago
-                self.carried[number] = self.carried[number]._replace(end_ps=ends)
+                spans = tuple(map(device.dma.carried_spans, parts))
+                self.carried[number] = self.carried[number]._replace(end_ps=ends, spans=spans)
             return ends
 
         return recorded

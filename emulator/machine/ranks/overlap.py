@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from emulator.dma.work import spans_by_engine
 from emulator.events import Event
+from emulator.machine.ranks.machine import Carried
 from formats import isa
 
-__all__ = ["Activity", "Delay", "Move", "Overlap", "Share", "overlap_of", "share_of", "union"]
+__all__ = ["Activity", "Delay", "Move", "Overlap", "Share", "overlap_of", "share_of", "shares_of", "union"]
 
 _COMPUTE = ("PE", "Activation", "DVE", "Pool")
 # Words that compute nothing: they wait, signal or start transfers.
@@ -28,6 +31,8 @@ class Move(NamedTuple):
     end_ps: int
     nbytes: int
     worked_ps: int
+    core: int = 0
+    spans: tuple[Span, ...] = ()  # begin and end on each DMA engine
 
 
 class Activity:
@@ -50,7 +55,8 @@ class Activity:
                     (part.last - part.first + 1) * (part.packet_ps * (part.packets - 1) + part.last_ps)
                     for part in transfer.course.stretches
                 )
-                self.moves.append(Move(event.engine, begin, event.time_ps, transfer.nbytes, worked))
+                spans = spans_by_engine(transfer.plan.pieces)
+                self.moves.append(Move(event.engine, begin, event.time_ps, transfer.nbytes, worked, event.core, spans))
         elif event.kind == "instruction":
             word = event.instruction
             self.words.append((event.engine, event.pc, event.issued_ps, event.time_ps, word.NAME))
@@ -90,20 +96,22 @@ class Overlap(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How compute and collectives shared the DMA engines of a rank while both had work, for `both_ps`.
+    """How compute and collectives shared a DMA engine while both had work, for `both_ps`; or several, all together.
 
-    `alone_ps` is what the collectives would have taken in that time without compute; `rates` are the picoseconds that
-    an engine takes for a byte of compute and of a collective.
+    `carried_ps` of that time went to collectives; `rates` are the picoseconds that an engine takes for a byte of
+    compute and of a collective.
     """
 
+    core: int
+    engine: int
     both_ps: int
-    alone_ps: int
+    carried_ps: int
     rates: tuple[float, float]
 
     @property
     def compute(self) -> float:
         """Return the share of compute in the bytes moved, 0 where the two never met."""
-        mine, theirs = (self.both_ps - self.alone_ps) / self.rates[0], self.alone_ps / self.rates[1]
+        mine, theirs = (self.both_ps - self.carried_ps) / self.rates[0], self.carried_ps / self.rates[1]
         return mine / (mine + theirs) if self.both_ps else 0.0
 
 
@@ -145,16 +153,40 @@ def overlap_of(
     return Overlap(rank, called_ps, ended_ps, trigger, _covered(spans, called_ps, ended_ps), delay)
 
 
-def share_of(moves: Sequence[Move], carried: Sequence[tuple[int, int, int]], carried_rate: float = 1.0) -> Share:
-    """Return how DMA engines were shared by transfers of compute and of collectives: those that lie within compute's.
+def shares_of(moves: Sequence[Move], carried: Sequence[Carried], carried_rate: float = 1.0) -> list[Share]:
+    """Return how each DMA engine of a rank was shared; an engine takes `carried_rate` ps for a byte of a collective.
 
-    Of a collective they are (begin, end, time alone); an engine takes `carried_rate` picoseconds for a byte of them.
+    An engine that has work of a collective alone serves it all the time.  So of the time that what it carries takes,
+    what did not pass then has passed while there was work of both.
     """
-    busy = union([move[1:3] for move in moves])
-    both = [one for one in carried if one[0] < one[1] and _covered(busy, one[0], one[1]) == one[1] - one[0]]
-    spans = union([one[:2] for one in both])
+    compute: dict[tuple[int, int], list[Span]] = {}
+    for move in moves:
+        for engine, span in enumerate(move.spans):
+            compute.setdefault((move.core, engine), []).append(span)
+    others: dict[tuple[int, int], list[Span]] = {}
+    took: Counter[tuple[int, int]] = Counter()
+    for one in carried:
+        for core, spans in enumerate(one.spans):
+            for engine, span in enumerate(spans):
+                others.setdefault((core, engine), []).append(span)
+                took[core, engine] += one.alone_ps
     # Short rows take an engine longer for a byte than long ones: the rate is that of the transfers that were there.
-    there = [move for move in moves if _covered(spans, move.begin_ps, move.end_ps)]
-    nbytes = sum(move.nbytes for move in there)
-    rate = sum(move.worked_ps for move in there) / nbytes if nbytes else 1.0
-    return Share(sum(end - begin for begin, end in spans), sum(one[2] for one in both), (rate, carried_rate))
+    there = union([(one.begin_ps, one.end_ps) for one in carried])
+    near = [move for move in moves if _covered(there, move.begin_ps, move.end_ps)]
+    nbytes = sum(move.nbytes for move in near)
+    rates = sum(move.worked_ps for move in near) / nbytes if nbytes else 1.0, carried_rate
+    found = []
+    for place, theirs in sorted(others.items()):
+        work, carrying = union(compute.get(place, ())), union(theirs)
+        both = sum(_covered(work, *span) for span in carrying)
+        apart = sum(end - begin for begin, end in carrying) - both
+        found.append(Share(*place, both, min(max(took[place] - apart, 0), both), rates))
+    return found
+
+
+def share_of(moves: Sequence[Move], carried: Sequence[Carried], carried_rate: float = 1.0) -> Share:
+    """Return how the DMA engines of a rank were shared, all together: times are means over them."""
+    each = shares_of(moves, carried, carried_rate)
+    n = max(len(each), 1)
+    return Share(-1, -1, sum(one.both_ps for one in each) // n, sum(one.carried_ps for one in each) // n,
+                 each[0].rates if each else (1.0, carried_rate))  # fmt: skip

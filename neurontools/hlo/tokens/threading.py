@@ -54,12 +54,17 @@ def collectives(computation: Computation) -> list[Collective]:
         kind = OPCODES[each.opcode].kind if each.opcode in OPCODES else ""
         # What was started meets the other ranks where it starts.
         if kind == "collective" and not each.opcode.endswith("-done"):
-            text = each.frontend_attributes.get("stream_id", "0")
-            stream = parse_decimal(text, 6)
-            if stream is None:
-                raise FormatError("a stream is no number", field=each.name, got=text[:20])
-            found.append(Collective(each, stream, each.frontend_attributes.get("has_token") == "1"))
+            found.append(Collective(each, stream_of(each), each.frontend_attributes.get("has_token") == "1"))
     return found
+
+
+def stream_of(collective: Instruction) -> int:
+    """Return the stream that a collective's frontend attributes name, else 0; FormatError for one that is no number."""
+    text = collective.frontend_attributes.get("stream_id", "0")
+    stream = parse_decimal(text, 6)
+    if stream is None:
+        raise FormatError("a stream is no number", field=collective.name, got=text[:20])
+    return stream
 
 
 def order_of(computation: Computation) -> list[Order]:

@@ -12,8 +12,8 @@ import neurontools
 import neurontools.nki.collectives as ncc
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
-from emulator.machine.ranks.machine import Packets
-from emulator.machine.ranks.overlap import Activity, Move, overlap_of, share_of, union
+from emulator.machine.ranks.machine import Carried, Packets
+from emulator.machine.ranks.overlap import Activity, Move, overlap_of, share_of, shares_of, union
 from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks
 from formats.errors import UnsupportedError
 from formats.neuron_core import DMA_ENGINES
@@ -54,7 +54,7 @@ def test_shares_of_busy_engines_are_the_documented_ones(packets: Packets, rows: 
     The collective's last packet is not followed by one of compute: of n packets the share misses one part.
     """
     found, watched = ran(lambda x: backlog(x, copies), np.ones((rows, WIDE), np.float32), packets)
-    carried = [one[1:] for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
+    carried = [one for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
     got = share_of(watched[0].moves, carried, found.carried_rate)
     assert len(carried) == 1 and got.both_ps > 5_000_000
     assert got.compute == pytest.approx(share, abs=0.01)
@@ -80,7 +80,7 @@ def test_larger_packets_hold_several_descriptors(packets: Packets, columns: int,
     """Rows make packets as far as they fit, where packets were made larger. Source: collectives.md 9."""
     x = np.ones((1 << 21 - columns.bit_length(), 2 * columns), np.float32)
     found, watched = ran(lambda x: rows_of(x, columns, 40), x, packets)
-    carried = [one[1:] for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
+    carried = [one for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000]
     assert len(carried) == 1
     assert share_of(watched[0].moves, carried, found.carried_rate).compute == pytest.approx(share, abs=0.02)
 
@@ -102,9 +102,13 @@ def test_hidden_and_exposed_time_by_hand() -> None:
     assert one.delay is not None and (one.delay.pc, one.delay.begin_ps, one.delay.idle_ps) == (3, 100, 50)
     assert overlap_of(0, activity, 150, 190, 50).exposed_ps == 0
     assert overlap_of(0, activity, 250, 260, 50).delay is None
-    # The second lies half outside of compute and does not count; the third begins while the first is under way.
-    share = share_of([Move("q", 0, 60, 100, 100), Move("q", 90, 99, 100, 500)], [(10, 30, 5), (55, 95, 9), (20, 50, 7)])
-    assert (share.both_ps, share.alone_ps, share.compute) == (40, 12, 0.7)
+    # Engine 0 has both from 10 to 60 and from 80 to 90: of 60 that collectives take, 40 - 20 pass without compute.
+    moves = [Move("q", 0, 60, 100, 100, 0, ((0, 60), (0, 40))), Move("q", 80, 99, 100, 100, 0, ((80, 90),))]
+    carried = [Carried(0, 10, 70, 40, (((10, 70), (40, 80)),)), Carried(0, 70, 90, 20, (((70, 90),),))]
+    found = shares_of(moves, carried, 4.0)
+    assert [one[:4] for one in found] == [(0, 0, 60, 40), (0, 1, 0, 0)]
+    assert found[0].compute == (20 / 1) / (20 / 1 + 40 / 4) and found[1].compute == 0
+    assert share_of(moves, carried, 4.0)[2:4] == (30, 20)
 
 
 def product(x: Any, hide: bool) -> Any:
@@ -169,8 +173,7 @@ def test_what_engines_get_later_puts_a_collective_off() -> None:
     (first,) = (one for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000)
     copies = [one for one in watched[0].moves if one.end_ps < first.end_ps]
     assert len(copies) > 10 and all(one.end_ps < two.begin_ps for one, two in pairwise(copies)), "none is given ahead"
-    share = share_of(watched[0].moves, [first[1:]], found.carried_rate)
-    assert first.end_ps - first.begin_ps > 6 * first.alone_ps and share.both_ps == 0, "it outlasts every copy"
-    spent = sum(min(one.end_ps, first.end_ps) - one.begin_ps for one in copies[1:])
-    moved = sum(one.nbytes for one in copies[1:]) / DMA_ENGINES * 1000 / 17  # ps of an engine
-    assert moved / spent == pytest.approx(64 / 68, abs=0.03)
+    assert first.end_ps - first.begin_ps > 6 * first.alone_ps
+    engines = shares_of(watched[0].moves, [first], found.carried_rate)
+    assert [(one.core, one.engine) for one in engines] == [(0, engine) for engine in range(DMA_ENGINES)]
+    assert all(one.compute == pytest.approx(64 / 68, abs=0.02) for one in engines)
