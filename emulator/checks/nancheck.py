@@ -13,12 +13,12 @@ from emulator.access import Operand, plan_of
 from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
-from emulator.checks.poison import Marks, Planes
+from emulator.checks.poison import Marks, Planes, of_elements
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
-from emulator.dtypes import numpy_dtype
+from emulator.dtypes import NARROWING, numpy_dtype
 from emulator.events import Event
 from emulator.memory import Allocation
 from formats import isa
@@ -29,6 +29,7 @@ __all__ = ["Nancheck"]
 _MOST = 30000  # places told apart
 _UNWRITTEN = _MOST + 1
 _NAN = "NaN"
+_LOST = 100  # places that store what their type does not hold
 _WAY = 8  # sites of a way that a finding names
 _PART = 1 << 22  # elements looked at together
 
@@ -62,6 +63,7 @@ class Nancheck:
         self._constants: _Made | None = None  # what the file brings, as far as it is not finite
         self._outputs: list[Operand] = []
         self._weights: dict[tuple[int, bool], dict[int, None]] = {}
+        self._lost: dict[_Place, tuple[Event, str, int]] = {}  # words that stored what their type does not hold
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs; inputs may hold something already."""
@@ -95,6 +97,7 @@ class Nancheck:
     def on_effect(self, event: Event) -> None:
         """Look at the operands of a word before it runs: afterwards they may be overwritten."""
         self._outputs, self._parents, self._fresh = [], {}, False
+        NARROWING.counting, NARROWING.lost = True, 0
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
@@ -113,8 +116,7 @@ class Nancheck:
         if bad is None:
             return
         marks = self._planes.read(core, operand, _UNWRITTEN)
-        numbers = np.zeros(bad.size, np.int16) if marks is None else marks.reshape(-1)
-        for number in np.unique(numbers[bad.reshape(-1)]).tolist():
+        for number in [0] if marks is None else _numbers_in(marks.reshape(-1)[bad.reshape(-1)]):
             if number == _UNWRITTEN:
                 self._fresh = True
             elif number:
@@ -126,13 +128,19 @@ class Nancheck:
 
     def on_event(self, event: Event) -> None:
         """Look at the results of a word, or of a transfer."""
+        NARROWING.counting = False
         if event.kind == "dma":
+            if NARROWING.lost:
+                self._narrowed(event, str(numpy_dtype(event.instruction.parts[0].copies[0][1].dtype)))
             for part in event.instruction.parts:
                 self._moved(event, part)
             return
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
+        # Those of bytes that nothing wrote mean nothing.
+        if NARROWING.lost and not any(core.memory.extent(region).missing() for region in event.reads):
+            self._narrowed(event, next((str(o.view.dtype) for o in self._outputs if o.view.dtype.kind in "iu"), ""))
         if isinstance(word, isa.LoadWeights):
             self._weights[event.core, False] = dict(self._parents)
             return
@@ -144,8 +152,16 @@ class Nancheck:
                 self._planes.write(core, operand, None)
                 continue
             number = self._note(event, operand.view)
-            shaped = bad.reshape(operand.view.shape[0], -1)
-            self._planes.write(core, operand, np.where(shaped, np.int16(number), np.int16(0)))
+            if bad.all():
+                self._planes.fill(core, operand, number)
+            else:
+                self._planes.write(core, operand, bad.reshape(operand.view.shape[0], -1) * np.int16(number))
+
+    def _narrowed(self, event: Event, dtype: str) -> None:
+        """Note numbers that the type of a result does not hold."""
+        place = event.core, event.engine, event.pc
+        if place in self._lost or len(self._lost) < _LOST:
+            self._lost[place] = event, dtype, self._lost.get(place, (event, dtype, 0))[2] + NARROWING.lost
 
     def _note(self, event: Event, values: npt.NDArray[Any] | None = None) -> int:
         """Return the number of the word at hand, with what it was made of."""
@@ -170,7 +186,7 @@ class Nancheck:
         for source, _ in part.copies:
             marks = self._planes.read_side(source, 0)
             if marks is not None and source.dtype.size != target.dtype.size:
-                marks = np.repeat(marks.reshape(-1, source.dtype.size).max(1), target.dtype.size)
+                marks = np.repeat(of_elements(marks, source.dtype.size), target.dtype.size)
             if marks is not None:
                 total = marks if total is None else np.maximum(total, marks)
         bad: Mask | None = None
@@ -182,7 +198,7 @@ class Nancheck:
         if total is None and (bad is None or not bad.any()):
             self._planes.write_side(target, None)
             return
-        self._parents = {} if total is None else dict.fromkeys(np.unique(total[total > 0]).tolist())
+        self._parents = {} if total is None else dict.fromkeys(one for one in _numbers_in(total) if one)
         self._fresh = False
         # What other ranks put into a collective is known by its values alone.
         number = self._note(event, values if part.op == COLLECTIVE and bad is not None else None)
@@ -191,12 +207,17 @@ class Nancheck:
             bad = total > 0
         if part.op == "transpose":
             bad = np.broadcast_to(np.bool_(bad.any()), (target.nbytes,))
-        self._planes.write_side(target, np.where(bad, np.int16(number), np.int16(0)))
+        self._planes.write_side(target, bad * np.int16(number))
+
+    def release(self) -> None:
+        """Leave what is as large as a memory to the next run."""
+        self._planes.release()
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Report what is not finite in the outputs, by where it began."""
+        """Report what is not finite in the outputs, by where it began, and what integers did not hold."""
+        self.findings += [self._overflow(*lost) for lost in self._lost.values()]
         if self.device.model is None:
             return
         for tensor in self.device.model.outputs:
@@ -207,7 +228,7 @@ class Nancheck:
             bad = _bad(values)
             if marks is None or bad is None:
                 continue
-            numbers = marks[: values.nbytes].reshape(-1, dtype.itemsize).max(1)
+            numbers = of_elements(marks[: values.nbytes], dtype.itemsize)
             nans = np.isnan(values.astype(np.float32))
             for kind, mask in (("nan", nans & bad), ("inf", bad & ~nans)):
                 counts: dict[int, int] = {}
@@ -285,9 +306,18 @@ class Nancheck:
         return Finding("nancheck", kind, severity, message, site, passed, None, output, hint,
                        details={"output": output, "elements": count, "steps": len(way)})  # fmt: skip
 
+    def _overflow(self, event: Event, dtype: str, count: int) -> Finding:
+        site = self._place(event, "stores")
+        message = f"{site.engine} pc {site.pc} stores {count} numbers as {dtype} that do not fit, or are NaN"
+        hint = "limit the numbers first (nl.minimum, nl.maximum), or use a wider type: what a device stores is unknown"
+        severity = KINDS["nancheck:overflow"].severity
+        return Finding("nancheck", "overflow", severity, message, site, hint=hint, details={"elements": count})
+
     def _site(self, made: _Made, access: str) -> Site:
-        event = made.event
-        assert event is not None
+        assert made.event is not None
+        return self._place(made.event, access)
+
+    def _place(self, event: Event, access: str) -> Site:
         word = event.instruction
         owner = getattr(word, "engine", event.engine)
         return site_of(self.device, event.core, event.engine, event.pc, word, owner=owner, access=access,
@@ -306,6 +336,12 @@ def _is_meant(made: _Made) -> bool:
     read = any(plan.reads and plan.field.enabled(word.raw) for plan in plan_of(type(word)))
     values = (field.read(word.raw) for field in word.FIELDS.values())
     return not read or any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
+def _numbers_in(marks: Marks) -> list[int]:
+    """Return the numbers among marks, ascending; counting takes one look at each where sorting takes many."""
+    found: list[int] = np.flatnonzero(np.bincount(marks)).tolist()
+    return found
 
 
 def _any_bad(values: npt.NDArray[Any], allocation: Allocation) -> bool:

@@ -6,6 +6,8 @@ number of the read where the undefined byte entered; 0 is defined.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -13,18 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.access import Operand
+from emulator.buffers import blank
 from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.regions import side_regions
 from emulator.dma.transfer import Side
 from emulator.dma.views import sbuf_geometry
 from emulator.memory import Allocation
+from emulator.renewal import columns_of_runs, fill_columns
 from formats.regions import Region
 
-__all__ = ["Marks", "Planes", "unwritten_in"]
+__all__ = ["Marks", "Planes", "of_elements", "unwritten_in"]
 
 Marks = npt.NDArray[np.int16]
 _MARK = np.dtype(np.int16)
+_BLOCK = 1 << 11  # columns whose marks take a page of a partition
+_PAGE = _BLOCK * _MARK.itemsize
+_MOST = 4  # planes of one shape that wait for another run, those of two cores
+_waiting: dict[tuple[int, ...], deque[Marks]] = {}
+# By bytes of an element: the number that holds a mark for each of them; by bytes of that: one mark in all its places.
+_NUMBERS: dict[int, np.dtype[Any]] = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
+_REPEATED = {2: 1, 4: 0x0001_0001, 8: 0x0001_0001_0001_0001}
 
 
 class Planes:
@@ -33,6 +44,7 @@ class Planes:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._chip: dict[tuple[int, str], Marks] = {}
+        self._blocks: dict[tuple[int, str], int] = {}  # which blocks of columns ever had a mark, as bits
         self._hbm: dict[int, Marks] = {}
 
     @property
@@ -58,12 +70,13 @@ class Planes:
         marks: Marks | None = None
         view = operand.view
         if any(extent.missing() for extent in operand.extents):
-            unwritten = ~_beside(core, space, core.memory.written(space), view)
+            core.memory.notes.settle()
+            unwritten = ~_beside(core, space, core.memory.plane(space), view)
             marks = np.where(unwritten.any(-1), np.int16(number), np.int16(0)).astype(_MARK)
         plane = self._chip.get((core.index, space))
-        if plane is not None:
-            derived = _beside(core, space, plane, view).max(-1)
-            if derived.any():
+        if plane is not None and self._blocks[core.index, space] & _blocks_of(operand.regions):
+            derived = _largest(core, space, plane, view)
+            if derived is not None:
                 marks = derived if marks is None else np.maximum(marks, derived)
         if marks is None:
             return None
@@ -83,13 +96,52 @@ class Planes:
         lanes: Any = _lanes(core, operand)
         if lanes is None:
             lanes = ...
+        blocks = _blocks_of(operand.regions)
         if marks is None or none:
-            if plane is not None:
-                _beside(core, space, plane, operand.view)[lanes] = 0
+            if plane is not None and self._blocks[core.index, space] & blocks:
+                _of_elements(core, space, plane, operand.view)[lanes] = 0
             return
+        plane = self._marked(core, space, blocks)
+        beside = _of_elements(core, space, plane, operand.view)
+        shaped = marks.reshape(operand.view.shape)
+        if beside.ndim == shaped.ndim:
+            # the mark in each of the bytes of an element, which `beside` has as one number
+            beside[lanes] = (shaped.astype(beside.dtype) * _REPEATED[beside.itemsize])[lanes]
+        else:
+            beside[lanes] = shaped[..., None][lanes]
+
+    def fill(self, core: Core, operand: Operand, number: int) -> None:
+        """Give every element of an operand one number above 0."""
+        if not operand.regions:
+            return
+        space, lanes = operand.regions[0].space, _lanes(core, operand)
+        plane = self._marked(core, space, _blocks_of(operand.regions))
+        beside = _of_elements(core, space, plane, operand.view)
+        whole = number * _REPEATED[beside.itemsize]
+        if lanes is None:
+            beside.fill(whole)
+        else:
+            beside[lanes] = whole
+
+    def _marked(self, core: Core, space: str, blocks: int) -> Marks:
+        """Return the marks of a memory, some blocks of which are about to get some."""
+        key = core.index, space
+        plane = self._chip.get(key)
         if plane is None:
-            plane = self._chip[core.index, space] = np.zeros(core.memory.array(space).shape, _MARK)
-        _beside(core, space, plane, operand.view)[lanes] = marks.reshape(operand.view.shape)[..., None][lanes]
+            plane = self._chip[key] = _unmarked(core.memory.bound(space).shape)
+            self._blocks[key] = 0
+        self._blocks[key] |= blocks
+        return plane
+
+    def release(self) -> None:
+        """Leave the marks of the cores' memories to the next run, clean; nothing may be asked of this one then."""
+        for key, plane in self._chip.items():
+            columns = [(place * _PAGE, (place + 1) * _PAGE) for place in _set_bits(self._blocks[key])]
+            fill_columns(plane, columns, 0)
+            waiting = _waiting.setdefault(plane.shape, deque(maxlen=_MOST))
+            waiting.append(plane)
+        self._chip.clear()
+        self._blocks.clear()
 
     # --- sides of transfers: one mark per byte, flat -----------------------------------------------------------------
 
@@ -105,13 +157,14 @@ class Planes:
         return allocation.whole and allocation.address not in self._hbm
 
     def read_side(self, side: Side, number: int) -> Marks | None:
-        """Return the marks of a side in the order of its walk."""
-        written = _walk(self._written(side), side, self._offset(side))
+        """Return the marks of a side in the order of its walk; with `number` 0 what nothing wrote has none."""
         marks: Marks | None = None
-        if not written.all():
-            marks = np.where(written, np.int16(0), np.int16(number)).astype(_MARK).reshape(-1)
+        if number:
+            written = _walk(self._written(side), side, self._offset(side))
+            if not written.all():
+                marks = np.where(written, np.int16(0), np.int16(number)).astype(_MARK).reshape(-1)
         plane = self._marks(side, False)
-        if plane is not None:
+        if plane is not None and self._may_have(side):
             derived = _walk(plane, side, self._offset(side)).reshape(-1)
             if derived.any():
                 marks = derived if marks is None else np.maximum(marks, derived)
@@ -121,7 +174,7 @@ class Planes:
         """Give a side marks, None for "all defined"."""
         some = marks is not None and bool(marks.any())
         plane = self._marks(side, some)
-        if plane is not None:
+        if plane is not None and (some or self._may_have(side)):
             view = _walk(plane, side, self._offset(side))
             view[...] = marks.reshape(view.shape) if marks is not None and some else 0
 
@@ -132,7 +185,8 @@ class Planes:
 
     def values(self, side: Side) -> npt.NDArray[np.uint8]:
         """Return the bytes of a side in the order of its walk."""
-        data = self._device.cores[side.core].sbuf if side.space == "SBUF" else self._allocation(side).data
+        on_chip = side.space == "SBUF"
+        data = self._device.cores[side.core].memory.bound("SBUF") if on_chip else self._allocation(side).data
         return np.ascontiguousarray(_walk(data, side, self._offset(side))).reshape(-1)
 
     def _allocation(self, side: Side) -> Allocation:
@@ -143,24 +197,62 @@ class Planes:
     def _offset(self, side: Side) -> tuple[int, tuple[int, ...]]:
         """Return offset and strides of a side in the array of its memory, in bytes of that memory."""
         if side.space == "SBUF":
-            memory = self._device.cores[side.core].sbuf
+            memory = self._device.cores[side.core].memory.bound("SBUF")
             return sbuf_geometry(side, memory.shape[1], memory.shape[0], lambda low, high, allowed: None)
         return side.address - self._allocation(side).address, tuple(step for step, _ in side.dims)
 
     def _written(self, side: Side) -> npt.NDArray[np.bool_]:
-        return self._device.cores[side.core].sbuf_written if side.space == "SBUF" else self._allocation(side).written
+        if side.space != "SBUF":
+            return self._allocation(side).written
+        memory = self._device.cores[side.core].memory
+        memory.notes.settle()
+        return memory.plane("SBUF")
+
+    def _may_have(self, side: Side) -> bool:
+        """Return whether any of the columns of a side may have a mark: a look would ask the host for their pages."""
+        return side.space != "SBUF" or bool(self._blocks[side.core, "SBUF"] & self._side_blocks(side))
+
+    def _side_blocks(self, side: Side) -> int:
+        width = self._device.cores[side.core].memory.bound("SBUF").shape[1]
+        offset, steps = self._offset(side)
+        dims = tuple((step, count) for step, (_, count) in zip(steps, side.dims, strict=True))
+        low, high = columns_of_runs(offset, dims, side.run, width) or (0, width)
+        return _blocks(low, high)
 
     def _marks(self, side: Side, make: bool) -> Marks | None:
         if side.space == "SBUF":
-            found = self._chip.get((side.core, "SBUF"))
-            if found is None and make:
-                found = self._chip[side.core, "SBUF"] = np.zeros(self._device.cores[side.core].sbuf.shape, _MARK)
-            return found
+            if make:
+                return self._marked(self._device.cores[side.core], "SBUF", self._side_blocks(side))
+            return self._chip.get((side.core, "SBUF"))
         allocation = self._allocation(side)
         found = self._hbm.get(allocation.address)
         if found is None and make:
             found = self._hbm[allocation.address] = np.zeros(allocation.nbytes, _MARK)
         return found
+
+
+def _unmarked(shape: tuple[int, ...]) -> Marks:
+    """Return marks of a memory; pages that the host gives cost more than all that is done with them."""
+    try:
+        return _waiting[shape].pop()
+    except (KeyError, IndexError):  # nobody has left any: nearly all pages stay untouched, and are never given
+        return blank(prod(shape) * _MARK.itemsize).view(_MARK).reshape(shape)
+
+
+def _set_bits(number: int) -> list[int]:
+    return [place for place in range(number.bit_length()) if number >> place & 1]
+
+
+def _blocks(low: int, high: int) -> int:
+    """Return the blocks that columns `low` to `high` - 1 lie in, as bits."""
+    return (1 << -(-high // _BLOCK)) - (1 << low // _BLOCK)
+
+
+def _blocks_of(regions: Iterable[Region]) -> int:
+    found = 0
+    for region in regions:
+        found |= _blocks(region.byte, region.byte + region.nbytes)
+    return found
 
 
 def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
@@ -172,8 +264,9 @@ def unwritten_in(device: Device, region: Region) -> tuple[Region, int] | None:
         start = region.byte - allocation.address
         plane = allocation.written[start : start + region.nbytes][None, :]
     else:
-        rows = device.cores[region.core].memory.written(region.space)
-        plane = rows[region.first : region.behind, region.byte : region.end]
+        memory = device.cores[region.core].memory
+        memory.notes.settle()
+        plane = memory.plane(region.space)[region.first : region.behind, region.byte : region.end]
     missing = ~plane
     if region.pattern is not None:
         touched = np.zeros(region.nbytes, np.bool_)
@@ -202,7 +295,7 @@ def _lanes(core: Core, operand: Operand) -> npt.NDArray[np.bool_] | None:
     partitions, regions = operand.view.shape[0], operand.regions
     if sum(region.partitions for region in regions) == partitions:
         return None
-    memory = core.memory.array(regions[0].space)
+    memory = core.memory.bound(regions[0].space)
     first = (operand.view.ctypes.data - memory.ctypes.data) // memory.shape[1]
     lanes = np.zeros(partitions, np.bool_)
     for region in regions:
@@ -213,7 +306,7 @@ def _lanes(core: Core, operand: Operand) -> npt.NDArray[np.bool_] | None:
 
 def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the part of a plane that lies beside a view of memory, with the bytes of an element as last axis."""
-    offset = view.ctypes.data - core.memory.array(space).ctypes.data
+    offset = view.ctypes.data - core.memory.bound(space).ctypes.data
     size = plane.itemsize
     return np.ndarray(
         (*view.shape, view.itemsize),
@@ -222,6 +315,39 @@ def _beside(core: Core, space: str, plane: npt.NDArray[Any], view: npt.NDArray[A
         offset * size,
         (*(stride * size for stride in view.strides), size),
     )
+
+
+def _of_elements(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the marks beside a view, those of an element's bytes as one number; as `_beside` where none is so long."""
+    kind = _NUMBERS.get(view.itemsize)
+    if kind is None:
+        return _beside(core, space, plane, view)
+    offset = view.ctypes.data - core.memory.bound(space).ctypes.data
+    strides = tuple(stride * plane.itemsize for stride in view.strides)
+    return np.ndarray(view.shape, kind, plane, offset * plane.itemsize, strides)
+
+
+def _largest(core: Core, space: str, plane: Marks, view: npt.NDArray[Any]) -> Marks | None:
+    """Return the largest mark of each element's bytes, None where there is none at all."""
+    numbers = _of_elements(core, space, plane, view)
+    if not numbers.any():
+        return None
+    if numbers.ndim > view.ndim:
+        found: Marks = numbers.max(-1)
+        return found
+    if view.itemsize == 1:
+        return numbers.copy()
+    return of_elements(np.ascontiguousarray(numbers).view(_MARK), view.itemsize).reshape(view.shape)
+
+
+def of_elements(marks: Marks, size: int) -> Marks:
+    """Return the largest of the marks of each element's bytes, flat."""
+    # NumPy folds an axis of four slowly, and four arrays of the same size quickly.
+    bytewise = marks.reshape(-1, size)
+    found = bytewise[:, 0]
+    for byte in range(1, size):
+        found = np.maximum(found, bytewise[:, byte])
+    return found
 
 
 def _walk(plane: npt.NDArray[Any], side: Side, geometry: tuple[int, tuple[int, ...]]) -> npt.NDArray[Any]:

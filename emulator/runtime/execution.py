@@ -172,8 +172,11 @@ def _executed(
     findings = tuple(finding for observer in watching for finding in getattr(observer, "findings", ()))
     result = result_of(device, seconds, findings, () if stream is None else stream.records())
     if not observers:
-        # Nobody else has seen the device: its memories serve the next run.
+        # Nobody else has seen the device: its memories serve the next run, and so does what checks keep beside them.
         device.release()
+        for observer in watching:
+            if hasattr(observer, "release"):
+                observer.release()
     return result
 
 

@@ -173,7 +173,7 @@ def _operation(change: SemaphoreChange) -> str:
     if change.kind == "event":
         return "set" if change.new else "clear"
     step = change.new - change.old
-    # x
+    # words that step by one have modes of their own
     return {1: "increment", -1: "decrement"}.get(step, "add" if step > 0 else "write")
 
 

@@ -20,7 +20,6 @@ from formats.isa.signals import BARRIER
 
 __all__ = ["Causes", "Link", "Node"]
 
-# x
 _TURNS = 64  # how many transfers back to look for the one whose turn on a DMA engine ended as this one's began
 _BANKS = 8  # ports behind those of PSUM's banks are SBUF's
 

@@ -67,7 +67,8 @@ class DebugWriter:
                         backend += _instruction(number, entry[0], tail)
                         # Field 3, an entry of the file, that holds field 3, the packed ids of its parents, of which
                         # there is one. Lengths are single bytes: a varint has ten at most.
-                        known = references[entry] = b"\x1a%c\x1a%c%b" % (len(number) + 2, len(number), number)
+                        size = len(number)
+                        known = references[entry] = b"\x1a%c\x1a%c%b" % (size + 2, size, number)
                     reference = known
             asm += reference
         number = write_varint(4, ENGINE_IDS[engine])
@@ -119,6 +120,9 @@ def _instruction(number: bytes, name: str, tail: bytes) -> bytes:
     raw = name.encode("utf-8", "backslashreplace")
     if len(raw) < 0x80:
         # field 1, the id, and field 2, the name; written out because a program has an entry for every word
+        size = len(number) + len(raw) + len(tail) + 3
+        if raw and size < 0x80:
+            return b"\x1a%c\x08%b\x12%c%b%b" % (size, number, len(raw), raw, tail)
         body = b"\x08%b\x12%c%b%b" % (number, len(raw), raw, tail) if raw else b"\x08%b%b" % (number, tail)
     else:
         body = b"\x08%b%b%b" % (number, write_bytes(2, raw), tail)

@@ -169,7 +169,6 @@ def _words(subgraph: Subgraph) -> Iterator[Problem]:
 
     # Modes that name a semaphore; the others name events or nothing.
     waits = frozenset(WaitMode) - {WaitMode.NONE, WaitMode.EVENT_SET}
-    # x
     updates = frozenset(UpdateMode) - {UpdateMode.NONE, UpdateMode.EVENT_SET}
     owners = {s: queue.name for queue in subgraph.queues.values() for s in queue.all_semaphores}
     reserved = subgraph.definition.runtime_semaphore_count

@@ -143,9 +143,32 @@ def write_visits(
 ) -> bytes:
     """Return the member."""
     encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-    plain_sites, visits = plain_rows(sites, rows)
-    value = {"sites": plain_sites, "visits": visits, "words": {engine: list(runs) for engine, runs in words.items()}}
-    return encode(value).encode()
+    # Written by hand, since a program may have a row for every word: most of it is numbers and the same few names.
+    names: dict[str, str] = {}
+    tensors: dict[str, str] = {}
+    texts: list[str] = []
+    before: Mapping[str, Value] | None = None
+    known = ""
+    for parent, site, base, turn, own in rows:
+        if own is not before:
+            parts = []
+            for name, one in own.items():
+                head = names.get(name)
+                if head is None:
+                    head = names[name] = f"{encode(name)}:"
+                if one.__class__ is int:
+                    parts.append(f"{head}{one}")
+                elif one.__class__ is TensorName:
+                    text = tensors.get(one)
+                    if text is None:
+                        text = tensors[one] = encode(_plain(one))
+                    parts.append(head + text)
+                else:
+                    parts.append(head + encode(_plain(one)))
+            before, known = own, ",".join(parts)
+        texts.append(f"[{parent},{site},{base},{turn},{{{known}}}]")
+    runs = encode({engine: list(pairs) for engine, pairs in words.items()})
+    return f'{{"sites":{encode(_plain_sites(sites))},"visits":[{",".join(texts)}],"words":{runs}}}'.encode()
 
 
 def plain_rows(
@@ -153,7 +176,7 @@ def plain_rows(
 ) -> tuple[list[object], list[object]]:
     """Return sites and visits as values that JSON holds."""
     return (
-        [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites],
+        _plain_sites(sites),
         [
             (
                 parent,
@@ -169,6 +192,10 @@ def plain_rows(
             for parent, site, base, turn, own in rows
         ],
     )
+
+
+def _plain_sites(sites: Sequence[Site]) -> list[object]:
+    return [{**site._asdict(), "loops": [[loop.line, list(loop.names)] for loop in site.loops]} for site in sites]
 
 
 def _plain(value: Value) -> object:

@@ -49,9 +49,9 @@ class Accesses:
         self.sharing = Sharing(tiles.lives, tiles.places, tiles.groups)
         self.tiles: dict[int, TileState] = {}
         firsts = [life.first for life in tiles.lives]
-        # x
+        # Lives are in the order of first uses, but for those that a loop makes longer at their beginning.
         self._coming = sorted(range(len(firsts)), key=firsts.__getitem__, reverse=True)  # the next one at the end
-        self._next = firsts[self._coming[-1]] if firsts else _NEVER
+        self.next = firsts[self._coming[-1]] if firsts else _NEVER  # the operation that the next life begins with
         self.pcs = array("q", [-1]) * (_ROW * len(tiles.lives))
         self.rows: list[int] = []
         self._sbuf, self._psum = Memory(), Memory()
@@ -61,12 +61,12 @@ class Accesses:
 
     def begin(self, number: int) -> None:
         """Make room for the tiles whose lives begin with an operation."""
-        while self._next <= number:
+        while self.next <= number:
             lives, row = self._tiles.lives, self._coming.pop()
             tile = lives[row].allocation
             partition, byte = self._tiles.places[tile.id]
             self.tiles[tile.id] = TileState(self._tiles.place(tile), partition, byte, row * _ROW)
-            self._next = lives[self._coming[-1]].first if self._coming else _NEVER
+            self.next = lives[self._coming[-1]].first if self._coming else _NEVER
 
     def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
@@ -74,7 +74,7 @@ class Accesses:
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = shape_of(*key)
-        self._touch(view, shape, write, actor, unit, needs, None)
+        self.touch(view, shape, write, actor, unit, needs, None)
 
     def used(self, place: int, first: int, last: int) -> None:
         """Note that words `first` to `last` of an engine use the tiles touched; `place` is where it stands in a row."""
@@ -84,12 +84,9 @@ class Accesses:
                 pcs[row + place] = first
             pcs[row + place + 1] = last
 
-    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs, way: Way) -> None:
+    def touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
+              way: Way | None) -> None:  # fmt: skip
         """Order an access of a transfer as `access` does, for a view whose shape and way are known."""
-        self._touch(view, shape, write, actor, unit, needs, way)
-
-    def _touch(self, view: View, shape: Shape, write: bool, actor: int, unit: int, needs: Needs,
-               way: Way | None) -> None:  # fmt: skip
         allocation = view.allocation
         region: Region | None
         if allocation.space is _HBM:

@@ -109,16 +109,19 @@ class Encoder:
         Raises BuildError, with the kernel line, for what no word can hold.
         """
         fields, operands = op.fields, op.operands
-        parts: list[object] = [op.instruction, op.engine, *fields, *operands]
-        for value in fields.values():
-            parts.append(value)
-            if isinstance(value, _INEXACT):
-                # x
-                parts[-1:] = _exact(value)
+        values = fields.values()
+        # Types too, since 1 and 1.0 are equal and their bits are not.
+        parts: list[object] = [op.instruction, op.engine, *fields, *operands, *values, *map(type, values)]
         for _, dtype, _, partitions, _, dims in operands.values():
             parts += dtype, partitions, dims
+        if 0.0 in values:  # the two zeros are equal as well
+            parts += [value.hex() for value in values if isinstance(value, float)]
         key = tuple(parts)
-        plan = self._known.get(key)
+        try:
+            plan = self._known.get(key)
+        except TypeError:  # a list among the fields
+            key = tuple([tuple(part) if isinstance(part, list) else part for part in parts])
+            plan = self._known.get(key)
         if plan is None:
             if op.engine not in op.instruction.ENGINES:
                 raise refuse(op, f"does not run on {op.engine}")
@@ -131,16 +134,6 @@ class Encoder:
                 tuple(number for number, role in enumerate(roles) if role != "read"),
             )
         return plan
-
-
-_INEXACT = float, list
-
-
-def _exact(value: float | list[object]) -> tuple[object, ...]:
-    """Return what is equal for equal bits only: 0.0 and -0.0 differ, and so do 1 and 1.0."""
-    if isinstance(value, list):
-        return (tuple(value),)
-    return (value, float) if value and value == value else (value.hex(),)
 
 
 def _templates(op: ComputeOp, functions: dict[str, int]) -> Iterator[Template]:

@@ -7,12 +7,15 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from formats.dtypes import Dtype
 from neurontools.builder.allocate import Life
 from neurontools.builder.dependencies import accesses_of
 from neurontools.builder.tiles import Tiles
 from neurontools.builder.trace import Allocation, ComputeOp, Space, Trace, View
 
 __all__ = ["fresh_map"]
+
+_INTEGERS = frozenset(one for one in Dtype if one.is_int)
 
 
 def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozenset[int]) -> bytes | None:
@@ -23,10 +26,10 @@ def fresh_map(trace: Trace, tiles: Tiles, names: Mapping[int, str], used: frozen
     listed: list[dict[str, object]] = []
     outputs = {one.id for one in trace.outputs}
     for one in trace.allocations:
-        if (one.dtype.is_int and one.space is Space.HBM and one.data is None and one.kind != "input"
+        if (one.dtype in _INTEGERS and one.space is Space.HBM and one.data is None and one.kind != "input"
                 and one.id not in outputs and one.id in used):  # fmt: skip
             listed.append({"variable": names[one.id], "dtype": one.dtype.numpy_name})
-    open_ones = [life for life in tiles.lives if life.allocation.dtype.is_int and not _written_whole(trace, life)]
+    open_ones = [life for life in tiles.lives if life.allocation.dtype in _INTEGERS and not _written_whole(trace, life)]
     older = _on_older_bytes(tiles, open_ones)
     for tile in (life.allocation for life in open_ones):
         if tile.id not in older:

@@ -135,7 +135,7 @@ class Region:
                         kept.append(other)
                         continue
                 whole = strictly = strictly and area.contains(other)
-                # x
+                # the cheap answer first: what is covered overlaps
                 if not whole and not overlap(area, other):
                     kept.append(other)
                     continue

@@ -179,7 +179,7 @@ class PsumLife:
         self.wrote(view)
         groups = self._tiles[view.allocation.id].groups
         key = _key(view)
-        # x
+        # A product that overwrites begins a group: whatever words ended the one before are now known to be its last.
         if first:
             self._mark(groups.get(key, ()))
         groups[key] = words

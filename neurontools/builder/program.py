@@ -109,8 +109,9 @@ class Program:
         producers = frozenset(number for numbers in after.values() for number in numbers)
         completed: dict[int, list[tuple[int, int]]] = {}
         ending = sorted(self.tiles.lives, key=_LAST, reverse=True)  # the next one at the end
-        begin, rows, used = self.accesses.begin, self.accesses.rows, self.accesses.used
-        sharing = self.accesses.sharing
+        accesses = self.accesses
+        begin, rows, used = accesses.begin, accesses.rows, accesses.used
+        sharing = accesses.sharing
         engines = tuple(streams.of.values())
         for stream in engines:
             stream.seen = stream.count
@@ -118,7 +119,8 @@ class Program:
             name = op.name or f"I-{number}"
             visit = visit_of(op.source)
             self._number = number
-            begin(number)
+            if accesses.next <= number:
+                begin(number)
             if number in after:
                 streams.after = [unit for one in sorted(after[number]) for unit in completed[one]]
             counts = streams.counts() if number in producers else []
@@ -142,21 +144,21 @@ class Program:
                         visits.extend((first, visit))
                     if rows:
                         used(2 * stream.actor, first, count - 1)
-            if sharing.pending and only is not None:
+            if sharing.tiles and sharing.pending and only is not None:
                 sharing.settle(ENGINES[only.actor], only.count - 1)
             rows.clear()
             while ending and ending[-1].last == number:
-                tile = ending.pop().allocation.id
-                self.accesses.end(tile)
-                self._psum.end(tile)
+                tile = ending.pop().allocation
+                accesses.end(tile.id)
+                if tile.space is _PSUM:
+                    self._psum.end(tile.id)
         for stream in engines:
             if stream.visits:
                 stream.visits.extend((stream.seen, -1))  # what follows ends the program
 
     def _compute(self, op: ComputeOp, name: str) -> Stream | None:
         fields = op.fields
-        # x
-        if "function" in fields:
+        if "function" in fields:  # of an activation, whose table may have to be loaded first
             table = self.activation.loads.get(self._activations)
             if table is not None:
                 self.streams.plain(op.engine, ActTableLoad(table_select=table).raw, (f"{name}-table", *op.source))

@@ -43,6 +43,8 @@ class Sharing:
         self.losses: list[Loss] = []
         self.tiles: dict[int, _Tile] = {}
         self._pending: dict[int, str] = {}
+        if not groups:
+            return
         sizes = Counter(groups.values())
         shared: dict[int, list[Life]] = {}
         for life in lives:

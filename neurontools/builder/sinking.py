@@ -167,7 +167,6 @@ class _Scheduler:
         self.order: list[int] = []
         self.reserve = 0
 
-    # x
     def run(self) -> bool:
         """Carry out all operations; return whether there was room for all."""
         ops = self.trace.ops

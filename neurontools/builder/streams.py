@@ -179,10 +179,7 @@ class Streams:
             self.clocks.wait(stream.actor, actor, unit)
             if actor < len(ENGINES):
                 self._by_actor[actor].awaited[unit] = 1
-            note = stream.conditions.append
-            note(place)
-            note(actor)
-            note(unit)
+            stream.conditions.extend((place, actor, unit))
             self.waits += 1
             place += _SECOND - _FIRST
 

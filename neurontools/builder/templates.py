@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
 
-# x
+# of an operand that a word reads or writes on chip: 32 bits (isa.md 4)
 _ADDRESS = struct.Struct("<I").pack_into
 
 

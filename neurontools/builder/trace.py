@@ -51,6 +51,9 @@ def visit_of(source: Source) -> int:
     return source.visit if isinstance(source, Place) else -1
 
 
+# Variables that programs have for themselves: no tensor may have these names.
+STATE_BUFFER, DGE_TABLE = RESERVED = ("SB", "DGETable0")
+
 KINDS = frozenset({"input", "output", "shared", "private", "constant", "tile"})
 
 
@@ -411,6 +414,8 @@ Op = (
 
 def views_of(op: Op) -> tuple[View, ...]:
     """Return every view that an operation touches."""
+    if type(op) is DmaOp:  # the one that traces have most of, where they ask for computing operations apart
+        return op.src, op.dst
     if isinstance(op, ComputeOp):
         return tuple(op.operands.values())
     if isinstance(op, MatmulOp):

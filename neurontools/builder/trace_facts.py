@@ -25,7 +25,7 @@ from neurontools.builder.trace import (
 
 __all__ = ["Facts", "facts_of", "with_shared"]
 
-_COPIES = DmaOp, IndirectDmaOp, DmaComputeOp
+_COPIES = IndirectDmaOp, DmaComputeOp
 
 
 class Facts(NamedTuple):
@@ -51,13 +51,20 @@ def facts_of(trace: Trace) -> Facts:
     used, written, engines = set(), set(), set()
     loops: list[ActivationLoop] = []
     open_loops: list[int] = []
+    hbm = Space.HBM
     for number, op in enumerate(trace.ops):
-        if isinstance(op, ComputeOp):
+        if type(op) is ComputeOp:
             engines.add(op.engine)
             if "function" in op.fields:
                 functions.append(str(op.fields["function"]))
             continue
-        if isinstance(op, MatmulOp):
+        if type(op) is MatmulOp:
+            continue
+        if type(op) is DmaOp:
+            written.add(op.dst.allocation.id)
+            for view in (op.src, op.dst):
+                if view.allocation.space is hbm:
+                    used.add(view.allocation.id)
             continue
         if isinstance(op, _COPIES):
             written.add(op.dst.allocation.id)

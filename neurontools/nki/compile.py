@@ -48,7 +48,7 @@ class FrameworkMethods(ABC):
     opts = KernelOptions()
 
     @abstractmethod
-    def _as_launched(self) -> Kernel:
+    def as_launched(self) -> Kernel:
         """Return the kernel that a launch would trace."""
 
     @contextmanager
@@ -58,7 +58,7 @@ class FrameworkMethods(ABC):
 
     def dump_config_with_boundargs(self, arguments: dict[str, Any]) -> TraceResult:
         """Trace the kernel for arguments by name; arrays only say their shapes and types."""
-        return TraceResult(graph_call(self._as_launched(), (), arguments))
+        return TraceResult(graph_call(self.as_launched(), (), arguments))
 
     def dump_config(self, *arguments: Any) -> TraceResult:
         """Trace the kernel for arguments in the order of its signature."""
@@ -80,5 +80,6 @@ class FrameworkMethods(ABC):
 class GenericKernel(FrameworkMethods, Kernel):
     """A kernel that a framework of the second beta traces."""
 
-    def _as_launched(self) -> Kernel:
+    def as_launched(self) -> Kernel:
+        """Return the kernel without what frameworks ask of it."""
         return Kernel(self.func, self.grid, **self.options)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from formats.errors import NeuronError
 from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
@@ -44,6 +45,12 @@ def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str 
     return getattr(kernel, "func", kernel), getattr(kernel, "grid", ()), getattr(kernel, "platform_target", None)
 
 
+def _as_launched(kernel: Any) -> Any:
+    """Return what a launch of the kernel would trace: those of the first generation are another function then."""
+    launched = getattr(kernel, "as_launched", None)
+    return kernel if launched is None else launched()
+
+
 def _grid(grid: tuple[int, ...], lnc: int | None, target: Target) -> tuple[int, ...]:
     if not grid and lnc is not None and lnc > 1:
         grid = (lnc,)
@@ -68,6 +75,7 @@ def trace_kernel(
     target: str | Target | None = None,
 ) -> list[Traced]:
     """Run the kernel's body once for each program id and return what each did."""
+    kernel = _as_launched(kernel)
     function = _function_of(kernel)[0]
     return _trace(kernel, Arguments(function, args, kwargs or {}), lnc, target)
 
@@ -85,7 +93,9 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
             t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
             try:
                 returned = function(*positional, **keywords)
-            except TypeError as error:
+            except NeuronError:
+                raise
+            except calls.PYTHON_ERRORS as error:
                 better = calls.explained(t, error)
                 if better is None:
                     raise

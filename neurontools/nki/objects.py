@@ -42,7 +42,7 @@ def _lenient_init(self: Any, *args: Any, **kwargs: Any) -> None:
             else:
                 values[name] = getattr(cls, name, None)
     for name, value in values.items():
-        # x
+        # also where the class is a frozen dataclass
         object.__setattr__(self, name, value)
     finish = getattr(self, "__post_init__", None)
     if finish is not None:

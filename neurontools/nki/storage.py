@@ -16,13 +16,6 @@ from neurontools.nki.tracer import Tracer
 
 __all__ = ["constant_tensor", "identity_tile", "load_constant", "new_tensor"]
 
-_KIND = {
-    MemoryRegion.sbuf: "tile",
-    MemoryRegion.psum: "tile",
-    MemoryRegion.shared_hbm: "shared",
-    MemoryRegion.private_hbm: "private",
-}
-
 
 def new_tensor(
     t: Tracer,
@@ -39,22 +32,18 @@ def new_tensor(
     code = dtype.code
     if not t.precise and space is not Space.HBM and dtype.is_float and dtype.itemsize < 4:
         code = Dtype.FLOAT32
-    allocation = t.allocate(space, code, shape, kind or _KIND[region], name, address, data)
+    if kind is None:
+        kind = "tile" if space is not Space.HBM else "shared" if region is MemoryRegion.shared_hbm else "private"
+    allocation = t.allocate(space, code, shape, kind, name, address, data)
     return NkiTensor.of(allocation, shape, dtype, region, name)
 
 
 def constant_tensor(t: Tracer, data: np.ndarray[Any, Any], name: str, dtype: DType | None = None) -> NkiTensor:
     """Return an HBM tensor that holds `data` from load time on."""
     data = np.ascontiguousarray(data)
+    shape = data.shape or (1,)  # a tensor of NKI has at least one dimension
     return new_tensor(
-        # x
-        t,
-        data.shape or (1,),
-        dtype or dtype_of(data.dtype),
-        MemoryRegion.shared_hbm,
-        name,
-        kind="constant",
-        data=data,
+        t, shape, dtype or dtype_of(data.dtype), MemoryRegion.shared_hbm, name, kind="constant", data=data
     )
 
 

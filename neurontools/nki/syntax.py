@@ -15,7 +15,11 @@ from formats.neff.visits import Loop
 __all__ = ["assigned_name", "loops_of"]
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+_KNOWN = 1 << 14  # places of calls whose names are kept
 _Position = tuple[int, int, int, int]  # line and column of the first character, and of the one behind the last
+
+
+_known: dict[tuple[int, int], tuple[CodeType, str, bool]] = {}
 
 
 class _Block(NamedTuple):
@@ -130,9 +134,19 @@ def assigned_name(frame: FrameType | None, bottom: FrameType | None) -> str:
     return ""
 
 
-@lru_cache(maxsize=1 << 14)
 def _name_at(code: CodeType, instruction: int) -> tuple[str, bool]:
     """Return the variable that an instruction's value becomes, and whether the function returns it instead."""
+    # By identity, asked for at each tile: the hash of a code goes through all of its constants and names.
+    key = id(code), instruction
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= _KNOWN:
+            _known.clear()
+        found = _known[key] = (code, *_look(code, instruction))  # kept alive with its number
+    return found[1], found[2]
+
+
+def _look(code: CodeType, instruction: int) -> tuple[str, bool]:
     found = next(islice(code.co_positions(), instruction // 2, None), None)
     if found is None or None in found:
         return "", False

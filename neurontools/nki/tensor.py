@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +19,10 @@ from neurontools.nki.unknown import no_values, of_tensor
 from neurontools.nki.views import ViewMethods, bounds_of, complain, leaves, unsupported
 
 __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
+
+
+# What `View(...)` does, without the function of the named tuple around it.
+_view_of: Callable[[tuple[Any, ...]], View] = partial(tuple.__new__, View)
 
 
 class DynamicSlice(NKIObject):
@@ -204,16 +208,10 @@ class NkiTensor(ViewMethods, NKIObject):
                         f"{row} elements of a partition; engines and DMA read contiguous partitions"
                     )
                 dims = _dims(self.strides[1:], self.shape[1:]) or ((1, 1),)
-                view = View(self.allocation, self.code, partition, self.shape[0], free * self.itemsize, dims)
+                view = _view_of((self.allocation, self.code, partition, self.shape[0], free * self.itemsize, dims))
             else:
-                view = View(
-                    self.allocation,
-                    self.code,
-                    0,
-                    1,
-                    self.offset * self.itemsize,
-                    _dims(self.strides, self.shape),
-                )
+                dims = _dims(self.strides, self.shape)
+                view = _view_of((self.allocation, self.code, 0, 1, self.offset * self.itemsize, dims))
             if self._indirection is None:
                 self._view = view
         return view
@@ -267,11 +265,11 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def __getitem__(self, key: Any) -> Self:
         """Return the view that integers, slices, Ellipsis and `nl.ds` select; on chip dimension 0 is always kept."""
-        # x
+        # The innermost loop of tracing: the classes that kernels give mostly come first, and the rest looks closer.
         if key.__class__ is not tuple:
             key = (key,)
         shape, old_strides, offset = self.shape, self.strides, self.offset
-        if len(key) != len(shape) or Ellipsis in map(_plain, key):
+        if len(key) != len(shape):
             key = self._expand(key)
         new_shape: list[int] = []
         strides: list[int] = []
@@ -279,6 +277,10 @@ class NkiTensor(ViewMethods, NKIObject):
             extent, stride = shape[axis], old_strides[axis]
             if item.__class__ is slice:
                 start, stop, step = item.start, item.stop, item.step
+                if start is None and stop is None and step is None:
+                    new_shape.append(extent)
+                    strides.append(stride)
+                    continue
                 if (
                     start.__class__ is not int
                     or stop.__class__ is not int
@@ -305,6 +307,8 @@ class NkiTensor(ViewMethods, NKIObject):
                 new_shape.append(count)
                 strides.append(stride * step)
                 offset += start * stride
+            elif item is Ellipsis:  # and as many others as dimensions
+                return self[self._expand(key)]
             else:
                 index = self._integer(item, axis)
                 if not -extent <= index < extent:
@@ -314,9 +318,10 @@ class NkiTensor(ViewMethods, NKIObject):
                     new_shape.append(1)
                     strides.append(stride)
         # a tensor keeps at least one dimension, and on chip a free one beside the partitions
-        while len(new_shape) < (2 if self._row else 1):
-            new_shape.append(1)
-            strides.append(1)
+        missing = (2 if self._row else 1) - len(new_shape)
+        if missing > 0:
+            new_shape += (1,) * missing
+            strides += (1,) * missing
         return self._make(tuple(new_shape), tuple(strides), offset)
 
     def _expand(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -379,11 +384,6 @@ class NkiTensor(ViewMethods, NKIObject):
 def _dims(strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Return (step, count) of each dimension; equal patterns share one object, since traces hold millions."""
     return tuple(zip(strides, shape, strict=True))
-
-
-def _plain(item: Any) -> Any:
-    """Return `item` if it is Ellipsis, else None (`in` would compare tensors)."""
-    return item if item is Ellipsis else None
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:

@@ -14,7 +14,19 @@ from formats.dtypes import Dtype
 from formats.neuron_core import PARTITIONS, PSUM_BYTES
 from formats.targets import Target, resolve_target
 from neurontools.builder.limits import LIMITS, Limits
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
+from neurontools.builder.trace import (
+    RESERVED,
+    Allocation,
+    ComputeOp,
+    DmaOp,
+    MatmulOp,
+    Op,
+    Place,
+    Source,
+    Space,
+    Trace,
+    View,
+)
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
 
@@ -44,7 +56,15 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Both generations of the front end: the old one lies beside this one.
 _PACKAGE = (_FOLDER + os.sep, os.path.join(os.path.dirname(_FOLDER), "neuronxcc") + os.sep)
 _SHOWN_CALLS = 8  # of a chain of calls; a recursion may have hundreds
-_local = threading.local()
+
+
+class _Local(threading.local):
+    """Hold the tracer of each thread: an attribute of the class, so that threads that have set none find it too."""
+
+    tracer: Tracer | None = None
+
+
+_local = _Local()
 _HBM, _PSUM = Space.HBM, Space.PSUM
 
 DEFAULT_TARGET = "trn3"
@@ -54,7 +74,7 @@ OVERRIDES = ("NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION")
 """Variables that decide before a kernel does, the first that is set."""
 
 
-_ours: dict[str, bool] = {}  # by file: asked for twice per operation
+_ours: dict[str, bool] = {}  # by file; the walks along frames ask it themselves, a few times an operation
 
 
 def is_ours(file: str) -> bool:
@@ -69,7 +89,9 @@ def kernel_frame(skipped: int = 1) -> FrameType | None:
     """Return the innermost frame outside this package; the caller knows that `skipped` frames are inside."""
     frame: FrameType | None = sys._getframe(skipped)
     while frame is not None:
-        if not is_ours(frame.f_code.co_filename):
+        file = frame.f_code.co_filename
+        ours = _ours.get(file)
+        if not (is_ours(file) if ours is None else ours):
             return frame
         frame = frame.f_back
     return None
@@ -110,12 +132,16 @@ def kernel_line(skipped: int = 2) -> Source:
 
     While what was called for earlier is carried out, that call's line.
     """
-    running = current()
+    running = _local.tracer
     if running is not None and running.called_at is not None:
         return running.called_at
-    frame: FrameType | None = sys._getframe(max(skipped - 2, 0))  # of ours: the kernel's is known by what it calls
+    frame: FrameType | None = sys._getframe(skipped - 2 if skipped > 2 else 0)  # of ours: what the kernel's frame calls
     called = frame
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        ours = _ours.get(file)  # asked for at each operation, of two or three frames
+        if not (is_ours(file) if ours is None else ours):
+            break
         called, frame = frame, frame.f_back
     if frame is None or called is None:
         return Place("?", 0)
@@ -236,7 +262,7 @@ class Tracer:
         self.generation = self.limits.number
         self.grid = grid
         # Variables that every NEFF has of its own; a tensor of that name gets a number behind it.
-        self.names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self.names = dict.fromkeys(RESERVED, 1)
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
@@ -265,6 +291,10 @@ class Tracer:
             seen.add(str(error))
             print(f"neurontools: warning: {error}", file=sys.stderr)
 
+    def unnamed(self, name: object) -> NkiValidationError:
+        """Return the error for a name that is no text, which debug information could not carry."""
+        return self.error(f"name is {name!r}, must be text")
+
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, with a number behind it when it is taken."""
         count = self.names.get(wanted)
@@ -290,6 +320,8 @@ class Tracer:
         data: np.ndarray[Any, Any] | None = None,
     ) -> Allocation:
         """Append an allocation; a shape that no partition range can hold is an error."""
+        if name and not isinstance(name, str):
+            raise self.unnamed(name)
         allocations = self.trace.allocations
         index = len(allocations)
         allocation = Allocation(
@@ -304,7 +336,10 @@ class Tracer:
             data=data,
             born=len(self.ops),
         )
-        if space is not _HBM:
+        # PSUM has fewer bytes than SBUF in all generations, so that small tiles fit either
+        if space is not _HBM and (
+            allocation.partitions > PARTITIONS or allocation.partition_bytes > PSUM_BYTES or address is not None
+        ):
             self._check_tile(allocation)
         allocations.append(allocation)
         return allocation
@@ -380,7 +415,7 @@ class Tracer:
 
 def current() -> Tracer | None:
     """Return the tracer of this thread, or None outside a kernel."""
-    return getattr(_local, "tracer", None)
+    return _local.tracer
 
 
 def is_tracing() -> bool:
@@ -390,7 +425,7 @@ def is_tracing() -> bool:
 
 def tracer() -> Tracer:
     """Return the tracer of this thread; outside a kernel there is none, which is an error."""
-    found: Tracer | None = getattr(_local, "tracer", None)
+    found = _local.tracer
     if found is None:
         raise NkiValidationError(
             f"NKI tensors and instructions exist only while a kernel is traced, at {kernel_place()}; "

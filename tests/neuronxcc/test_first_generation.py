@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import neurontools
 import neurontools.neuronxcc.nki as nki
 import neurontools.neuronxcc.nki.isa as nisa
 import neurontools.neuronxcc.nki.language as nl
@@ -229,3 +230,16 @@ def test_a_product_has_the_line_that_called_for_it() -> None:
     lines = Path(__file__).read_text().splitlines()
     marked = [number for number, line in enumerate(lines, 1) if line.endswith(("  # FIRST", "  # SECOND"))]
     assert sorted(set(noted)) == marked
+
+
+def test_a_file_is_built_of_what_a_launch_would_run() -> None:
+    @nki.jit
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        i_p, i_f = nl.arange(128)[:, None], nl.arange(64)[None, :]
+        nl.store(out[i_p, i_f], nl.load(x[i_p, i_f]) * 2.0)
+        return out
+
+    # `build` took the function as one of the present generation, to which index expressions say nothing
+    result = neurontools.run(neurontools.build(kernel, B, target="trn2"), {"x": B})
+    np.testing.assert_array_equal(next(iter(result.outputs.values())), 2 * B)

@@ -35,9 +35,10 @@ class Kernel(FrameworkMethods, PresentKernel):
         """Run the kernel and return its results."""
         if is_tracing():
             return self.func(*args, **kwargs)
-        return self._as_launched()(*args, **kwargs)
+        return self.as_launched()(*args, **kwargs)
 
-    def _as_launched(self) -> PresentKernel:
+    def as_launched(self) -> PresentKernel:
+        """Return the kernel of the present generation that runs this one's body."""
         return PresentKernel(_body(self.func, self.grid), (), **self.options)
 
 

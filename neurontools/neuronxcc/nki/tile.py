@@ -309,10 +309,13 @@ def aligned(operands: Iterable[Any]) -> tuple[list[Any], tuple[int, ...]]:
     The partitions stay in front: where a tile has fewer dimensions, ones come behind its first.
     """
     given = list(operands)
-    ndim = max(len(one.shape) for one in given if isinstance(one, Tile))
+    extents = [one.shape for one in given if isinstance(one, Tile)]
+    if extents.count(extents[0]) == len(extents):  # the usual case: one tile, or several of a shape
+        return given, extents[0]
+    ndim = max(map(len, extents))
     wide = [_widened(one, ndim) if isinstance(one, Tile) and len(one.shape) < ndim else one for one in given]
     shapes = [one.shape for one in wide if isinstance(one, Tile)]
-    common = tuple(max(extents) for extents in zip(*shapes, strict=True))
+    common = tuple(max(each) for each in zip(*shapes, strict=True))
     if any(one not in (1, extent) for shape in shapes for one, extent in zip(shape, common, strict=True)):
         was = " and ".join(str(one.shape) for one in given if isinstance(one, Tile))
         raise complain(f"tiles of {was} do not broadcast (equal sizes or 1, behind the partitions)")

@@ -30,7 +30,6 @@ from neurontools.nki.unknown import of_module as _of_module
 
 # What a kernel's star import takes: no module of ours but `constants`. A type checker must not see this list, or it
 # would take nothing else for public.
-# x
 globals()["__all__"] = [
     name
     for name, one in list(globals().items())

@@ -20,6 +20,7 @@ __all__ = [
     "ENGINE_NAMES",
     "alu",
     "bitvec_dtypes",
+    "flag",
     "free_one",
     "number",
     "pick_engine",
@@ -66,8 +67,8 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
         raise no_tensor(tracer, instruction, argument, value)
     view: View | None = value._view
     if view is None:
-        indirect = value.indirection is not None
-        view = operand(tracer, instruction, argument, value) if indirect else value.view_of_storage
+        indirect = value._indirection is not None
+        view = operand(tracer, instruction, argument, value) if indirect else value.base_view
     allocation = view.allocation
     space = allocation.space
     if space is _HBM:
@@ -129,6 +130,15 @@ def free_one(view: View) -> View:
 def number(value: Any) -> bool:
     """Return whether `value` is a Python or NumPy number."""
     return isinstance(value, (int, float, np.number, np.bool_))
+
+
+def flag(tracer: Tracer, instruction: str, argument: str, value: Any) -> int:
+    """Return 1 for True and 0 for False; what only counts as one, as an operand in the wrong place, is refused."""
+    if value is True or value is False:
+        return int(value)
+    if not isinstance(value, (int, np.integer, np.bool_)) or value not in (0, 1):
+        raise reject(tracer, instruction, argument, repr(value), "must be True or False")
+    return int(value)
 
 
 def scalar_or_column(

@@ -21,6 +21,8 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["check_priority", "dma_copy", "dma_transpose"]
 
+_PSUM = Space.PSUM
+
 
 def dma_copy(
     dst: NkiTensor,
@@ -38,8 +40,10 @@ def dma_copy(
     instruction = "dma_copy"
     if dst_rmw_op is not None:
         raise unsupported(instruction, "dst_rmw_op")
-    _space(t, instruction, "src", src)
-    _space(t, instruction, "dst", dst)
+    if src.__class__ is not NkiTensor or src.allocation.space is _PSUM:
+        _space(t, instruction, "src", src)
+    if dst.__class__ is not NkiTensor or dst.allocation.space is _PSUM:
+        _space(t, instruction, "dst", dst)
     if dst.shape != src.shape and dst.size != src.size:
         raise reject(
             t,
@@ -48,12 +52,17 @@ def dma_copy(
             f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
             "must have equally many",
         )
-    check_priority(t, instruction, priority)
+    if priority is not None:
+        check_priority(t, instruction, priority)
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
-    owner = _queue_engine(t, instruction, dst, dge_mode, engine)
-    if dst.indirection is not None or src.indirection is not None:
+    owner = None
+    if dge_mode is not dge_modes.unknown or engine is not engines.unknown:
+        owner = _queue_engine(t, instruction, dst, dge_mode, engine)
+    if dst._indirection is not None or src._indirection is not None:
         return indirect_copy(t, instruction, dst, src, owner, oob_mode, name)
+    if not (dst.steps_partitions or src.steps_partitions):
+        return NkiInstruction(t.dma(dst.base_view, src.base_view, owner, False, name))
     handle = None
     for one_dst, one_src in _contiguous_partitions(t, dst, src):
         handle = t.dma(one_dst.view_of_storage, one_src.view_of_storage, owner, False, name)
@@ -99,9 +108,7 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
 
 
 def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
-    """Return the pair, or one pair per partition where a side steps over partitions (or repeats one)."""
-    if not (dst.steps_partitions or src.steps_partitions):
-        return [(dst, src)]
+    """Return one pair per partition, where a side steps over partitions or repeats one."""
     rows = dst.shape[0]
     if src.shape[0] != rows:
         raise reject(
@@ -161,7 +168,7 @@ def dma_transpose(
     elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
         # Neither none nor its number is documented here; AWS's kernels use both.
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
-    # x
+    # Direct words cannot transpose, and Sync, which computes nothing, has a queue of lists.
     owner = "SP"
     handle = None
     if t.generation >= 3 and src.itemsize in (2, 4) and dst.itemsize == src.itemsize:

@@ -22,7 +22,7 @@ from neurontools.nki.tracer import Tracer
 
 __all__ = ["IndirectOperand", "check_product", "operand"]
 
-# x
+# partitions that take their indices from one another's rows
 _GROUP, _TENSOR_ENGINE_GROUP = 16, 32
 _VECTOR, _SCALAR = ("DVE",), ("Activation",)
 _PRODUCT_DTYPES = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2", "float8_e4m3fn")
