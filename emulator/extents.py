@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from emulator.renewal import Columns
-    from formats.regions import RegionParts, Steps
+    from formats.regions import Pattern, RegionParts, Steps
 
-__all__ = ["Extent", "Notes", "Plane", "Ranges", "merged"]
+__all__ = ["Extent", "Notes", "Plane", "Ranges", "bounds_of_runs", "merged", "region_of_runs"]
 
 Plane = npt.NDArray[np.bool_]
 _MOST = 4096  # extents that are noted and not in the plane; beyond that they would take more room than it
@@ -182,3 +182,27 @@ def merged(dims: Steps, run: int) -> tuple[Steps, int]:
         else:
             found.append((step, count))
     return tuple(reversed(found)), run
+
+
+def bounds_of_runs(offset: int, dims: Steps, run: int) -> tuple[int, int]:
+    """Return the lowest byte of runs, and how many lie from there to behind the highest."""
+    low, high = offset, offset + run
+    for step, count in dims:
+        reach = step * (count - 1)
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return low, high - low
+
+
+def region_of_runs(offset: int, dims: Steps, run: int, width: int) -> tuple[int, int, int, int, Pattern | None] | None:
+    """Return runs in an array of partitions of `width` bytes as the end of a region's parts; None where they are none.
+
+    A region is the same bytes in each of some partitions side by side.
+    """
+    steps, whole = merged(dims, run)
+    rows, (first, byte) = 1, divmod(offset, width)
+    if steps and steps[0][0] == width:
+        rows, steps = steps[0][1], steps[1:]
+    reach = whole + sum([step * (count - 1) for step, count in steps])
+    if byte + reach > width or not all(0 < step < width for step, _ in steps):
+        return None
+    return first, rows, byte, reach, (steps, whole) if steps else None

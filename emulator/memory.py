@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from emulator.buffers import blank, drop, filled, give, renew, take
 from emulator.errors import LoadError
-from emulator.extents import Extent, Notes, Plane, merged
+from emulator.extents import Extent, Notes, Plane, bounds_of_runs, merged, region_of_runs
 from emulator.faults import fault_error
 from emulator.large_arrays import Pages, own_copy, pages_of
 from emulator.memory_state import AllocationState, Blocks, ChipState, DeviceMemoryState
@@ -110,13 +110,7 @@ class _StridedExtent(Extent):
         """Return the range of bytes in an allocation, as a region of one partition; None in SBUF."""
         if isinstance(self._memory, ChipMemory):
             return None  # what could be one is none of these
-        low = self._offset
-        dims, run = merged(self._dims, self._run)
-        high = low + run
-        for step, count in dims:
-            reach = step * (count - 1)
-            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-        return "HBM", 0, 0, 1, low, high - low, None
+        return "HBM", 0, 0, 1, *bounds_of_runs(self._offset, self._dims, self._run), None
 
     def is_gapless(self) -> bool:
         """Return whether the runs lie side by side."""
@@ -257,15 +251,8 @@ class ChipMemory:
 
     def strided_extent(self, offset: int, dims: tuple[tuple[int, int], ...], run: int) -> Extent:
         """Return the written plane under runs of bytes of SBUF from byte `offset` of its array on; (step, count)."""
-        width = self._sbuf.shape[1]
-        steps, whole = merged(dims, run)
-        rows, (first, byte) = 1, divmod(offset, width)
-        if steps and steps[0][0] == width:
-            rows, steps = steps[0][1], steps[1:]
-        reach = whole + sum([step * (count - 1) for step, count in steps])
-        if not all(0 < step < width for step, _ in steps) or byte + reach > width:
-            return _StridedExtent(self, offset, dims, run)
-        return self.extent_of(("SBUF", self.core, first, rows, byte, reach, (steps, whole) if steps else None))
+        found = region_of_runs(offset, dims, run, self._sbuf.shape[1])
+        return _StridedExtent(self, offset, dims, run) if found is None else self.extent_of(("SBUF", self.core, *found))
 
     def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
         """Note that bytes byte0 to byte1 - 1 of partitions p0 to p1 - 1 are written."""
