@@ -30,11 +30,15 @@ from emulator.workspace import Workspace
 from formats.errors import NeuronError
 from formats.targets import Target
 
-__all__ = ["CoreContext", "DeviceContext", "DmaContext", "EngineContext", "ResolvingEngine"]
+__all__ = ["CoreContext", "DeviceContext", "DmaContext", "EngineContext", "Log", "ResolvingEngine"]
 
 Bytes = npt.NDArray[np.uint8]
 Plane = npt.NDArray[np.bool_]
 Callback = Callable[[int], object]
+
+
+Log = list[tuple[Any, Any, Any]]
+"""What completed (emulator.repeats): an engine, its action, whether products were settled; a transfer, cores, when."""
 
 
 class DmaContext(Protocol):
@@ -52,6 +56,7 @@ class DeviceContext(Protocol):
     now_ps: int
     watched: bool
     checking: bool
+    log: Log | None
     joint: Joint | None
 
     @property

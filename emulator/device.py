@@ -6,6 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter
@@ -18,6 +19,7 @@ from emulator.activation_tables import MODES as ACT_MODES
 from emulator.addresses import address_map
 from emulator.arch import arch_of
 from emulator.completing import completing
+from emulator.context import Log
 from emulator.core import Core, CoreState
 from emulator.cost import CostModel
 from emulator.cost.contention import check_parts
@@ -36,6 +38,7 @@ from emulator.memory import DeviceMemory, new_hash
 from emulator.memory_state import DeviceMemoryState
 from emulator.observers import Hooks, Observer
 from emulator.pace import at_pace
+from emulator.repeats import run_again
 from emulator.sequencer import Sequencer
 from emulator.tensors import read_tensor, write_tensors
 from emulator.windows import read_device, write_device
@@ -97,13 +100,14 @@ class Device:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(
-            ("act", "hang_timeout_ps", "limit_ps", "max_seconds", "max_steps", "seed", "target", "timing"), "an option"
+            ("act", "hang_timeout_ps", "limit_ps", "max_seconds", "max_steps", "replays", "seed", "target", "timing"),
+            "an option",
         ),
         **dict.fromkeys(("addresses", "arch", "costs", "propagation_ps"), "a figure of the chip"),
-        **dict.fromkeys(("observers", "watched", "hooks"), "who watches"),
+        **dict.fromkeys(("observers", "watched", "hooks", "log"), "who watches"),
         "reprice": "a what-if of the caller",
         **dict.fromkeys(
-            ("_interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
+            ("interrupted", "_interrupted_at", "_look_at", "_resumed", "_spent"), "a budget of this machine's time"
         ),
         **dict.fromkeys(("changes", "_pending", "_stepping"), "empty between two completions that were reported"),
         "horizon_ps": "of a run under way",
@@ -139,7 +143,7 @@ class Device:
         self.limit_ps = _NEVER if limit_ps is None else limit_ps
         self.max_seconds = max_seconds
         self._spent = self._resumed = 0.0
-        self._interrupted = False
+        self.interrupted = False
         self._interrupted_at = -1
         self._look_at = 0  # at so many completions there may be a reason to end
         self.joint: Joint | None = None
@@ -156,6 +160,8 @@ class Device:
         self.observers: list[Observer] = []
         self.hooks: Hooks[Sequencer, LoadedWord] = Hooks()
         self.watched = False
+        self.log: Log | None = None  # what completes, for the next run of the program
+        self.replays = True  # whether a run may go the way of one before
         self.checking = True
         self.changes: list[SemaphoreChange] = []
         self.warnings: tuple[Notice, ...] = ()
@@ -213,21 +219,9 @@ class Device:
 
     def progress(self) -> Progress:
         """Return where the device stands in time."""
-        return Progress(
-            self.now_ps,
-            self.steps,
-            tuple(self.heap),
-            self._ended,
-            self.fault,
-            self.hang,
-            self.checking,
-            self.warnings,
-            self.drawn,
-            self._alarm_ps,
-            self._numbers,
-            self.joint,
-            self._loops,
-        )
+        return Progress(self.now_ps, self.steps, tuple(self.heap), self._ended, self.fault, self.hang, self.checking,
+                        self.warnings, self.drawn, self._alarm_ps, self._numbers, self.joint,
+                        self._loops)  # fmt: skip
 
     def restore_progress(self, progress: Progress) -> None:
         """Stand in time where the device stood; what was not reported yet never happened."""
@@ -246,7 +240,7 @@ class Device:
             self.joint,
             self._loops,
         ) = progress
-        self._look_at, self._spent, self._interrupted, self._interrupted_at = 0, 0.0, False, -1
+        self._look_at, self._spent, self.interrupted, self._interrupted_at = 0, 0.0, False, -1
         self._resumed = perf_counter()
         self.changes.clear()
         self._pending.clear()
@@ -365,7 +359,9 @@ class Device:
         self._arm(stepping=False)
         try:
             with at_pace():
-                return self._run(_NEVER if until is None else until)
+                if until is None:
+                    return run_again(self, partial(self._run, _NEVER), self._advance)
+                return self._run(until)
         finally:
             self._rest()
 
@@ -399,9 +395,14 @@ class Device:
             self.horizon_ps = -1
         return self.outcome
 
+    def end(self, now_ps: int, steps: int) -> None:
+        """Stand at the end of a run that was carried out elsewhere, after so many completions."""
+        self.now_ps, self.steps, self._ended = now_ps, steps, True
+        self.heap.clear()
+
     def interrupt(self) -> None:
         """End the run between two completions, the next time it moves on; for signal handlers and other threads."""
-        self._interrupted = True
+        self.interrupted = True
         self._look_at = 0
 
     def livelocked(self, loops: tuple[Loop, ...]) -> None:
@@ -458,7 +459,7 @@ class Device:
         """Return why the run ends before a time, None where it goes on; note when to ask again."""
         if self._loops:
             return Reason.LIVELOCK
-        if self._interrupted:
+        if self.interrupted:
             # Right behind a completion, so that a run with a limit of as many comes to the same end.
             if self._interrupted_at < 0:
                 self._interrupted_at = self.steps

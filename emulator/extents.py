@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,9 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from emulator.renewal import Columns
-    from formats.regions import RegionParts
+    from formats.regions import Pattern, RegionParts, Steps
 
-__all__ = ["Extent", "Notes", "Plane", "Ranges"]
+__all__ = ["Extent", "Notes", "Plane", "Ranges", "bounds_of_runs", "merged", "region_of_runs"]
 
 Plane = npt.NDArray[np.bool_]
 _MOST = 4096  # extents that are noted and not in the plane; beyond that they would take more room than it
@@ -27,25 +28,42 @@ _MOST = 4096  # extents that are noted and not in the plane; beyond that they wo
 class Notes:
     """Extents of one memory that are written and not in its plane yet; `settled` are those that are in it."""
 
-    __slots__ = ("extents", "keeps", "settled")
+    __slots__ = ("_told", "extents", "keeps", "ranges", "settled")
 
     def __init__(self, keeps: bool = False) -> None:
         self.extents: list[Extent] = []
         self.settled: list[Extent] = []
         self.keeps = keeps  # those that are settled, for whoever clears the plane
+        self.ranges = Ranges()
+        self._told = 0  # how many of the extents are in the ranges: nothing is before somebody asks
 
     def settle(self) -> None:
         """Write the plane under every extent that was noted."""
-        noted, self.extents = self.extents, []
+        self._tell()
+        noted, self.extents, self._told = self.extents, [], 0
         for extent in noted:
             extent.view()[...] = True
         if self.keeps:
             self.settled += noted
 
+    def cover(self, parts: RegionParts) -> bool:
+        """Return whether a region is known to be written, without looking at the plane."""
+        self._tell()
+        return self.ranges.covers(parts)
+
+    def _tell(self) -> None:
+        for extent in self.extents[self._told :]:
+            hull = extent.hull()
+            if hull is not None and extent.is_gapless():
+                self.ranges.add(hull)
+        self._told = len(self.extents)
+
     def clear(self) -> None:
         """Forget what was noted."""
         self.extents.clear()
         self.settled.clear()
+        self.ranges.clear()
+        self._told = 0
 
 
 class Extent(ABC):
@@ -69,8 +87,12 @@ class Extent(ABC):
         """Return whether nothing was ever noted of the whole memory, without a look at the plane."""
         return False
 
-    def is_covered(self) -> bool:
-        """Return whether what is remembered of the memory says that every byte is written."""
+    def hull(self) -> RegionParts | None:
+        """Return the least region without gaps that holds it, in whatever numbers its memory counts; None without."""
+        return None
+
+    def is_gapless(self) -> bool:
+        """Return whether it is all of its hull."""
         return False
 
     @property
@@ -92,11 +114,12 @@ class Extent(ABC):
         """Return how many bytes were never written."""
         if self.full:
             return 0
-        if self.is_covered():
-            self.full = True
-            return 0
         if self.is_blank():
             return self.size
+        hull = self.hull()
+        if hull is not None and self.notes.cover(hull):
+            self.full = True
+            return 0
         missing = self.size - int(np.count_nonzero(self.plane))
         self.full = not missing
         return missing
@@ -139,3 +162,47 @@ class Ranges:
                 if at >= 0 and high <= ends[at]:
                     return True
         return False
+
+
+@lru_cache(1 << 12)
+def merged(dims: Steps, run: int) -> tuple[Steps, int]:
+    """Return fewer dimensions, largest step first, and runs, longer ones, that touch the same bytes as often each.
+
+    Copies cut one walk in different ways, and a transfer that transposes walks in another order than the words do.
+    """
+    pairs = sorted([(step, count) for step, count in dims if count > 1])
+    if pairs and pairs[0][0] <= 0:
+        return dims, run
+    found: list[tuple[int, int]] = []
+    for step, count in pairs:
+        if not found and step == run:
+            run *= count
+        elif found and step == found[-1][0] * found[-1][1]:
+            found[-1] = found[-1][0], found[-1][1] * count
+        else:
+            found.append((step, count))
+    return tuple(reversed(found)), run
+
+
+def bounds_of_runs(offset: int, dims: Steps, run: int) -> tuple[int, int]:
+    """Return the lowest byte of runs, and how many lie from there to behind the highest."""
+    low, high = offset, offset + run
+    for step, count in dims:
+        reach = step * (count - 1)
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return low, high - low
+
+
+def region_of_runs(offset: int, dims: Steps, run: int, width: int) -> tuple[int, int, int, int, Pattern | None] | None:
+    """Return runs in an array of partitions of `width` bytes as the end of a region's parts; None where they are none.
+
+    A region is the same bytes in each of some partitions side by side.
+    """
+    steps, whole = merged(dims, run)
+    rows, (first, byte) = 1, divmod(offset, width)
+    if steps and steps[0][0] == width:
+        rows, steps = steps[0][1], steps[1:]
+    reach = whole + sum([step * (count - 1) for step, count in steps])
+    if byte + reach > width or not all(0 < step < width for step, _ in steps):
+        return None
+    return first, rows, byte, reach, (steps, whole) if steps else None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from emulator.buffers import blank, drop, filled, give, renew, take
 from emulator.errors import LoadError
-from emulator.extents import Extent, Notes, Plane, Ranges
+from emulator.extents import Extent, Notes, Plane, bounds_of_runs, merged, region_of_runs
 from emulator.faults import fault_error
 from emulator.large_arrays import Pages, own_copy, pages_of
 from emulator.memory_state import AllocationState, Blocks, ChipState, DeviceMemoryState
@@ -72,16 +72,13 @@ class _ChipExtent(Extent):
         region = self._region
         return (region.byte, region.byte + region.nbytes) if region.space == space else (0, 0)
 
-    def is_covered(self) -> bool:
-        """Return whether the region lies in rows that are known to be written."""
-        return self._memory.ranges.covers(self._region)
+    def hull(self) -> RegionParts:
+        """Return the region and what its pattern leaves out."""
+        return self._region
 
-    def mark(self) -> None:
-        """Note that every byte is written."""
-        if not self.full:
-            if self._region.pattern is None:
-                self._memory.ranges.add(self._region)
-            super().mark()
+    def is_gapless(self) -> bool:
+        """Return whether no pattern leaves bytes out."""
+        return self._region.pattern is None
 
 
 class _StridedExtent(Extent):
@@ -109,6 +106,16 @@ class _StridedExtent(Extent):
             return 0, 0
         return columns_of_runs(self._offset, self._dims, self._run, memory.bound("SBUF").shape[1])
 
+    def hull(self) -> RegionParts | None:
+        """Return the range of bytes in an allocation, as a region of one partition; None in SBUF."""
+        if isinstance(self._memory, ChipMemory):
+            return None  # what could be one is none of these
+        return "HBM", 0, 0, 1, *bounds_of_runs(self._offset, self._dims, self._run), None
+
+    def is_gapless(self) -> bool:
+        """Return whether the runs lie side by side."""
+        return not merged(self._dims, self._run)[0]
+
     def is_blank(self) -> bool:
         """Return whether nothing was ever written to an allocation."""
         return isinstance(self._memory, Allocation) and self._memory.is_blank
@@ -119,7 +126,7 @@ class ChipMemory:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(("core", "partitions", "psum_bank"), "a figure of the chip"),
-        **dict.fromkeys(("extents", "_dropped", "ranges"), "a cache, which `restore` makes forget"),
+        **dict.fromkeys(("extents", "_dropped"), "a cache, which `restore` makes forget"),
         "notes": "in the planes for whoever asks for them",
         **dict.fromkeys(("sides", "tiles"), "a cache of extents, which `restore` makes forget"),
         "set_apart": "the program",
@@ -134,7 +141,6 @@ class ChipMemory:
         self._psum_written: Plane = _blank(partitions * psum_bytes).reshape(partitions, psum_bytes)
         self.notes = Notes(keeps=True)
         self.unaccounted = False  # whether bytes may be written that no extent tells of
-        self.ranges = Ranges()
         self.extents: dict[RegionParts, Extent] = {}  # by region; ask `extent_of` for others
         self._dropped: WeakSet[Extent] = WeakSet()  # words may still hold them
         self.set_apart: list[tuple[str, int, int, int, int, bytes]] = []  # fresh bytes that are not FRESH
@@ -235,12 +241,18 @@ class ChipMemory:
             if len(self.extents) >= _EXTENT_LIMIT:
                 self._dropped.update(self.extents.values())
                 self.extents.clear()
-            found = self.extents[region] = _ChipExtent(self, region)
+            if region.pattern is not None:
+                # The same bytes, walked in another order or cut differently, are written with these.
+                steps, run = merged(*region.pattern)
+                alike = region._replace(pattern=(steps, run) if steps else None)
+                found = None if alike == region else self.extent_of(alike)
+            found = self.extents[region] = found or _ChipExtent(self, region)
         return found
 
     def strided_extent(self, offset: int, dims: tuple[tuple[int, int], ...], run: int) -> Extent:
         """Return the written plane under runs of bytes of SBUF from byte `offset` of its array on; (step, count)."""
-        return _StridedExtent(self, offset, dims, run)
+        found = region_of_runs(offset, dims, run, self._sbuf.shape[1])
+        return _StridedExtent(self, offset, dims, run) if found is None else self.extent_of(("SBUF", self.core, *found))
 
     def mark_written(self, space: str, p0: int, p1: int, byte0: int, byte1: int) -> None:
         """Note that bytes byte0 to byte1 - 1 of partitions p0 to p1 - 1 are written."""
@@ -258,7 +270,7 @@ class ChipMemory:
     def forget(self) -> None:
         """Drop what is known about written regions; call it after planes were changed back (time travel)."""
         self.notes.settle()
-        self.ranges.clear()
+        self.notes.ranges.clear()
         for extent in (*self.extents.values(), *self._dropped):
             extent.full = not extent.size
 
@@ -291,7 +303,7 @@ class ChipMemory:
     def known_written(self, region: Region) -> bool:
         """Return whether a region is known to be written whole, without looking at the plane."""
         found = self.extents.get(region)
-        return (found is not None and found.full) or self.ranges.covers(region)
+        return (found is not None and found.full) or self.notes.cover(region)
 
     def release(self) -> None:
         """Give the memories back; nothing may look at them, or at views of them, after that."""
@@ -346,7 +358,7 @@ class Allocation:
         self.pages = pages_of(data)
         if self.pages is not None:
             self._data = self.pages.read_only()
-        self.notes.extents.clear()
+        self.notes.clear()
 
     @property
     def touched(self) -> bool:
@@ -378,6 +390,7 @@ class Allocation:
     def written(self) -> Plane:
         """Return which bytes were written."""
         self.notes.settle()
+        self.notes.ranges.clear()  # whoever takes the plane may change it back
         return self.plane
 
     @property
@@ -418,19 +431,19 @@ class Allocation:
             return
         np.copyto(self.writable, state.data)
         self.whole, self._written = state.written is None, None
-        self.notes.extents.clear()
+        self.notes.clear()
         if state.written is not None:
             np.copyto(self.written, state.written)
 
     def untouch(self) -> None:
         """Be as before anything looked at the bytes."""
         self._data, self._written, self.whole, self.pages = None, None, False, None
-        self.notes.extents.clear()
+        self.notes.clear()
 
     def doubt(self) -> None:
         """Keep a plane again, of bytes that nothing wrote: not all of them are known to be written any more."""
         self.whole, self._written = False, None
-        self.notes.extents.clear()
+        self.notes.clear()
 
     def release(self) -> None:
         """Give the bytes back."""
@@ -438,7 +451,7 @@ class Allocation:
             give(self._data)
         give(self._written)
         self._data = self._written = self.pages = None
-        self.notes.extents.clear()
+        self.notes.clear()
 
     def write(self, offset: int, data: Bytes) -> None:
         """Store bytes and note them written."""
@@ -453,7 +466,7 @@ class Allocation:
             self.writable[offset : offset + data.size] = data
         if data.size == self.nbytes:
             self.whole, self._written = True, None
-            self.notes.extents.clear()
+            self.notes.clear()
         elif not self.whole:
             self.written[offset : offset + data.size] = True
 

@@ -359,7 +359,10 @@ class Sequencer:
                 event = self._event(loaded, action, issued, now)
                 for hook in device.hooks.effect:
                     hook(event)
-            if self._products.pending and self.name != "PE":
+            settles = self._products.pending and self.name != "PE"
+            if device.log is not None:
+                device.log.append((self, action, bool(settles)))
+            if settles:
                 self._products.settle(action.read_places, action.write_places)
             effect = action.effect
             if effect is not None:

@@ -7,8 +7,10 @@ bound already: programs that are run again, and kernels that differ in a few wor
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ReferenceType
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +23,14 @@ from emulator.scratch import Arena
 from formats.engines import ENGINES
 from formats.neuron_core import PARTITIONS
 
+if TYPE_CHECKING:
+    from formats.neff import Neff
+
 __all__ = ["Workspace", "give_back", "take_workspace"]
 
 _WAITING = 2  # workspaces that wait for a core: those of one device; what is more than that goes back in pieces
 _REGIONS = 1 << 13  # that a workspace knows when it is kept: to make each unwritten again takes time, too
+_SEEN = 8  # files that a workspace remembers to have run
 _CONDITIONS = 4  # under which words are kept bound, in one workspace
 Kept = TypeVar("Kept")
 
@@ -45,6 +51,9 @@ class Workspace:
             name: np.zeros(PARTITIONS, np.float32) for name in ENGINES
         }
         self._words: dict[Hashable, dict[str, Any]] = {}
+        # Files that ran here once, and what is known of those that ran again (emulator.repeats).
+        self.seen: deque[ReferenceType[Neff]] = deque(maxlen=_SEEN)
+        self.courses: list[Any] = []
 
     def words_of(self, engine: str, condition: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is bound of an engine's words under a condition: all else that a bound word depends on."""

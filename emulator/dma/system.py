@@ -375,10 +375,12 @@ class DmaSystem:
                 event = self._event(transfer, now_ps)
                 for hook in device.hooks.effect:
                     hook(event)
+            settled = [each for each in device.cores if each.pe.pending]
+            if device.log is not None:
+                device.log.append((transfer, tuple([each.index for each in settled]), now_ps))
             if transfer.move is not None and self.moves_data:
-                for each in device.cores:
-                    if each.pe.pending:
-                        self._settle_products(each, transfer)
+                for each in settled:
+                    self.settle_products(each, transfer)
                 transfer.move()
             self._retire(queue, transfer, now_ps)
             if transfer.semaphore is not None and transfer.increment:
@@ -414,8 +416,10 @@ class DmaSystem:
         self._signals_free[transfer.core] = free
         return free
 
-    def _settle_products(self, core: CoreContext, transfer: Transfer) -> None:
+    def settle_products(self, core: CoreContext, transfer: Transfer) -> None:
         """Have the Tensor engine add what a transfer into its core's SBUF would take from it."""
+        if not any(side.space == "SBUF" for side in transfer.writes):
+            return
         width = self._device.arch.sbuf_bytes.whole
         core.pe.settle((), [each for each in regions_of(transfer.writes, width) if each.core == core.index])
 

@@ -177,8 +177,10 @@ class PeState:
         Others read or write bytes of the product, or overwrite its moving operand. Else what they find would depend on
         how far the Tensor engine has come since.
         """
-        with np.errstate(all="ignore"):
-            self._add(self.met(reads, writes))
+        chosen = self.met(reads, writes)
+        if chosen:
+            with np.errstate(all="ignore"):
+                self._add(chosen)
 
     def met(self, reads: Iterable[RegionParts], writes: Iterable[RegionParts]) -> list[tuple[Any, ...]]:
         """Return the pending products that `settle` adds."""

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.extents import Ranges
+from emulator.extents import Ranges, merged
 from emulator.memory import ChipMemory, DeviceMemory
 from formats.regions import Pattern, Region
 
@@ -117,3 +117,65 @@ def test_an_allocation_forgets_its_notes_when_its_plane_does() -> None:
     found.write(0, np.zeros(64, np.uint8))
     assert found.whole and found.extent(0, (), 64).missing() == 0
     assert not found.notes.extents
+
+
+WALKS = st.tuples(
+    st.integers(0, 40),
+    st.lists(st.tuples(st.integers(-6, 24), st.integers(1, 4)), max_size=3).map(tuple),
+    st.sampled_from((1, 2, 4)),
+)
+
+
+def touched(offset: int, dims: tuple[tuple[int, int], ...], run: int) -> list[int]:
+    """Return the bytes of a walk, as often as it touches each."""
+    found = [offset + at for at in range(run)]
+    for step, count in dims:
+        found = [byte + step * at for byte in found for at in range(count)]
+    return sorted(found)
+
+
+@given(WALKS)
+def test_what_is_merged_touches_the_same_bytes_as_often(walk: tuple[int, tuple[tuple[int, int], ...], int]) -> None:
+    offset, dims, run = walk
+    assert touched(offset, *merged(dims, run)) == touched(offset, dims, run)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(("mark", "mark", "ask", "look", "back")), WALKS), max_size=20))
+def test_an_allocation_knows_what_is_written_however_walks_cut_it(
+    steps: list[tuple[str, tuple[int, tuple[tuple[int, int], ...], int]]],
+) -> None:
+    hbm = DeviceMemory(((0, 1 << 22),))
+    found = hbm.find(hbm.allocate(512, "x"))
+    assert found is not None and found.data.size
+    model = np.zeros(512, np.bool_)
+    for what, (offset, dims, run) in steps:
+        offset += 64  # steps go down, too
+        bytes_ = touched(offset, dims, run)
+        if what == "mark":
+            found.extent(offset, dims, run).mark()
+            model[bytes_] = True
+        elif what == "ask":
+            assert found.extent(offset, dims, run).missing() == np.count_nonzero(~model[bytes_])
+        elif what == "look":
+            assert (found.written == model).all()
+        else:  # as time travel does
+            found.written[bytes_] = model[bytes_] = False
+    assert (found.written == model).all()
+
+
+def test_one_walk_cut_differently_needs_no_plane() -> None:
+    chip = ChipMemory(0, 128, 4096, 64, 64)
+    chip.extent(Region("SBUF", 0, 0, 128, 0, 2290, (((18, 128),), 4))).mark()
+    assert chip.extent(Region("SBUF", 0, 0, 128, 0, 2290, (((576, 4), (18, 32)), 4))).missing() == 0
+    # A transfer that transposes walks partitions last.
+    chip.strided_extent(3000, ((2, 128), (4096 * 128, 1), (4096, 128)), 2).mark()
+    assert chip.extent(Region("SBUF", 0, 0, 128, 3000, 256)).missing() == 0
+    assert not chip.plane("SBUF").any()
+    assert chip.strided_extent(3000, ((2, 128), (8192, 2)), 2).missing() == 0, "not one region"
+    hbm = DeviceMemory(((0, 1 << 22),))
+    found = hbm.find(hbm.allocate(1 << 16, "x"))
+    assert found is not None
+    found.extent(0, ((1024, 32), (512, 2)), 512).mark()
+    assert found.extent(0, ((256, 2), (512, 60)), 256).missing() == 0
+    assert not found.plane.any()

@@ -1,0 +1,301 @@
+"""A run that goes the way of one before comes to what one that is worked out comes to, whatever its data."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator import workspace
+from emulator.device import Device
+from emulator.faults import fault_error
+from formats.neff import Neff
+from neurontools import nki
+from tests.identity.table import programs
+
+LONG = ("examples attention", "small_tiles", "loading_matmul")
+
+
+@pytest.fixture(autouse=True)
+def _apart() -> Iterator[None]:
+    """Begin without workspaces of other tests."""
+    nki.install()
+    workspace._waiting.clear()
+    yield
+    workspace._waiting.clear()
+    nki.uninstall()
+
+
+@cache
+def opened(name: str) -> tuple[Neff, dict[str, Any]]:
+    return next(opener for each, opener in programs() if each == name)()
+
+
+def started(neff: Neff, inputs: dict[str, Any], **options: Any) -> Device:
+    device = Device(neff.target, len(neff.subgraphs), **options)
+    device.load(neff)
+    device.set_inputs(inputs)
+    return device
+
+
+def worked_out(neff: Neff, inputs: dict[str, Any], **options: Any) -> Device:
+    device = started(neff, inputs, **options)
+    device.replays = False
+    device.run()
+    return device
+
+
+def state(device: Device) -> dict[str, Any]:
+    """Return all that a device has at the end; objects that are a device's own are left out."""
+    dma = device.dma.snapshot()
+    found = {
+        "end": (
+            device.outcome,
+            device.now_ps,
+            device.steps,
+            device.warnings,
+            device.checking,
+            [each[0] for each in device.heap],
+        ),
+        "hang": device.hang and device.hang.text(),
+        "hash": device.state_hash(),
+        "dma": (dma.flow, dma.engines, [queue._replace(pending=(len(queue.pending),)) for queue in dma.queues]),
+        "busy": [engines.busy_ps for engines in device.dma.engines],
+        "outputs": {name: array.tobytes() for name, array in device.outputs().items()},
+    }
+    for core in device.cores:
+        flows = [engine.flow()._replace(waiters=None, in_flight=()) for engine in core.engines.values()]
+        found[f"core {core.index}"] = (
+            core.semaphores.snapshot(), core.events.snapshot(), core.contention.snapshot(), core.pe.fingerprint(),
+            core.generators.snapshot(), flows, core.memory.written_bytes("SBUF"), core.memory.written_bytes("PSUM"),
+        )  # fmt: skip
+    return found
+
+
+def courses(device: Device) -> list[Any]:
+    return device.cores[0].workspace.courses
+
+
+def known(neff: Neff, inputs: dict[str, Any], **options: Any) -> Device:
+    """Return a device at the beginning of a program whose way is known."""
+    for wanted in (0, 1):
+        first = started(neff, inputs, **options)
+        first.run()
+        assert len(courses(first)) == wanted, "it is a program that nothing steers, and runs again"
+        first.release()
+    device = started(neff, inputs, **options)
+    assert courses(device)
+    return device
+
+
+def others(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return other data of the same form."""
+    return {name: np.ascontiguousarray(array[::-1]) for name, array in inputs.items()}
+
+
+def test_every_program_comes_to_the_same_again_and_with_other_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = set()
+    every = [each for each in programs() if not each[0].startswith("insns")]
+    every += [each for each in programs() if each[0].startswith("insns")][::16]
+    for name, opener in every:
+        neff, inputs = opener()
+        for options in ({}, {"timing": False}) if not name.startswith("insns") else ({},):
+            runs = [inputs, inputs, others(inputs), inputs]  # the second makes its way known
+            wanted = []
+            for given in runs[1:3]:
+                device = worked_out(neff, given, max_steps=40_000, **options)
+                wanted.append(state(device))
+                device.release()
+            for number, given in enumerate(runs):
+                device = started(neff, given, max_steps=40_000, **options)
+                is_known = bool(courses(device))
+                with monkeypatch.context() as patched:
+                    if is_known:  # nothing is worked out then
+                        patched.setattr("emulator.sequencer.Sequencer.issue", None)
+                        followed.add(name)
+                    device.run()
+                assert state(device) == wanted[given is runs[2]], (name, options, number)
+                device.release()
+            workspace._waiting.clear()
+    assert {*LONG, "examples softmax", "examples tiled_matmul", "examples vector_add"} <= followed
+    assert not {"examples livelock", "examples deadlock", "examples out_of_bounds"} & followed
+    assert len(followed) >= 15
+
+
+@pytest.mark.parametrize("name", ["examples softmax", "loading_matmul"])
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_a_run_that_is_interrupted_ends_where_it_is(name: str, share: float) -> None:
+    neff, inputs = opened(name)
+    device = known(neff, inputs)
+    (course,) = courses(device)
+    at = int(len(course.steps) * share)
+    effect, marks, carried = course.steps[at]
+
+    def interrupted() -> None:
+        device.interrupt()
+        if effect is not None:
+            effect()
+
+    steps = list(course.steps)
+    if carried is None:
+        steps[at] = interrupted, marks, None
+    else:
+        original = carried
+
+        class Interrupting:
+            def move(self, device: Any) -> None:
+                device.interrupt()
+                original.move(device)
+
+        steps[at] = effect, marks, Interrupting()
+    courses(device)[:] = [course._replace(steps=tuple(steps))]
+    assert device.run() == "hang" and device.hang is not None and "interrupt" in device.hang.text()
+    # A run ends behind the completion that comes next, wherever it is told to.
+    limited = worked_out(neff, inputs, max_steps=at + 2)
+    found, wanted = state(device), state(limited)
+    assert limited.steps == at + 2 and limited.outcome == "hang"
+    for each in (found, wanted):
+        del each["hang"]
+    assert found == wanted
+
+
+def test_a_device_that_is_interrupted_beforehand_goes_no_way() -> None:
+    device, other = known(*opened("examples softmax")), started(*opened("examples softmax"))
+    other.replays = False
+    for each in (device, other):
+        each.interrupt()
+        assert each.run() == "hang" and each.steps == 1
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.9])
+def test_what_fails_on_the_way_is_worked_out_from_there(share: float) -> None:
+    neff, inputs = opened("loading_matmul")
+    device = known(neff, inputs)
+    (course,) = courses(device)
+    at = next(at for at in range(int(len(course.steps) * share), len(course.steps)) if course.steps[at][2] is None)
+
+    def fails() -> None:
+        raise fault_error("operand", "not this time")
+
+    steps = list(course.steps)
+    steps[at] = fails, (), None
+    courses(device)[:] = [course._replace(steps=tuple(steps))]
+    assert device.run() == "finished"
+    assert state(device) == state(worked_out(neff, inputs))
+
+
+def test_what_is_no_error_of_the_program_is_raised_and_leaves_a_device_that_can_be_looked_at() -> None:
+    neff, inputs = opened("examples softmax")
+    device = known(neff, inputs)
+    (course,) = courses(device)
+
+    def stops() -> None:
+        raise KeyboardInterrupt
+
+    courses(device)[:] = [course._replace(steps=(*course.steps[:9], (stops, (), None), *course.steps[10:]))]
+    with pytest.raises(KeyboardInterrupt):
+        device.run()
+    assert device.steps == 9 and not device.finished and device.cores[0].memory.unaccounted
+    assert device.run() == "finished"
+    assert device.state_hash() == worked_out(neff, inputs).state_hash()
+
+
+def limited(device: Device) -> None:
+    device.max_steps = 10
+
+
+def late(device: Device) -> None:
+    device.limit_ps = 1_000_000
+
+
+def watched(device: Device) -> None:
+    class Watcher:
+        def on_event(self, event: Any) -> None:
+            pass
+
+    device.observers.append(Watcher())
+
+
+def repriced(device: Device) -> None:
+    device.reprice = lambda engine, loaded, interval, latency: (interval * 2, latency * 2)
+
+
+def raised(device: Device) -> None:
+    device.cores[0].semaphores.set(250, 1, 0)
+
+
+def moved(device: Device) -> None:
+    device.hbm.allocate(4096, "another")
+
+
+def packed(device: Device) -> None:
+    device.dma.packet_bytes = 1 << 16
+
+
+def slower(device: Device) -> None:
+    device.costs.dma = device.dma.costs = device.costs.dma._replace(signal_ps=device.costs.dma.signal_ps * 2)
+
+
+def changed(device: Device) -> None:
+    engine = device.cores[0].engines["Activation"]
+    words = list(engine.words)
+    words.append(words[-1])
+    engine.words, engine.count = words, len(words)
+
+
+@pytest.mark.parametrize("change", [limited, late, watched, repriced, raised, moved, packed, slower, changed])
+def test_what_is_not_the_same_is_worked_out(change: Callable[[Device], None]) -> None:
+    neff, inputs = opened("examples softmax")
+    device, other = known(neff, inputs), started(neff, inputs)
+    other.replays = False
+    for each in (device, other):
+        change(each)
+        each.run()
+    assert state(device) == state(other)
+
+
+@pytest.mark.parametrize("options", [{"seed": 3}, {"without": ("ports",)}, {"timing": False}, {"max_seconds": 60.0}])
+def test_another_device_works_its_run_out(options: dict[str, Any]) -> None:
+    neff, inputs = opened("small_tiles")
+    known(neff, inputs).release()
+    found = started(neff, inputs, **options)
+    found.run()
+    assert state(found) == state(worked_out(neff, inputs, **options))
+
+
+def test_transfers_of_what_nothing_wrote_warn_again() -> None:
+    neff, inputs = opened("examples vector_add")
+    known(neff, inputs).release()
+    device, other = started(neff, {}), worked_out(neff, {})
+    assert courses(device)
+    device.run()
+    assert device.warnings and device.warnings == other.warnings
+
+
+def test_neither_devices_nor_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = next(opener for name, opener in programs() if name == "insns memset_integer_int8")
+    neff, _ = text()
+    held = weakref.ref(neff)
+    device = known(neff, {})
+    device.run()
+    kept, alive = device.cores[0].workspace, weakref.ref(device)
+    assert kept.courses
+    device.release()
+    del device, neff
+    gc.collect()
+    assert held() is None and alive() is None
+    monkeypatch.setattr("emulator.repeats._MOST", 40)
+    files = [text()[0] for _ in range(9)]
+    for neff in files:
+        for _ in range(2):
+            device = started(neff, {})
+            device.run()
+            device.release()
+    # The latest are kept, as far as there is room.
+    steps = len(kept.courses[-1].steps)
+    assert [each.neff() for each in kept.courses] == files[-(40 // steps) :] and 40 // steps < 9
