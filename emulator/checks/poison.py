@@ -34,7 +34,7 @@ _PAGE = _BLOCK * _MARK.itemsize
 _MOST = 4  # planes of one shape that wait for another run, those of two cores
 _waiting: dict[tuple[int, ...], deque[Marks]] = {}
 # By bytes of an element: the number that holds a mark for each of them; by bytes of that: one mark in all its places.
-_NUMBERS = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
+_NUMBERS: dict[int, np.dtype[Any]] = {1: _MARK, 2: np.dtype(np.int32), 4: np.dtype(np.int64)}
 _REPEATED = {2: 1, 4: 0x0001_0001, 8: 0x0001_0001_0001_0001}
 
 
@@ -215,7 +215,7 @@ class Planes:
     def _side_blocks(self, side: Side) -> int:
         width = self._device.cores[side.core].memory.bound("SBUF").shape[1]
         offset, steps = self._offset(side)
-        dims = [(step, count) for step, (_, count) in zip(steps, side.dims, strict=True)]
+        dims = tuple((step, count) for step, (_, count) in zip(steps, side.dims, strict=True))
         low, high = columns_of_runs(offset, dims, side.run, width) or (0, width)
         return _blocks(low, high)
 
