@@ -34,15 +34,18 @@ class Action:
     `reads` are (operand name, extent) pairs, `writes` extents; `serial` words decide what comes next, `drain` words
     wait for everything before, `barrier` words meet the other core, `claim` is what they share with other engines;
     `waits` and `signals` are those of a second slot. A `lasting` one does for the next device on the same memories,
-    too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds.
+    too: its effect asks nothing of this one. An effect runs with NumPy's warnings off. Times are picoseconds; `apart`
+    and `lag` are those of `Cost`.
     """
 
     __slots__ = (
+        "apart",
         "barrier",
         "claim",
         "drain",
         "effect",
         "interval",
+        "lag",
         "lasting",
         "latency",
         "read_places",
@@ -65,6 +68,7 @@ class Action:
         self.signals: tuple[isa.Signal, ...] = ()
         self.serial = self.drain = self.barrier = self.lasting = False
         self.claim: Claim | None = None
+        self.apart = self.lag = 0
 
     def without_data(self) -> Action:
         """Return an action of the same course that neither reads nor writes."""
@@ -72,6 +76,7 @@ class Action:
         bare.read_places, bare.write_places = self.read_places, self.write_places
         bare.waits, bare.signals = self.waits, self.signals
         bare.serial, bare.drain, bare.barrier, bare.claim = self.serial, self.drain, self.barrier, self.claim
+        bare.apart, bare.lag = self.apart, self.lag
         return bare
 
     @property
@@ -193,6 +198,7 @@ def make_action(sequencer: EngineContext, word: isa.Instruction, starts_transfer
     action.serial, action.drain, action.barrier = cls.BRANCHES, cls.DRAINS, cls.MEETS
     action.lasting = effect is None or is_lasting(cls)
     if device.timing:
+        action.apart, action.lag = cost.apart_ps, cost.lag_ps
         bank = device.arch.psum_bank.whole
         banks = {
             at

@@ -5,6 +5,7 @@ Both are bound once to a view and then run without allocating. Source: hardware.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -18,6 +19,7 @@ from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
 
 __all__ = [
+    "NARROWING",
     "Array",
     "Chain",
     "Step",
@@ -46,6 +48,23 @@ _LIMITS = {
     Dtype.INT32: (-(1 << 31), (1 << 31) - 1),
     Dtype.UINT32: (0, (1 << 32) - 1),
 }
+
+
+class Narrowing(threading.local):
+    """Numbers that an integer type did not hold: counted as they are stored, since nothing shows behind it.
+
+    Of each thread: programs in several run at once, and a word's effect stays in its own.
+    """
+
+    counting = False
+    lost = 0
+
+    def count(self, values: Array, low: float, high: float) -> None:
+        """Count the values beyond two limits; NaN is beyond any."""
+        self.lost += values.size - int(np.count_nonzero((values >= low) & (values <= high)))
+
+
+NARROWING = Narrowing()
 
 
 def element_type(code: int) -> Dtype:
@@ -180,6 +199,8 @@ def _store_tf32(values: Array, view: Array) -> None:
 def _store_integer(values: Array, view: Array, low: float, high: float, scratch: Array) -> None:
     # In float64, where the limits of int32 and uint32 are exact: in fp32 the upper ones would round up, out of range.
     np.rint(values, scratch)
+    if NARROWING.counting:
+        NARROWING.count(scratch, low, high)
     np.clip(scratch, low, high, out=scratch)
     np.copyto(scratch, 0.0, where=np.isnan(scratch))
     np.copyto(view, scratch, casting="unsafe")

@@ -225,19 +225,25 @@ class Sequencer:
         except (FaultError, FormatError, UnsupportedError) as error:
             device.fail(error, self.place(loaded))
             return False
-        interval, latency, claim = action.interval, action.latency, action.claim
+        interval, latency, claim, apart = action.interval, action.latency, action.claim, action.apart
         if device.reprice is not None:
             interval, latency = device.reprice(self, loaded, interval, latency)
             if claim is not None:
                 claim = claim.scaled(interval, action.interval)
+            if apart:
+                apart = apart * interval // action.interval
         if claim is not None:
             queues_next = claim.array and self._multiplies_next(position + 1)
             interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
         if device.jitter is not None:
             interval, latency = device.jitter(interval), device.jitter(latency)
         done = now + latency
-        if done < self.last_done:
-            done = self.last_done
+        behind = self.last_done + apart
+        if done < behind:
+            # Results leave in order. The next word waits as well where those of this one wait for too long.
+            if apart and behind - done > action.lag:
+                interval += behind - done - action.lag
+            done = behind
         self.last_done = done
         self.in_flight.append(_made(Flight, (loaded, action, now, consumed)))
         self.state, self.waiting_on = RUNNING, None

@@ -132,6 +132,7 @@ class Template:
                 claim = engine.core.contention.claim(engine.name, self._cost, set(banks), self._sbuf)
                 self._claims[asked] = claim
             action.claim = self._claims[asked]
+            action.apart, action.lag = self._cost.apart_ps, self._cost.lag_ps
         return action
 
     def _effect(self, engine: EngineContext, word: isa.Instruction, starts: list[int]) -> Step:

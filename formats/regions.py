@@ -144,9 +144,14 @@ class Region(NamedTuple):
         return (self.byte, self.nbytes, self.pattern) == (other.byte, other.nbytes, other.pattern)
 
     def common(self, other: Region) -> Region:
-        """Return the box that both of two overlapping regions lie in, with the pattern where both have the same."""
+        """Return the box that both of two overlapping regions lie in.
+
+        With a pattern where both have the same, or where one lies in the other, which leaves no byte out.
+        """
         first, byte = max(self.first, other.first), max(self.byte, other.byte)
         same = (self.byte, self.nbytes, self.pattern) == (other.byte, other.nbytes, other.pattern)
+        inner, outer = (other, self) if self.pattern is None else (self, other)
+        inside = outer.pattern is None and outer.byte <= inner.byte and outer.end >= inner.end
         return Region(
             self.space,
             self.core,
@@ -154,7 +159,7 @@ class Region(NamedTuple):
             min(self.behind, other.behind) - first,
             byte,
             min(self.end, other.end) - byte,
-            self.pattern if same else None,
+            inner.pattern if same or inside else None,
         )
 
 

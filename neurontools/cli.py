@@ -92,13 +92,16 @@ def main(arguments: list[str] | None = None) -> int:
 def _prepare_streams() -> None:
     """Give a process that was started without standard streams empty ones; Python leaves None in their places.
 
-    Characters that the encoding of standard output does not have are replaced: the rest is worth more than an error.
+    Characters that the encoding of standard output does not have are replaced: the rest is worth more than an error. So
+    are bytes that are no text among the commands of a debugger, where the one line is refused by its name then.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  as long as the process
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdin, TextIOWrapper) and sys.stdin.errors == "strict":
+        sys.stdin.reconfigure(errors="replace")
 
 
 def _fail(error: Exception, arguments: list[str]) -> int:

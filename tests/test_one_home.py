@@ -50,7 +50,6 @@ OTHER_128 = {
     "neurontools/dump/flags.py": "characters of a file name",
     "neurontools/hlo_interpreter/random_bits.py": "bits of a counter",
     "neurontools/nki/cache.py": "entries",
-    "neurontools/onnx_import/loops.py": "the least int8",
     "neurontools/tui/maps/view.py": "scales of a map: 1, 2, 3 and so on",
     "neurontools/validation/calls.py": "rows that a published table had",
 }

@@ -7,7 +7,7 @@ that its own core stored as well, and what one core overwrites with something el
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = ["Alike"]
 
 _MOST = 4096  # stores that their core may still make up for
 _KEPT = 1 << 16  # bytes kept of each
+_COVERED = 1 << 24  # bytes of a region that is looked at byte by byte
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -54,6 +55,7 @@ class Alike:
         self._met: dict[int, list[_Met]] = {}
         # By writing unit: units of the other core that stored the same bytes, and where.
         self._echoes: dict[tuple[int, int], list[tuple[Unit, Region]]] = {}
+        self._idle: dict[tuple[int, int], list[Region]] = {}  # by writing unit: what it left as it was
         self._lost: list[_Lost] = []
         self._restored: set[int] = set()
         self._before: list[tuple[Side, Bytes]] = []
@@ -108,9 +110,11 @@ class Alike:
         return None
 
     def stored(self, unit: Unit, region: Region) -> None:
-        """Take a store: it may bring back what an earlier one of its core overwrote."""
-        if not self._lost or region.space != "HBM":
+        """Take a store: it may change nothing, or bring back what an earlier one of its core overwrote."""
+        if region.space != "HBM":
             return
+        if self._before and not self.changes(region):
+            self._idle.setdefault((unit.actor, unit.number), []).append(region)
         core = self._core_of(unit)
         for lost in self._lost:
             met = lost.met
@@ -131,9 +135,10 @@ class Alike:
 
     def _is_harmless(self, met: _Met) -> bool:
         if met.read is not None:
-            # The reader's own core stored the same bytes before it read.
+            # The store changed nothing, or the reader's own core stored the same bytes before it read.
             write = met.second if met.read is met.first else met.first
-            return self._echoed(write, met.read, met.region)
+            idle = self._idle.get((write.actor, write.number), ())
+            return _cover(idle, met.region) or self._echoed(write, met.read, met.region)
         # The one store is overwritten by its own core, with what the other one brings.
         return (
             id(met) in self._restored
@@ -143,11 +148,24 @@ class Alike:
 
     def _echoed(self, write: Unit, behind: Unit, region: Region) -> bool:
         stored = self._echoes.get((write.actor, write.number), ())
-        return any(_is_behind(behind, unit) and both.covers(region) for unit, both in stored)
+        return _cover([both for unit, both in stored if _is_behind(behind, unit)], region)
 
     def _made_up(self, stays: Unit, goes: Unit, region: Region) -> bool:
         stored = self._echoes.get((stays.actor, stays.number), ())
-        return any(_is_behind(unit, goes) and both.covers(region) for unit, both in stored)
+        return _cover([both for unit, both in stored if _is_behind(unit, goes)], region)
+
+
+def _cover(parts: Sequence[Region], whole: Region) -> bool:
+    """Return whether every byte of a region of device memory lies in one of several others."""
+    if any(part.covers(whole) for part in parts):
+        return True
+    if len(parts) < 2 or whole.nbytes > _COVERED:
+        return False
+    missing = np.zeros(whole.nbytes, np.bool_)
+    for region, value in ((whole, True), *((part, False) for part in parts)):
+        for low, high in region.runs():
+            missing[max(low - whole.byte, 0) : max(high - whole.byte, 0)] = value
+    return not missing.any()
 
 
 def _copies(unit: Unit, region: Region) -> bool:

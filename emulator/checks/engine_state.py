@@ -112,6 +112,12 @@ def _beside(groups: list[Region], region: Region) -> bool:
     return met < box.size and not any(box.covers(one) for one in boxes)
 
 
+def _straddles(one: Region, other: Region) -> bool:
+    """Return whether two overlapping regions both go beyond the other, as byte ranges: neither is a part."""
+    one, other = one._replace(pattern=None), other._replace(pattern=None)
+    return not one.covers(other) and not other.covers(one)
+
+
 class Groups:
     """The groups of PSUM: begun by a product that overwrites, over with the one that is marked as the last."""
 
@@ -192,6 +198,11 @@ class Groups:
         elif not old.read and region.covers(old.region) and not self._beside(old):
             self._tell("psum-unread", event, f"a group overwrites the one that {begun} began, and nothing read that",
                        "copy the result out of PSUM first, or use another bank", old.region, old.begun)  # fmt: skip
+        elif not old.read and self._marked and _straddles(region, old.region):
+            self._tell("psum-unread", event,
+                       f"a group begins on a part of the one that {begun} began, unread, and goes beyond it",
+                       "copy the result out of PSUM first, or let the two lie beside each other",
+                       region.common(old.region), old.begun)  # fmt: skip
 
     def _beside(self, old: _Group) -> bool:
         """Return whether the tile of a group was read elsewhere: not all of it is needed."""

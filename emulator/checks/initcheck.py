@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,8 @@ class Initcheck:
             self._registers.take(word, self._site(event, "loads" if word.loaded else "compares", ""),
                                  "" if calm else self._missing(event))  # fmt: skip
         indirect = isinstance(word, isa.DmaIndirect)
-        if word.STATE in ACCUMULATING and self._registers.fold(word, event.core, event.engine):
-            self._registers.unfolded(self._site(event, "reads", ""))
+        if word.STATE in ACCUMULATING:
+            self._registers.fold(word, event.core, event.engine, lambda: self._site(event, "reads", ""))
         if calm:
             if indirect:
                 self._ask(event, None)
@@ -351,6 +352,7 @@ class Initcheck:
             region = Region("HBM", 0, 0, 1, address + first, allocation.nbytes - first)
             message = (
                 f"{missing} of {allocation.nbytes} bytes of output {tensor} are never written, the first at {first:#x}"
+                + self._element(tensor, first, allocation.nbytes)
             )
             store = self._stores.get(address)
             others = () if store is None else (self._site(store, "stores", "dst"),)
@@ -367,6 +369,16 @@ class Initcheck:
                     "store every part of the output; check the tail of ragged loops",
                 )
             )
+
+    def _element(self, tensor: str, byte: int, nbytes: int) -> str:
+        """Return which element of an output a byte belongs to, as ", NAME[ROW, COLUMN]"."""
+        assert self.device.model is not None
+        shape = next(one.shape for one in self.device.model.outputs if one.name == tensor)
+        elements = prod(shape)
+        if not shape or not elements or nbytes % elements:
+            return ""
+        place = np.unravel_index(byte * elements // nbytes, shape)
+        return f", {tensor}[{', '.join(map(str, place))}]"
 
 
 def _same_bytes(one: Origin, other: Origin) -> bool:

@@ -18,7 +18,7 @@ from emulator.core import Core
 from emulator.device import Device
 from emulator.dma.collectives import COLLECTIVE, CollectiveTransfer
 from emulator.dma.transfer import Part
-from emulator.dtypes import numpy_dtype
+from emulator.dtypes import NARROWING, numpy_dtype
 from emulator.events import Event
 from emulator.memory import Allocation
 from formats import isa
@@ -29,6 +29,7 @@ __all__ = ["Nancheck"]
 _MOST = 30000  # places told apart
 _UNWRITTEN = _MOST + 1
 _NAN = "NaN"
+_LOST = 100  # places that store what their type does not hold
 _WAY = 8  # sites of a way that a finding names
 _PART = 1 << 22  # elements looked at together
 
@@ -62,6 +63,7 @@ class Nancheck:
         self._constants: _Made | None = None  # what the file brings, as far as it is not finite
         self._outputs: list[Operand] = []
         self._weights: dict[tuple[int, bool], dict[int, None]] = {}
+        self._lost: dict[_Place, tuple[Event, str, int]] = {}  # words that stored what their type does not hold
 
     def attach(self, device: Device) -> None:
         """Begin with a device that has its program and its inputs; inputs may hold something already."""
@@ -95,6 +97,7 @@ class Nancheck:
     def on_effect(self, event: Event) -> None:
         """Look at the operands of a word before it runs: afterwards they may be overwritten."""
         self._outputs, self._parents, self._fresh = [], {}, False
+        NARROWING.counting, NARROWING.lost = True, 0
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
@@ -125,13 +128,19 @@ class Nancheck:
 
     def on_event(self, event: Event) -> None:
         """Look at the results of a word, or of a transfer."""
+        NARROWING.counting = False
         if event.kind == "dma":
+            if NARROWING.lost:
+                self._narrowed(event, str(numpy_dtype(event.instruction.parts[0].copies[0][1].dtype)))
             for part in event.instruction.parts:
                 self._moved(event, part)
             return
         if event.kind != "instruction":
             return
         core, word = self.device.cores[event.core], event.instruction
+        # Those of bytes that nothing wrote mean nothing.
+        if NARROWING.lost and not any(core.memory.extent(region).missing() for region in event.reads):
+            self._narrowed(event, next((str(o.view.dtype) for o in self._outputs if o.view.dtype.kind in "iu"), ""))
         if isinstance(word, isa.LoadWeights):
             self._weights[event.core, False] = dict(self._parents)
             return
@@ -147,6 +156,12 @@ class Nancheck:
                 self._planes.fill(core, operand, number)
             else:
                 self._planes.write(core, operand, bad.reshape(operand.view.shape[0], -1) * np.int16(number))
+
+    def _narrowed(self, event: Event, dtype: str) -> None:
+        """Note numbers that the type of a result does not hold."""
+        place = event.core, event.engine, event.pc
+        if place in self._lost or len(self._lost) < _LOST:
+            self._lost[place] = event, dtype, self._lost.get(place, (event, dtype, 0))[2] + NARROWING.lost
 
     def _note(self, event: Event, values: npt.NDArray[Any] | None = None) -> int:
         """Return the number of the word at hand, with what it was made of."""
@@ -201,7 +216,8 @@ class Nancheck:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Report what is not finite in the outputs, by where it began."""
+        """Report what is not finite in the outputs, by where it began, and what integers did not hold."""
+        self.findings += [self._overflow(*lost) for lost in self._lost.values()]
         if self.device.model is None:
             return
         for tensor in self.device.model.outputs:
@@ -290,9 +306,18 @@ class Nancheck:
         return Finding("nancheck", kind, severity, message, site, passed, None, output, hint,
                        details={"output": output, "elements": count, "steps": len(way)})  # fmt: skip
 
+    def _overflow(self, event: Event, dtype: str, count: int) -> Finding:
+        site = self._place(event, "stores")
+        message = f"{site.engine} pc {site.pc} stores {count} numbers as {dtype} that do not fit, or are NaN"
+        hint = "limit the numbers first (nl.minimum, nl.maximum), or use a wider type: what a device stores is unknown"
+        severity = KINDS["nancheck:overflow"].severity
+        return Finding("nancheck", "overflow", severity, message, site, hint=hint, details={"elements": count})
+
     def _site(self, made: _Made, access: str) -> Site:
-        event = made.event
-        assert event is not None
+        assert made.event is not None
+        return self._place(made.event, access)
+
+    def _place(self, event: Event, access: str) -> Site:
         word = event.instruction
         owner = getattr(word, "engine", event.engine)
         return site_of(self.device, event.core, event.engine, event.pc, word, owner=owner, access=access,

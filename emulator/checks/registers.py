@@ -5,6 +5,8 @@ A register that nothing loaded holds what the program before it left there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from emulator.checks.finding import Finding, Site
@@ -12,11 +14,13 @@ from emulator.checks.kinds import KINDS
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
+from formats.neuron_core import PARTITIONS
 
 __all__ = ["ACCUMULATING", "Registers"]
 
 ACCUMULATING = (EngineState.OPTIONAL, EngineState.ACCUMULATORS)  # of the words that have to do with accumulators
 _LIMIT = 50
+_STARTS = (ReduceCommand.RESET, ReduceCommand.RESET_REDUCE, ReduceCommand.LOAD_REDUCE)
 
 
 class _Loaded(NamedTuple):
@@ -26,6 +30,15 @@ class _Loaded(NamedTuple):
     unwritten: str
 
 
+@dataclass
+class _Held:
+    """Accumulators of one engine: lanes that something has set, and the first word that went by one that was not."""
+
+    ready: int = 0
+    spread: int = 0
+    spoilt: Site | None = None
+
+
 class Registers:
     """The registers of every engine, as far as words load and compare them."""
 
@@ -33,7 +46,7 @@ class Registers:
         self.findings: list[Finding] = []
         self._loaded: dict[tuple[int, str, int], _Loaded] = {}
         self._told: set[tuple[int, str, int]] = set()
-        self._folded: set[tuple[int, str]] = set()  # engines whose accumulators something was folded into
+        self._held: dict[tuple[int, str], _Held] = {}
 
     def take(self, word: isa.Instruction, site: Site, unwritten: str) -> None:
         """Note what a word loads and compares; `unwritten` names those of the bytes it loads that nothing wrote."""
@@ -44,26 +57,38 @@ class Registers:
             if (loaded is None or loaded.unwritten) and (site.core, site.engine, site.pc) not in self._told:
                 self._tell(site, register, loaded)
 
-    def fold(self, word: isa.Instruction, core: int, engine: str) -> bool:
-        """Note what a word does with accumulators; return whether it reads those that nothing was folded into."""
-        if word.DATAFLOW is not Dataflow.ACCUMULATORS:
-            if int(getattr(word, "reduce_command", ReduceCommand.IDLE)) != ReduceCommand.IDLE:
-                self._folded.add((core, engine))
-            return False
-        return (core, engine) not in self._folded
+    def fold(self, word: isa.Instruction, core: int, engine: str, site: Callable[[], Site]) -> None:
+        """Follow what a word does with the accumulator registers of its engine, one of each lane; `site` is the word's.
 
-    def unfolded(self, site: Site) -> None:
-        """Report a read of accumulators that nothing was folded into."""
+        What nothing reset shows where it is read: registers that only fill up do no harm.
+        """
+        held = self._held.setdefault((core, engine), _Held())
+        command = int(getattr(word, "reduce_command", ReduceCommand.IDLE))
+        lanes = int(getattr(word, "channels", PARTITIONS))
+        if command in _STARTS:
+            held.ready, held.spoilt = max(held.ready, lanes), None if lanes >= held.spread else held.spoilt
+        elif command == ReduceCommand.REDUCE and lanes > held.ready:
+            held.spoilt, held.spread, held.ready = held.spoilt or site(), lanes, lanes
+        if word.DATAFLOW is Dataflow.ACCUMULATORS and lanes > held.ready:
+            self._unreset(site(), "reads", "no word of its engine has folded anything into them", ())
+        elif held.spoilt is not None and (
+            word.DATAFLOW is Dataflow.ACCUMULATORS or ("reduce_res" in word.OPERANDS and word.uses("reduce_res"))
+        ):
+            self._unreset(held.spoilt, "folds its results into", "no word of its engine has reset them", (site(),))
+        if command == ReduceCommand.IDLE and word.STATE is EngineState.ACCUMULATORS and engine == "DVE":
+            held.ready, held.spoilt = 0, None  # hardware.md 3.4: behind such a word their state is undefined
+
+    def _unreset(self, site: Site, does: str, why: str, others: tuple[Site, ...]) -> None:
         if (site.core, site.engine, site.pc) in self._told or len(self._told) >= _LIMIT:
             return
         self._told.add((site.core, site.engine, site.pc))
         message = (
-            f"{site.engine} pc {site.pc} reads the accumulator registers, and no word of its engine has folded "
-            "anything into them: they hold what the program before this one left there"
+            f"{site.engine} pc {site.pc} {does} the accumulator registers, and {why}: "
+            "they hold what the program before this one left there"
         )
         hint = "let a word in front of this one reset the accumulators and fold its results into them"
         severity = KINDS["initcheck:undefined-register"].severity
-        self.findings.append(Finding("initcheck", "undefined-register", severity, message, site, (), hint=hint))
+        self.findings.append(Finding("initcheck", "undefined-register", severity, message, site, others, hint=hint))
 
     def _tell(self, site: Site, register: int, loaded: _Loaded | None) -> None:
         if len(self._told) >= _LIMIT:

@@ -1,7 +1,7 @@
-"""What else the time of a word depends on: shared memory ports, slow writes, the Tensor engine's array.
+"""What else the time of a word depends on: shared memory ports, the Tensor engine's array, what was done before.
 
-Engines that want one port at the same time take turns, first come first served. An engine goes on while a word's slow
-writes drain, one word ahead. Source: hardware.md 2.4, 3.3, and the profiles named in `figures`.
+Engines that want one port at the same time take turns, first come first served. Source: hardware.md 2.4, 3.3, and the
+profiles named in `figures`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _SBUF = _BANKS  # the port of SBUF that Vector and GpSimd share, behind those of
 class Claim(NamedTuple):
     """What a word needs: `ports` for `work_ps`, or the array of the Tensor engine; `weights` loads it.
 
-    `read_ps` is how long strided weights take to read, `drain_ps` how long the slow writes of `engine` take; `cold` is
-    what takes longer the first times.
+    `read_ps` is how long strided weights take to read; `cold` is what takes longer the first times.
     """
 
     ports: tuple[int, ...]
@@ -36,18 +35,14 @@ class Claim(NamedTuple):
     array: bool
     weights: bool = False
     read_ps: int = 0
-    drain_ps: int = 0
-    engine: str = ""
     cold: tuple[Part, ...] = ()
 
     def scaled(self, interval: int, of: int) -> Claim | None:
         """Return the claim of a word that another cost makes take `interval` instead of `of`; None without work."""
-        work, read, drain = (
-            each * interval // of if of else each for each in (self.work_ps, self.read_ps, self.drain_ps)
-        )
+        work, read = (each * interval // of if of else each for each in (self.work_ps, self.read_ps))
         if not work and not ((self.weights or self.cold) and interval):
             return None
-        return self._replace(work_ps=work, read_ps=read, drain_ps=drain)
+        return self._replace(work_ps=work, read_ps=read)
 
 
 class Grant(NamedTuple):
@@ -62,7 +57,6 @@ class ContentionState(NamedTuple):
     """The state of a core's contention; fields as in `Contention`."""
 
     free: tuple[int, ...]
-    drained: tuple[tuple[str, int], ...]
     array: TensorArrayState
     cold: ColdState = ColdState()
 
@@ -70,7 +64,7 @@ class ContentionState(NamedTuple):
 class Contention:
     """Who holds what in one core; integers in picoseconds throughout."""
 
-    __slots__ = ("_drained", "_free", "array", "cold", "generation", "granted", "own_end_ps", "ports")
+    __slots__ = ("_free", "array", "cold", "generation", "granted", "own_end_ps", "ports")
     NOT_STATE: ClassVar = {
         "generation": "a figure of the chip",
         "ports": "which parts of the model are on",
@@ -82,7 +76,6 @@ class Contention:
         self.generation = chip.generation
         self.ports = "ports" not in without
         self._free = [0] * (_SBUF + 1)
-        self._drained: dict[str, int] = {}  # when the writes of an engine's last word are through
         self.granted: Grant | None = None
         self.cold = Cold(chip)
         self.own_end_ps: int | None = None  # of a word that is cold, as profiles show it
@@ -106,9 +99,7 @@ class Contention:
                 needed += range(_BANKS) if self.generation == "gen2" else sorted(banks)
             if sbuf and (engine == "Pool" or (engine == "DVE" and (cost.fast or self.generation == "gen2"))):
                 needed.append(_SBUF)
-        if not needed and not cost.drain_ps:
-            return None
-        return Claim(tuple(needed), cost.work_ps, False, drain_ps=cost.drain_ps, engine=engine)
+        return Claim(tuple(needed), cost.work_ps, False) if needed else None
 
     def take(self, claim: Claim, now: int, interval: int, latency: int, queues_next: bool = False) -> tuple[int, int]:
         """Grant an issuing word what it needs; return its interval and latency, waiting included.
@@ -136,22 +127,15 @@ class Contention:
             for port in claim.ports:
                 free[port] = until
             self.granted = tuple.__new__(Grant, (claim.ports, now + wait, until))
-        if claim.drain_ps:
-            # The next word starts when this one's writes have begun, so one word's results wait at most.
-            begun = max(self._drained.get(claim.engine, 0) - now - wait, 0)
-            self._drained[claim.engine] = now + wait + begun + claim.drain_ps
-            wait += begun
         return interval + wait, latency + wait
 
     def snapshot(self) -> ContentionState:
         """Return the state as a value, for `restore`."""
-        return ContentionState(
-            tuple(self._free), tuple(self._drained.items()), self.array.snapshot(), self.cold.snapshot()
-        )
+        return ContentionState(tuple(self._free), self.array.snapshot(), self.cold.snapshot())
 
     def restore(self, state: ContentionState) -> None:
         """Return to a state that `snapshot` gave."""
-        self._free[:], self._drained = state.free, dict(state.drained)
+        self._free[:] = state.free
         self.array.restore(state.array)
         self.cold.restore(state.cold)
 

@@ -69,7 +69,23 @@ def _on_vector(word: isa.Instruction, cycles: float, latency: str, engine: str, 
     gap = figure("scalar_gap" if engine == "Activation" else "vector_gap", chip.target)
     if engine == "DVE" and _has_pointer(word):
         gap += figure("vector_pointer_gap", chip.target)
-    return _paced(cycles, latency, engine, chip, gap)
+    from_psum = engine == "Activation" and any(
+        one.in_psum for one in _tiles(word, *(name for name in word.OPERANDS if name.startswith("src")))
+    )
+    return _in_order(_paced(cycles, latency, engine, chip, gap), engine, chip, from_psum)
+
+
+def _in_order(cost: Cost, engine: str, chip: Chip, from_psum: bool) -> Cost:
+    """Return a cost whose writes leave behind those of the word before.
+
+    Words of Scalar that read PSUM issue a little faster than they complete; its results wait up to a word's time.
+    """
+    if engine == "Pool" or chip.generation == "gen2":
+        return cost  # one word at a time; and nothing of the kind was captured on trn1
+    apart = cost.work_ps
+    if engine == "Activation" and from_psum:
+        apart = cost.interval_ps + _ps(figure("scalar_psum_behind", chip.target))
+    return cost._replace(apart_ps=apart, lag_ps=apart)
 
 
 def _has_pointer(word: isa.Instruction) -> bool:
@@ -97,12 +113,21 @@ class _Strides(NamedTuple):
     write: str
     small_write: str
     front: str  # the part of small writes behind which the next word begins
+    whole_front: str  # the same of others
 
 
-_VECTOR = _Strides("vector_strided_read", "vector_strided_write", "vector_strided_write16", "vector_strided_front")
-_SCALAR = _Strides("scalar_strided_read", "scalar_strided_write", "scalar_strided_write16", "scalar_strided_front")
+_VECTOR = _Strides(
+    "vector_strided_read", "vector_strided_write", "vector_strided_write16", "vector_strided_front", "whole_front"
+)
+_SCALAR = _Strides(
+    "scalar_strided_read", "scalar_strided_write", "scalar_strided_write16", "scalar_strided_front", "whole_front"
+)
 _SCALAR_FROM_PSUM = _Strides(
-    "scalar_strided_read", "scalar_strided_write_psum", "scalar_strided_write16_psum", "scalar_strided_front_psum"
+    "scalar_strided_read",
+    "scalar_strided_write_psum",
+    "scalar_strided_write16_psum",
+    "scalar_strided_front_psum",
+    "whole_front_psum",
 )
 
 
@@ -115,12 +140,11 @@ def _strided(cost: Cost, inputs: list[Tile], dst: Tile, engine: str, chip: Chip)
     if engine == "Activation":
         figures = _SCALAR_FROM_PSUM if any(one.in_psum for one in inputs) else _SCALAR
     if _is_strided(dst, chip):
-        # Nothing is added between words that wait for their writes anyhow.
-        if dst.size >= _WHOLE_WRITE:
-            return _slowed(cost, figure(figures.write, chip.target), 0)
-        slowed = _slowed(cost, figure(figures.small_write, chip.target), 0)
-        front = round(slowed.work_ps * figure(figures.front, chip.target))
-        return slowed._replace(interval_ps=front, drain_ps=slowed.work_ps)
+        # Nothing is added between words that wait for their writes anyhow: the next one begins when they have begun.
+        whole = dst.size >= _WHOLE_WRITE
+        slowed = _slowed(cost, figure(figures.write if whole else figures.small_write, chip.target), 0)
+        front = round(slowed.work_ps * figure(figures.whole_front if whole else figures.front, chip.target))
+        return slowed._replace(interval_ps=front, apart_ps=slowed.work_ps, lag_ps=0)
     if any(_is_strided(one, chip) for one in inputs):
         return _slowed(cost, figure(figures.read, chip.target), gap)
     return cost
@@ -307,7 +331,7 @@ def activation_cost(src: Tile, dst: Tile, engine: str, chip: Chip) -> Cost:
         cost = _paced(cycles, "activation_psum_latency", engine, chip, gap)
     else:
         cost = _paced(cycles, "activation_latency", engine, chip, figure("activation_gap", chip.target))
-    return _strided(cost, [src], dst, engine, chip)
+    return _strided(_in_order(cost, engine, chip, src.in_psum), [src], dst, engine, chip)
 
 
 @costs(isa.ActivationReadAccumulator)

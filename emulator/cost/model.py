@@ -36,8 +36,9 @@ class Cost(NamedTuple):
 
     `work_ps` is the part of it in which data move, `fast` a mode that takes more than its share of a memory port,
     `weights` marks a load of the Tensor engine, whose result the next matmul needs; `read_ps` is how long memory takes
-    to give its elements where they lie far apart, `drain_ps` how long writes take that are slower than the work; `cold`
-    names what of it takes longer the first times (`emulator.cost.cold`).
+    to give its elements where they lie far apart; `apart_ps` is how long behind the word before it completes at the
+    earliest, as an engine's writes leave in order, and `lag_ps` how long they wait for that before the next word's
+    start does too; `cold` names what of it takes longer the first times (`emulator.cost.cold`).
     """
 
     interval_ps: int
@@ -46,7 +47,8 @@ class Cost(NamedTuple):
     fast: bool = False
     weights: bool = False
     read_ps: int = 0
-    drain_ps: int = 0
+    apart_ps: int = 0
+    lag_ps: int = 0
     cold: tuple[str, ...] = ()
 
 

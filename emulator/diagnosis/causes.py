@@ -201,7 +201,7 @@ def _sentence(cause: Cause, wait: WaitFacts, named: Sequence[SignalFacts], given
         case Cause.TRANSFER:
             return f"a DMA transfer under way will signal {name}: {who} started it"
         case Cause.RANKS:
-            return f"a collective will signal {name} once the other ranks are through: {who} called it"
+            return f"a collective signals {name} once the other ranks are through: {who} called it"
         case Cause.RUNNING:
             return f"{who} would signal {name}, and {has} not come to it yet"
 

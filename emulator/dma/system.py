@@ -32,9 +32,20 @@ if TYPE_CHECKING:
     from emulator.context import CoreContext, DeviceContext
     from emulator.cost.dma import DmaCosts
 
-__all__ = ["DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
+__all__ = ["Carrying", "DmaFlow", "DmaQueue", "DmaState", "DmaSystem", "carried_stretch"]
 
 _made = tuple.__new__  # a named tuple in half the time
+
+
+# Bytes are asked for when they have passed links too, whose latencies are 15 us at most: known for that long, and more.
+_ASKED_PS = 100_000_000
+
+
+class Carrying(NamedTuple):
+    """Bytes of a collective on the engines of a core: a transfer with a number below 0."""
+
+    core: int
+    number: int
 
 
 class DmaFlow(NamedTuple):
@@ -83,7 +94,7 @@ class DmaSystem:
         self.triggered = 0
         self.packet_bytes = PACKET_BYTES
         self.moves_data = True  # else transfers take their time, and leave memory as it is
-        self.carried: list[tuple[int, int, int]] = []  # core, number below 0, when it is through as it seemed
+        self.carried: dict[Carrying, int] = {}  # when each is through, as it seemed when somebody asked last
 
     def rings(self, core: int = 0) -> tuple[tuple[Ring, ...], ...]:
         """Return the rings of a core by engine and number."""
@@ -169,27 +180,40 @@ class DmaSystem:
         else:
             self.ranks.begin(call, now_ps, arrived)
 
-    def carry(self, queue: DmaQueue, nbytes: int, packet: int, ps_per_byte: float, now_ps: int) -> int:
-        """Let the engines of a core move bytes of a collective, packet by packet; return when they are through.
+    def carry(self, queue: DmaQueue, nbytes: int, packet: int, ps_per_byte: float, now_ps: int) -> Carrying:
+        """Let the engines of a core move bytes of a collective, packet by packet; `carried_until` says how long.
 
         They go through the ring of the collective's stream: other rings have their turns between its packets.
-        Work that other rings get later changes when those are through, not what is returned here (ours).
         """
-        core, engines = queue.core, self._engines_of(queue.core)
-        for each in [one for one in self.carried if one[0] == core and one[2] < now_ps]:
-            engines.forget(each[1])
-            self.carried.remove(each)
-        number = min([one[1] for one in self.carried], default=0) - 1
+        while self.carried and self.carried_until(oldest := next(iter(self.carried))) + _ASKED_PS < now_ps:
+            del self.carried[oldest]
+            self.engines[oldest.core].forget(oldest.number)
+        number = next(reversed(self.carried)).number - 1 if self.carried else -1
         stretch = carried_stretch(nbytes, packet, ps_per_byte)
-        moved = engines.give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
+        moved = self._engines_of(queue.core).give(number, queue.ring, now_ps, 0, (stretch,), 0, now_ps)
         self._settled = False
         if moved:
             self._reschedule(queue)
-        end = now_ps
-        for first, final, _, _, (at, step) in engines.pieces(number, DMA_ENGINES):
+        found = Carrying(queue.core, number)
+        self.carried[found] = now_ps
+        return found
+
+    def carried_until(self, what: Carrying) -> int:
+        """Return when bytes of a collective are through, as far as is known: what rings get until then puts it off.
+
+        0 for what was through long ago.
+        """
+        if what not in self.carried:
+            return 0
+        end = 0
+        for first, final, _, _, (at, step) in self.engines[what.core].pieces(what.number, DMA_ENGINES):
             end = max(end, at + step * first, at + step * final)
-        self.carried.append((core, number, end))
+        self.carried[what] = end
         return end
+
+    def idle_from(self) -> int:
+        """Return when everything of collectives is through, as far as is known."""
+        return max(map(self.carried_until, self.carried), default=0)
 
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""

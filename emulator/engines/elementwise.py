@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emulator import alu
-from emulator.dtypes import Array, Step, chain, element_type, numpy_dtype
+from emulator.dtypes import NARROWING, Array, Step, chain, element_type, numpy_dtype
 from emulator.engines.operands import (
     bind_once,
     float_input,
@@ -72,8 +72,17 @@ class _Wide:
         return target
 
     def store(self, dst: Array) -> Step:
-        """Return the step that writes the low bits of the result."""
-        return partial(np.copyto, raw_view(dst), self.out, casting="unsafe")
+        """Return the step that writes the low bits of the result; unsigned numbers are meant to go round."""
+        write = partial(np.copyto, raw_view(dst), self.out, casting="unsafe")
+        if self.dtype is np.uint64 or dst.dtype.kind != "i":
+            return write
+        limits = np.iinfo(dst.dtype)
+        return chain(partial(_count_lost, self.out, int(limits.min), int(limits.max)), write)
+
+
+def _count_lost(values: Array, low: int, high: int) -> None:
+    if NARROWING.counting:
+        NARROWING.count(values, low, high)
 
 
 @executes(isa.TensorTensor, movable=True)

@@ -24,8 +24,8 @@ from emulator.settings import Settings
 from formats.neff import Neff
 from formats.targets import resolve_target
 
-__all__ = ["Met", "Moved", "RankedResult", "Ranks", "check_count", "execute_ranks", "in_order", "machine_of", "met_of",
-           "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
+__all__ = ["Met", "Moved", "RankedResult", "Ranks", "away_of", "check_count", "execute_ranks", "in_order", "machine_of",
+           "met_of", "most_ranks", "new_ranks", "usual_instance"]  # fmt: skip
 
 _USUAL = {"trn1": "trn1.32xlarge", "inf2": "inf2.48xlarge", "trn2": "trn2.48xlarge", "trn3": "trn3-ultraserver-gen1"}
 
@@ -79,7 +79,7 @@ class RankedResult:
     its own, it is 0 and `apart` says why.
     `trigger_ps` passes from the word that calls a collective to the start of its CC-cores. Where they were asked for,
     `moves` are their transfers and `carried` what those did on DMA engines; `carried_rate` is picoseconds of a DMA
-    engine for a byte of them.
+    engine for a byte of them. `away` are the ranks that run no program.
     """
 
     instance: str
@@ -95,6 +95,7 @@ class RankedResult:
     carried_rate: float = 1.0
     histories: int = 0
     apart: str = ""
+    away: tuple[int, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -225,8 +226,13 @@ def execute_ranks(
     moves = tuple(map(partial(_moved, machine), machine.engine.transfers))
     return RankedResult(
         name, where.nodes, places, tuple(results), met, machine.hang, seconds, machine.trigger_ps, moves,
-        tuple(machine.carried), machine.ps_per_byte,
+        tuple(machine.carried), machine.ps_per_byte, away=away_of(each),
     )  # fmt: skip
+
+
+def away_of(neffs: Sequence[Neff | None]) -> tuple[int, ...]:
+    """Return the ranks that run no program."""
+    return tuple(rank for rank, neff in enumerate(neffs) if neff is None)
 
 
 def _moved(machine: RankedMachine, one: Transfer) -> Moved:

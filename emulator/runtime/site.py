@@ -14,6 +14,7 @@ import numpy as np
 from emulator.debug_stream import DebugStream
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrival, Arrived, Call
+from emulator.dma.system import Carrying
 from emulator.dma.transfer import Transfer
 from emulator.faults import Place
 from emulator.machine.ranks.communicators import group_of, signature_of
@@ -54,7 +55,10 @@ class CalledFrom(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a rank is given and when: bytes to carry, or the end of its n-th collective, or that it cannot be."""
+    """What a rank is given and when: bytes to carry, or the end of its n-th collective, or that it cannot be.
+
+    `load` is the number by which the machine asks for bytes again.
+    """
 
     time_ps: int
     carry: Carry | None = None
@@ -62,6 +66,7 @@ class Given(NamedTuple):
     pieces: Sequence[Arrival] = ()
     received: Sequence[int] = ()
     error: NeuronError | None = None
+    load: int = -1
 
 
 class Report(NamedTuple):
@@ -84,6 +89,7 @@ class Site:
         self._told: dict[int, list[Arrived]] = {rank: [] for rank in order.ranks}
         self._places: dict[int, list[Place]] = {rank: [] for rank in order.ranks}
         self._under_way = dict.fromkeys(order.ranks, 0)
+        self._loads: dict[int, dict[int, list[Carrying]]] = {rank: {} for rank in order.ranks}
         self._streams: dict[int, DebugStream | None] = {}
         opened: list[Neff] = [open_neff(each) for each in order.programs]
         for rank, which, inputs in zip(order.ranks, order.which, order.inputs, strict=True):
@@ -137,12 +143,19 @@ class Site:
         with at_pace(), np.errstate(all="ignore"):
             return [self._go_on(rank, what, before_ps) for rank, what in given]
 
-    def carry(self, rank: int, given: Sequence[Given]) -> tuple[int, Report]:
-        """Give a rank what it is given, at last bytes to carry; return when they are through."""
-        ends = 0
+    def carried_until(self, rank: int, given: Sequence[Given], load: int, now_ps: int) -> tuple[int, Report]:
+        """Give a rank what it is given; return when it is through with bytes that it carries, as known at a time.
+
+        Who has asked until they were through does not ask again.
+        """
+        device = self.devices[rank]
         with at_pace(), np.errstate(all="ignore"):
             for each in given:
-                ends = self._give(rank, each)
+                self._give(rank, each)
+            device.run_before(now_ps)
+        ends = max(map(device.dma.carried_until, self._loads[rank][load]), default=0)
+        if ends <= now_ps:
+            del self._loads[rank][load]
         return ends, self._report(rank)
 
     def finish(self) -> list[tuple[int, Result]]:
@@ -171,24 +184,23 @@ class Site:
                 device.run_before(due + self.order.trigger_ps)
         return self._report(rank)
 
-    def _give(self, rank: int, given: Given) -> int:
-        device, now, ends = self.devices[rank], given.time_ps, given.time_ps
+    def _give(self, rank: int, given: Given) -> None:
+        device, now = self.devices[rank], given.time_ps
         device.run_before(now)
         if given.carry is not None:
             what = given.carry
-            for queue in device.dma.queues:
-                if queue.name == what.queue:
-                    through = device.dma.carry(queue, what.nbytes, what.packet, self.order.ps_per_byte, now)
-                    ends = max(ends, through)
-            return ends
+            self._loads[rank][given.load] = [
+                device.dma.carry(queue, what.nbytes, what.packet, self.order.ps_per_byte, now)
+                for queue in device.dma.queues if queue.name == what.queue
+            ]  # fmt: skip
+            return
         self._under_way[rank] -= 1
         if given.error is not None:
             device.fail(given.error, self._places[rank][given.call])
         else:
             self._told[rank][given.call](now, given.pieces, given.received)
-        return ends
 
     def _report(self, rank: int) -> Report:
         device = self.devices[rank]
         calls, self._calls[rank] = tuple(self._calls[rank]), []
-        return Report(rank, calls, device.next_ps, max([end for _, _, end in device.dma.carried], default=0))
+        return Report(rank, calls, device.next_ps, device.dma.idle_from())

@@ -17,7 +17,7 @@ from emulator.diagnosis.graph import Hang
 from emulator.dma.collectives import Arrived, Call, Caller
 from emulator.faults import Fault, Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
-from emulator.machine.collectives.engine import Engine, Job
+from emulator.machine.collectives.engine import Engine, Job, Until
 from emulator.machine.collectives.steps import uncollected
 from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
@@ -49,18 +49,21 @@ class _End(NamedTuple):
     now_ps: int
     fault: Fault | None
     hang: Hang | None
+    away: bool
 
 
 class _Far:
     """A rank at a site: what it called that has not begun, what it was given and does not know yet."""
 
-    __slots__ = ("calls", "engines", "given", "idle_ps", "next_ps", "rank", "rings", "site")
+    __slots__ = ("calls", "engines", "given", "idle_ps", "loads", "made", "next_ps", "rank", "rings", "site")
 
     def __init__(self, rank: int, site: int, rings: dict[str, list[OnRing]]) -> None:
         self.rank, self.site, self.rings = rank, site, rings
         self.calls: deque[tuple[int, int, Call]] = deque()
         self.given: list[Given] = []
         self.engines = IdleEngines()
+        self.loads: list[_Load] = []  # what the engines were given that are idle otherwise
+        self.made = 0
         self.next_ps: int | None = 0
         self.idle_ps = 0
 
@@ -73,6 +76,25 @@ class _Far:
         """Take in where it stands."""
         self.calls.extend(report.calls)
         self.next_ps, self.idle_ps = report.next_ps, report.idle_ps
+
+    def flush(self) -> list[Given]:
+        """Return what it was given and does not know, for whoever tells it."""
+        for each, load in zip(self.engines.take(), self.loads, strict=True):
+            load.at_site = True
+            self.given.append(Given(each.time_ps, each.carry, load=load.number))
+        self.loads.clear()
+        found, self.given = self.given, []
+        return found
+
+
+class _Load:
+    """Bytes that a rank carries: through at `ends_ps`; `at_site`: its site knows of them, and may say otherwise."""
+
+    __slots__ = ("at_site", "ends_ps", "far", "known_ps", "number")
+
+    def __init__(self, far: _Far) -> None:
+        self.far, self.number, self.at_site, self.ends_ps, self.known_ps = far, far.made, False, 0, -1
+        far.made += 1
 
 
 class SpreadMachine:
@@ -153,11 +175,10 @@ class SpreadMachine:
 
     def _tell(self, far: _Far, given: Given) -> None:
         """Let a rank know of something when it is asked next."""
-        far.given += [Given(each.time_ps, each.carry) for each in far.engines.take()]
-        far.given.append(given)
+        far.given = [*far.flush(), given]
         far.next_ps = given.time_ps if far.next_ps is None else min(far.next_ps, given.time_ps)
 
-    def _carry(self, job: Job, rank: int, nbytes: int) -> int:
+    def _carry(self, job: Job, rank: int, nbytes: int) -> Until:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program.
 
         Where the rank only waits, what its engines do is known here; else its site is asked.
@@ -165,13 +186,24 @@ class SpreadMachine:
         far, now = self._ranks[rank], self.engine.now
         queue = self.communicators.of_job[job.number].transfers[rank].queue
         what, queues = Carry(queue, -(-nbytes // self._cores), self._packets[job.stream]), far.rings.get(queue, [])
+        load = _Load(far)
         if far.due is None and far.idle_ps <= now and far.engines.serve_alone(queues, now):
-            return far.engines.carry(Entry(now, what), queues, self._ps_per_byte)
-        given = [*far.given, *(Given(each.time_ps, each.carry) for each in far.engines.take()), Given(now, what)]
-        far.given = []
-        ends, report = self._askers[far.site]("carry", rank, given).result()
-        far.heard(report)
-        return int(ends)
+            load.ends_ps = far.engines.carry(Entry(now, what), queues, self._ps_per_byte)
+            far.loads.append(load)
+        else:
+            load.at_site = True
+            self._tell(far, Given(now, what, load=load.number))
+        return lambda: self._until(load)
+
+    def _until(self, load: _Load) -> int:
+        """Return when bytes are through, as far as is known now; a site that has said so once is not asked again."""
+        far, now = load.far, self.engine.now
+        if load.at_site and load.known_ps < now and (load.known_ps < 0 or load.ends_ps > load.known_ps):
+            asked = far.rank, far.flush(), load.number, now
+            ends, report = self._askers[far.site]("carried_until", *asked).result()
+            far.heard(report)
+            load.ends_ps, load.known_ps = int(ends), now
+        return load.ends_ps
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -180,7 +212,11 @@ class SpreadMachine:
         for answer in [ask("finish") for ask in self._askers]:
             results.update(dict(answer.result()))
         self.results = [results[rank] for rank in sorted(results)]
-        self.devices = [_End(rank, one.time_ps, one.fault, one.hang) for rank, one in enumerate(self.results)]
+        which = [pair for order in self.orders for pair in zip(order.ranks, order.which, strict=True)]
+        away = {rank for rank, program in which if program < 0}
+        self.devices = [
+            _End(rank, one.time_ps, one.fault, one.hang, rank in away) for rank, one in enumerate(self.results)
+        ]
         self.hang = explain(self)
 
     def place_of(self, rank: int, caller: Caller) -> Place:

@@ -10,7 +10,7 @@ from typing import Any
 from emulator.errors import InputError
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
 from emulator.runtime.execution import check_inputs
-from emulator.runtime.ranks import RankedResult, Ranks, in_order, machine_of, met_of
+from emulator.runtime.ranks import RankedResult, Ranks, away_of, in_order, machine_of, met_of
 from emulator.runtime.site import SiteOrder
 from emulator.runtime.spread import Asker, SpreadMachine, bytes_time
 from emulator.settings import Settings
@@ -58,4 +58,5 @@ def spread_ranks(
     return RankedResult(
         machine.instance.name, where.nodes, tuple(machine.place(rank) for rank in range(where.ranks)),
         tuple(spread.results), met, spread.hang, seconds, spread.trigger_ps,
+        away=away_of(neffs),
     )  # fmt: skip

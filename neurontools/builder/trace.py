@@ -51,6 +51,9 @@ def visit_of(source: Source) -> int:
     return source.visit if isinstance(source, Place) else -1
 
 
+# Variables that programs have for themselves: no tensor may have these names.
+STATE_BUFFER, DGE_TABLE = RESERVED = ("SB", "DGETable0")
+
 KINDS = frozenset({"input", "output", "shared", "private", "constant", "tile"})
 
 

@@ -8,13 +8,11 @@ from typing import NamedTuple
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from neurontools.builder.errors import BuildError
-from neurontools.builder.trace import Allocation, Space, Trace, View
+from neurontools.builder.trace import DGE_TABLE, RESERVED, STATE_BUFFER, Allocation, Space, Trace, View
 from neurontools.builder.transfers import Side, variable_code
 
-__all__ = ["STATE_BUFFER", "Variables", "common_tensors", "shared_names"]
+__all__ = ["Variables", "common_tensors", "shared_names"]
 
-STATE_BUFFER = "SB"
-_TABLE = "DGETable0"
 _ALIGNMENT = 64
 # the offset in a DMA address has 32 bits (isa.md 8)
 _ADDRESSABLE = 1 << 32
@@ -35,7 +33,7 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
     firsts: list[Allocation] | None = None
     for trace in traces:
         names: dict[int, str] = {}
-        used = {STATE_BUFFER, _TABLE}
+        used = {*RESERVED}
         common, own = _tensors(trace)
         firsts = common if firsts is None else firsts
         for shared in (True, False):
@@ -120,7 +118,7 @@ class Variables:
             self._places[allocation.id] = _Place(name, code)
             self.bytes[kind] = self.bytes.get(kind, 0) + size
         if table and entries:
-            writer.variable(_TABLE, "dge-table", entries=entries)
+            writer.variable(DGE_TABLE, "dge-table", entries=entries)
 
     def side(self, view: View, places: dict[int, tuple[int, int]]) -> Side:
         """Return one end of a transfer; `places` are (partition, byte) of the tiles."""

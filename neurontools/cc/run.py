@@ -76,11 +76,13 @@ def run(
         if outputs is not None:
             import numpy as np
 
+            from neurontools.program.arrays import write_members  # deferred: start-up
+
             # NumPy's files cannot name bfloat16 and its like: their bytes are kept.
             arrays = {f"rank{rank}": array if array.dtype.kind in "iuf" else array.view(np.uint8)
                       for rank, array in outcome.outputs.items()}  # fmt: skip
             with write_whole(outputs) as beside, beside.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
+                write_members(file, arrays)
         out.result = found = ran_of(asked, outcome)
         out.lines = lambda: ran_lines(found)
         if found.hangs:

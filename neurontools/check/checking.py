@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.errors import NeuronError, NotFoundError
-from neurontools.check.rows import CheckResult, finding_row, run_row, summary_of
+from neurontools.check.ranked import Launched, launches_on_ranks, merged, spelled
+from neurontools.check.rows import CheckResult, RunRow, finding_row, run_row, summary_of
 from neurontools.command.errors_to_exit import classify
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import Report, note
@@ -56,62 +57,33 @@ def check(
     script = refuse_misplaced(file, configuration) is Kind.SCRIPT
     bounded = configuration.bounded(always=True)
     runs: list[Execution] = []
+    launches: list[Launched] = []
     found: list[Finding] = []
     try:
         if where is not None:
-            runs = _on_ranks(file, bounded, out, where)
+            launches = launches_on_ranks(file, bounded, out, where)
+            runs = [made for _, each in launches for made in each]
         else:
             runs = _script(file, bounded, out, runs) if script else [_program(file, configuration, out)]
     except NeuronError as error:
         found += _refused(error, configuration.checks)
         if not found:
             raise
-    found += [finding for run in runs for finding in run.result.findings if not finding.refuted]
-    more = () if where is None else _spelled(where)
-    if where is not None:
-        found = _merged(runs, found, where.ranks)
+    if where is None:
+        found += [finding for run in runs for finding in run.result.findings if not finding.refuted]
+    else:
+        found = merged(launches, found)
+    more = () if where is None else spelled(where)
     for finding in found:
         finding.reproduce = configuration.command_line("check", file, "--tool", finding.tool, *more)
     kept, suppressed = split(found, patterns)
     tools = configuration.checks
-    out.result = CheckResult(tools, tuple(map(run_row, runs)), summary_of(kept), tuple(map(finding_row, kept)),
+    ranks = None if where is None else where.ranks
+    rows = tuple(run_row(run, None if ranks is None else number % ranks) for number, run in enumerate(runs))
+    out.result = CheckResult(tools, rows, summary_of(kept), tuple(map(finding_row, kept)),
                              tuple(finding.id for finding in suppressed))  # fmt: skip
-    out.lines = lambda: _lines(file, tools, wanted, runs, kept, suppressed, out)
+    out.lines = lambda: _lines(file, tools, wanted, runs, rows, kept, suppressed, out)
     _decide(wanted, runs, kept, out)
-
-
-def _on_ranks(file: Path, configuration: RunConfiguration, out: Report, where: Ranks) -> list[Execution]:
-    from neurontools.running.ranked import execute_file  # deferred: start-up
-
-    launches = execute_file(file, configuration, where, out)
-    if not launches:
-        raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
-    for found, _ in launches:
-        if found.hang is not None:
-            out.warn(*found.hang.text().splitlines())
-    return [made for _, each in launches for made in each]
-
-
-def _spelled(where: Ranks) -> tuple[str, ...]:
-    """Return the options that run a file on the same ranks again."""
-    instance = () if where.instance is None else ("--instance", where.instance)
-    nodes = () if where.nodes == 1 else ("--nodes", str(where.nodes))
-    return ("--ranks", str(where.ranks), *instance, *nodes)
-
-
-def _merged(runs: list[Execution], found: list[Finding], ranks: int) -> list[Finding]:
-    """Return findings once where several ranks have the same, with the ranks that do."""
-    own = {id(finding): number % ranks for number, run in enumerate(runs) for finding in run.result.findings}
-    kept: dict[str, Finding] = {}
-    who: dict[str, list[int]] = {}
-    for finding in found:
-        kept.setdefault(finding.id, finding)
-        who.setdefault(finding.id, []).append(own.get(id(finding), 0))
-    for name, finding in kept.items():
-        some = sorted(set(who[name]))
-        text = ", ".join(map(str, some[:6])) + (f" and {len(some) - 6} more" if len(some) > 6 else "")
-        finding.message += f" (rank {text})" if len(some) == 1 else f" (ranks {text})"
-    return list(kept.values())
 
 
 def tell_refused(file: Path, form: str, error: Exception) -> None:
@@ -140,8 +112,8 @@ def _refused(error: NeuronError, tools: tuple[str, ...]) -> list[Finding]:
     return [Finding(tool, kind, KINDS[error.finding].severity, str(error), site, hint=hint)]
 
 
-def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execution], kept: list[Finding],
-           suppressed: list[Finding], out: Report) -> Iterator[str]:  # fmt: skip
+def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execution], rows: Sequence[RunRow],
+           kept: list[Finding], suppressed: list[Finding], out: Report) -> Iterator[str]:  # fmt: skip
     """Yield what is asked for: the report for people, or for another program."""
     from neurontools.check import exchange  # deferred: start-up
 
@@ -153,7 +125,7 @@ def _lines(file: Path, tools: tuple[str, ...], wanted: Judging, runs: list[Execu
     elif wanted.form == "dot":
         yield from (line for run in runs if run.result.hang for line in run.result.hang.dot().splitlines())
     else:
-        yield from _text(file, tools, wanted.notes, runs, kept, len(suppressed))
+        yield from _text(file, tools, wanted.notes, rows, kept, len(suppressed))
 
 
 def _decide(wanted: Judging, runs: list[Execution], kept: list[Finding], out: Report) -> None:
@@ -170,21 +142,23 @@ def _decide(wanted: Judging, runs: list[Execution], kept: list[Finding], out: Re
         out.status = bad[0] if bad else out.status
 
 
-def _text(file: Path, tools: tuple[str, ...], notes: bool, runs: list[Execution], kept: list[Finding],
+def _text(file: Path, tools: tuple[str, ...], notes: bool, rows: Sequence[RunRow], kept: list[Finding],
           suppressed: int) -> Iterator[str]:  # fmt: skip
     from neurontools.check.view import lines  # deferred: start-up
     from neurontools.running.view import trouble_lines  # deferred: start-up
 
     explained = {finding.tool for finding in kept}
-    for run in map(run_row, runs):
+    for run in rows:
         if (run.fault is not None and "memcheck" not in explained) or (
             run.hang is not None and not ("synccheck" in explained and run.hang.reason == "deadlock")
         ):
-            yield f"{run.name}: the execution did not end"
+            yield f"{run.name}{'' if run.rank is None else f', rank {run.rank}'}: the execution did not end"
             yield from trouble_lines(run)
             yield ""
-    launches = f", {len(runs)} launches" if len(runs) > 1 else ""
-    yield from lines(f"{file.name}{launches}", tools, kept, suppressed, notes)
+    ranks = 1 + max((run.rank for run in rows if run.rank is not None), default=0)
+    spread = f" on {ranks} ranks" if rows and rows[0].rank is not None else ""
+    launches = f", {len(rows) // ranks} launches" if len(rows) > ranks else ""
+    yield from lines(f"{file.name}{spread}{launches}", tools, kept, suppressed, notes)
 
 
 def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execution:

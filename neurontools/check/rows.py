@@ -100,6 +100,7 @@ class RunRow(NamedTuple):
     fault: FaultRow | None
     hang: HangRow | None
     graph: Annotated[GraphRow | None, "wait-for graph of a hang"]
+    rank: Annotated[int | None, "with --ranks"]
 
 
 class SeverityCounts(NamedTuple):
@@ -165,14 +166,12 @@ def context_of(site: Site) -> tuple[CodeLine, ...]:
     return tuple(CodeLine(n, text.rstrip()) for n in numbers if (text := linecache.getline(place.file, n)))
 
 
-def run_row(made: Execution) -> RunRow:
+def run_row(made: Execution, rank: int | None = None) -> RunRow:
     """Return an execution as a row."""
     result = made.result
-    return RunRow(
-        made.name, result.time_ps, result.stats.instructions,
-        None if result.fault is None else fault_row(result.fault),
-        *((None, None) if result.hang is None else (hang_row(result.hang), _graph(result.hang))),
-    )  # fmt: skip
+    fault = None if result.fault is None else fault_row(result.fault)
+    hang, graph = (None, None) if result.hang is None else (hang_row(result.hang), _graph(result.hang))
+    return RunRow(made.name, result.time_ps, result.stats.instructions, fault, hang, graph, rank)
 
 
 def _graph(hang: Hang) -> GraphRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from formats.errors import FormatError
 if TYPE_CHECKING:
     from formats.neff import Neff
 
-__all__ = ["need_file", "need_folder", "need_place", "open_neff_file", "read_text"]
+__all__ = ["need_file", "need_folder", "need_place", "open_neff_file", "read_text", "read_text_or_input"]
+
+_INPUT = "-"  # what stands for standard input
 
 
 def need_file(path: Path) -> Path:
@@ -46,7 +49,21 @@ def open_neff_file(path: Path) -> Neff:
 
 def read_text(path: Path) -> str:
     """Return the text of a file; bytes that are not UTF-8 are a FormatError with their offset."""
+    return _decoded(need_file(path).read_bytes(), path)
+
+
+def read_text_or_input(path: Path, largest: int) -> str:
+    """Return the text of a file, or for "-" that of standard input; FormatError for more bytes of it than `largest`."""
+    if str(path) != _INPUT:
+        return read_text(path)
+    data = sys.stdin.buffer.read(largest + 1)
+    if len(data) > largest:
+        raise FormatError("too much on standard input", path=str(path), expected=f"at most {largest:,} bytes")
+    return _decoded(data, path)
+
+
+def _decoded(data: bytes, path: Path) -> str:
     try:
-        return need_file(path).read_bytes().decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError("not text in UTF-8", path=str(path), offset=error.start) from None

@@ -8,6 +8,7 @@ Source: compiler.md 5.5. `report.json` beside them is ours. An entry counts when
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -15,6 +16,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from formats.whole_files import umask
 from neurontools.builder.report import CoreReport, Report
 from neurontools.compiler.cache_keys import key_of
 from neurontools.compiler.options import CompileOptions
@@ -45,9 +47,9 @@ class CompileCache:
     def find(self, module: bytes, options: CompileOptions) -> Compiled | None:
         """Return a module that was kept; anything wrong with the entry makes it none."""
         place = self.folder / self.key(module, options)
-        if not (place / _DONE).exists():
-            return None
         try:
+            if not (place / _DONE).exists():
+                return None
             told = json.loads((place / _REPORT).read_text(encoding="utf-8"))
             neff = (place / _NEFF).read_bytes()
             cores = tuple(CoreReport(**one) for one in told["cores"])
@@ -57,9 +59,9 @@ class CompileCache:
                 Report(told["name"], told["target"], bool(told["extended"]), cores),
                 tuple(Cast(*one) for one in told["casts"]), {}, told["listing"],
             )  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError):
+            return made if hashlib.sha256(neff).hexdigest() == told["sha256"] else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        return made if hashlib.sha256(neff).hexdigest() == told["sha256"] else None
 
     def keep(self, module: bytes, options: CompileOptions, made: Compiled) -> None:
         """Keep a module; the entry appears whole or not at all."""
@@ -84,8 +86,13 @@ class CompileCache:
             }
             (beside / _REPORT).write_text(json.dumps(told), encoding="utf-8")
             (beside / _DONE).touch()
+            beside.chmod(0o777 & ~umask())  # mkdtemp makes private folders; a cache is for everybody
             if place.exists():
-                shutil.rmtree(place)
-            beside.rename(place)
+                shutil.rmtree(place, ignore_errors=True)
+            try:
+                beside.rename(place)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise  # else another process has just kept the same
         finally:
             shutil.rmtree(beside, ignore_errors=True)  # what has become the entry is not there any more

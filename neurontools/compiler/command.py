@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 import typer
 
@@ -134,6 +134,7 @@ def compile_model(
             "--logical-nc-config",
             "-lnc",
             "--lnc",
+            min=1,
             help="Physical cores of a logical core: 1 or 2.",
             show_default="the target's",
         ),
@@ -231,7 +232,10 @@ def compile_model(
     if options.auto_cast_type not in ("bf16", "fp16", "tf32", "fp8_e4m3"):
         raise typer.BadParameter(f"{options.auto_cast_type!r} is none of bf16, fp16, tf32, fp8_e4m3",
                                  param_hint="--auto-cast-type")  # fmt: skip
-    with report("compile model", json, model=files[0], output=output, options=_given(options)) as out:
+    with (
+        report("compile model", json, model=files[0], output=output, options=_given(options)) as out,
+        _Log(logfile, verbose) as log,
+    ):
         unused = ignored(
             {
                 "--distribution-strategy": distribution_strategy,
@@ -241,33 +245,27 @@ def compile_model(
                 "--internal-hlo2tensorizer-options": internal_hlo2tensorizer_options,
             }
         )
-        log = _Log(logfile, verbose)
         if unused:
             if log.tells("warning"):
                 out.warn(told(unused))
             log.add("warning", told(unused))
         kept = "SaveTemps" in (pipeline, *map(str, models))
         wanted = list(PASSES) if kept or log.tells("info") else []
-        try:
-            made, cached = _compile(files[0], options, [*(dump_after or []), *wanted], cache_dir)
-        except NeuronError as error:
-            log.add("error", str(error))
-            raise
-        finally:
-            log.write()
+        made, cached = _compile(files[0], options, [*(dump_after or []), *wanted], cache_dir)
+        folder = workdir or Path.cwd()
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in made.dumps.items():
             if name in (dump_after or []):
                 note(f"// after {name}\n{text}")
             log.tell("info", f"after {name}: {count(len(text.splitlines()) - 3, 'line')}", json)
             log.tell("debug", text, json)
             if kept:
-                ((workdir or Path.cwd()) / f"{output.stem}.{name}.txt").write_text(f"{text}\n", encoding="utf-8")
+                (folder / f"{output.stem}.{name}.txt").write_text(f"{text}\n", encoding="utf-8")
         need_place(output)
         with write_whole(output) as beside:
             beside.write_bytes(made.neff)
         if "--print-nki" in tensorizer_options:
-            listing = (workdir or Path.cwd()) / "nki.py"
-            listing.write_text(made.listing, encoding="utf-8")
+            (folder / "nki.py").write_text(made.listing, encoding="utf-8")
         cores = made.report.cores
         found = CompiledFile(
             str(output), options.target, options.cores, made.names.inputs, made.names.outputs,
@@ -303,11 +301,23 @@ def _compile(
 
 
 class _Log:
-    """Collect the lines of the log file."""
+    """Collect the lines of the log file, which is written at the end, an error as its last line."""
 
     def __init__(self, path: Path, level: str) -> None:
         self.path, self.level = path, _LEVELS.index(level)
         self.lines: list[str] = [json_module.dumps(sys.argv[1:])]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        if isinstance(error, NeuronError):
+            self.add("error", str(error))
+        try:
+            self.path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        except OSError as failure:
+            if error is None:  # else that is what has to be told
+                raise FormatError(f"the log cannot be written ({failure.strerror})", path=str(self.path)) from None
 
     def tells(self, level: str) -> bool:
         """Return whether messages of a level are told."""
@@ -323,13 +333,6 @@ class _Log:
             self.add(level, text)
             if not quiet:
                 print(text)
-
-    def write(self) -> None:
-        """Write the log file; a folder that cannot be written is an error of the command line."""
-        try:
-            self.path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise FormatError(f"the log cannot be written ({error.strerror})", path=str(self.path)) from None
 
 
 app = command_app(compile_model, result=CompiledFile, default=True)

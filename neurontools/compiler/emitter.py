@@ -19,6 +19,7 @@ from formats.neuron_core import PARTITIONS
 from formats.targets import Target
 from neurontools.builder.limits import LIMITS
 from neurontools.builder.trace import (
+    RESERVED,
     Allocation,
     BarrierOp,
     CollectiveOp,
@@ -62,7 +63,7 @@ class Emitter:
         self.saturate = False  # infinities become the largest numbers before they pass through the array
         self.wide_sums = True  # folds of 16-bit floats keep fp32 until they are complete
         self.output_kinds: frozenset[object] = frozenset()
-        self._names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self._names = dict.fromkeys(RESERVED, 1)
         self._constants: dict[tuple[object, ...], Array] = {}
         self._turn = False
         self._identities: list[list[dict[Dtype, View]]] = [[{}] for _ in range(cores)]

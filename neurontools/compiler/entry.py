@@ -10,10 +10,12 @@ from neurontools.version import __version__
 
 __all__ = ["main", "translated"]
 
-# Options that take any number of words; the real compiler's users write two.
+# Takes any number of words; the real compiler's users write two.
 _MANY = ("--pipeline",)
 _IGNORED = re.compile(r"--internal-|--hbm-scratchpad-page-size|--disable-dge|--cc-pipeline-tiling-factor|--retry_|"
                       r"--no_cache|--log_level")  # fmt: skip
+# Those of them that take no value: the word behind them is not theirs.
+_FLAGS = ("--disable-dge", "--no_cache", "--retry_failed_compilation")
 _KNOWN = ("--internal-tensorizer-opt-level", "--internal-hlo2tensorizer-options")
 
 
@@ -33,7 +35,7 @@ def translated(arguments: list[str]) -> list[str]:
                 stages.append(rest.pop(0))
             out += [word, "SaveTemps" if "SaveTemps" in stages else stages[0]] if stages else []
         elif _IGNORED.match(word) and not word.startswith(_KNOWN):
-            if "=" not in word and rest and not rest[0].startswith("-") and word not in ("--disable-dge", "--no_cache"):
+            if "=" not in word and rest and not rest[0].startswith("-") and word not in _FLAGS:
                 rest.pop(0)
         else:
             out.append(word)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from math import prod
 
 from formats.hlo.attributes import WindowDimension
 from neurontools.compiler.element_types import element_type
@@ -11,14 +10,9 @@ from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.rewriting import Builder, Rule
 from neurontools.compiler.tile_folds import fold_of
 
-__all__ = ["WINDOWS", "positions"]
+__all__ = ["WINDOWS"]
 
 _FEW = 6  # window elements up to which each is a slice of its own
-
-
-def positions(window: WindowDimension, extent: int) -> int:
-    """Return how many places a window has along a dimension."""
-    return window.positions(extent)
 
 
 def _neutral(fold: str | None, dtype: str) -> float | None:
@@ -50,18 +44,10 @@ def _reduce_window(b: Builder, node: Node, operands: list[Value]) -> list[Value]
         filler = start if neutral is None else b.constant(neutral, array.dtype)
         padded.append(b.pad(array, filler, padding))
     shape = node.results[0].shape
-    if not prod(shape):
-        return [b.graph.add("constant", (), one.dtype, shape, data=_empty(one.dtype, shape)) for one in arrays]
     for axis, window in enumerate(windows):
         padded = _fold_axis(b, body, padded, axis, window, shape[axis])
     spread = [b.broadcast(start, shape, ()) for start in starts]
     return b.apply(body, [*spread, *padded], shape)
-
-
-def _empty(dtype: str, shape: tuple[int, ...]) -> object:
-    import numpy as np
-
-    return np.zeros(shape, element_type(dtype).numpy)
 
 
 def _fold_axis(
@@ -134,8 +120,8 @@ def _select_and_scatter(b: Builder, node: Node, operands: list[Value]) -> list[V
         old = b.slice(total, place, shape, strides)
         new = b.op("select", here, b.apply(scatter, [old, source], shape)[0], old)
         total = _put(b, total, new, place, strides)
-    starts = [one.padding_low for one in windows]
-    return [b.slice(total, starts, node.result.shape)]
+    # The padding is taken off again; elements that a negative one cut off are in no window, and keep the start value.
+    return [b.pad(total, start, [(-low, -high, 0) for low, high, _ in padding])]
 
 
 def _put(b: Builder, total: Value, new: Value, place: tuple[int, ...], strides: list[int]) -> Value:

@@ -77,6 +77,8 @@ class Lowering:
         return found
 
     def _constant(self, value: Value) -> Array:
+        if not value.size:  # no file has a tensor without elements
+            return self.new(value.dtype, value.shape)
         storage = element_type(value.dtype).storage
         splat = self.splats.get(value)
         if splat is None:

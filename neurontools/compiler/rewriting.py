@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.errors import no_lowering
 from neurontools.compiler.graph import Graph, Node, Value
 
-__all__ = ["Builder", "Rule", "rewrite", "scalar_body"]
+__all__ = ["LOOPS", "Builder", "Rule", "graphs_of", "rewrite", "scalar_body"]
+
+LOOPS = ("while", "conditional")  # whose attributes are graphs that are lowered as they stand
 
 
 class Builder:
@@ -136,10 +138,21 @@ def scalar_body(opcode: str, dtype: str) -> Graph:
     return body
 
 
+def graphs_of(graph: Graph) -> Iterator[Graph]:
+    """Yield a graph and the bodies of its loops and branches."""
+    yield graph
+    for node in graph.nodes:
+        if node.opcode in LOOPS:
+            for value in node.attrs.values():
+                for body in value if isinstance(value, list) else (value,):
+                    if isinstance(body, Graph):
+                        yield from graphs_of(body)
+
+
 Rule = Callable[[Builder, Node, list[Value]], list[Value] | None]
 
 
-def rewrite(graph: Graph, rules: dict[str, Rule], *, bodies: Sequence[str] = ("while", "conditional")) -> Graph:
+def rewrite(graph: Graph, rules: dict[str, Rule], *, bodies: Sequence[str] = LOOPS) -> Graph:
     """Return the graph with the nodes of some opcodes replaced; a rule that returns None leaves its node.
 
     Bodies of loops and branches are rewritten too. A graph without such nodes is given back as it is.

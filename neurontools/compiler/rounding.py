@@ -6,13 +6,11 @@ element-wise operations end with the shorter type at no cost, so their conversio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from neurontools.compiler.canonicalise import without_dead
 from neurontools.compiler.dots import loads_left_once
 from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.graph import Graph, Node, Value
-from neurontools.compiler.rewriting import Builder, rewrite
+from neurontools.compiler.rewriting import Builder, graphs_of, rewrite
 
 __all__ = ["round_in_products"]
 
@@ -26,7 +24,7 @@ def round_in_products(graph: Graph) -> Graph:
     """Return the graph with `rounded` products in the place of conversions before them, bodies of loops included."""
     readers: dict[Value, list[tuple[Node, int]]] = {}
     given_back: set[Value] = set()
-    for each in _graphs(graph):
+    for each in graphs_of(graph):
         given_back.update(each.roots)
         for node in each.nodes:
             for place, operand in enumerate(node.operands):
@@ -46,17 +44,6 @@ def round_in_products(graph: Graph) -> Graph:
                             rounded=node.operands[0].dtype)]  # fmt: skip
 
     return without_dead(rewrite(graph, {"dot": product}))
-
-
-def _graphs(graph: Graph) -> Iterator[Graph]:
-    """Yield a graph and the bodies of its loops and branches."""
-    yield graph
-    for node in graph.nodes:
-        if node.opcode in ("while", "conditional"):
-            for value in node.attrs.values():
-                for body in value if isinstance(value, list) else (value,):
-                    if isinstance(body, Graph):
-                        yield from _graphs(body)
 
 
 def _pays(value: Value, readers: list[tuple[Node, int]]) -> bool:

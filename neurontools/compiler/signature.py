@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from formats.dtypes import Dtype
+from formats.errors import FormatError
 from formats.hlo import Module
 from formats.isa import AluOp
-from neurontools.builder.trace import CollectiveOp, DmaComputeOp, DmaOp, IndirectDmaOp, LoopEndOp, LoopOp, Trace, View
+from neurontools.builder.trace import (
+    RESERVED,
+    CollectiveOp,
+    DmaComputeOp,
+    DmaOp,
+    IndirectDmaOp,
+    LoopEndOp,
+    LoopOp,
+    Trace,
+    View,
+)
 from neurontools.compiler.arrays import Array
 from neurontools.compiler.element_types import element_type
 from neurontools.compiler.graph import Graph, Value
@@ -33,7 +45,10 @@ class Names(NamedTuple):
 
 
 def names_of(module: Module, graph: Graph) -> Names:
-    """Return the names that the module's frontend attributes give, else input0, ... and output0, ..."""
+    """Return the names that the module's frontend attributes give, else input0, ... and output0, ...
+
+    Raises FormatError for a name that two tensors have, or that programs need themselves: files know them by name.
+    """
     given: list[str] = []
     for one in module.entry.parameters:
         listed = [part for part in one.frontend_attributes.get("neff_input_names", "").split(",") if part]
@@ -44,6 +59,10 @@ def names_of(module: Module, graph: Graph) -> Names:
     outputs = [part for part in root.split(",") if part]
     if len(outputs) != len(graph.roots):
         outputs = [f"output{number}" for number in range(len(graph.roots))]
+    twice = [name for name, number in Counter((*inputs, *outputs, *RESERVED)).items() if number > 1]
+    if twice:
+        raise FormatError("another tensor of the program has the name of an input or output", got=twice[0],
+                          field="neff_input_names, neff_output_names")  # fmt: skip
     return Names(inputs, tuple(outputs))
 
 

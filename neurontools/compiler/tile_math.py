@@ -69,7 +69,10 @@ def _scalar(op: AluOp, value: float = 0.0) -> TileFunction:
 
 
 def _sine_of(e: Emitter, dtype: str, x: View, shift: float) -> View:
-    """Return sin(x + shift pi/2) with x brought into one period first, since the function has one period."""
+    """Return sin(x + shift pi/2) with x brought into one period first, since the function has one period.
+
+    From about 10^6 on the result is that of a number within half an ulp of x; beyond 10^10 it means nothing.
+    """
     turns = e.like(x, Dtype.INT32)
     e.tensor_scalar(turns, x, AluOp.MULTIPLY, 1.0 / _TWO_PI, AluOp.ADD, shift / 4)
     whole, left, part = _wide(e, x), _wide(e, x), _wide(e, x)

@@ -5,7 +5,7 @@ Source: compiler.md 6.1.
 
 from __future__ import annotations
 
-import json
+import os
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -42,22 +42,14 @@ def check_call(node: Node, options: CompileOptions) -> NeuronError | None:
     return None
 
 
-def _object(text: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text.decode())
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _quantize(node: Node, options: CompileOptions) -> NeuronError:
     origin = node.origin
-    config = _object(node.attrs["config"])
-    if config is None:
+    given_config = config_of(node.attrs["config"])
+    if given_config is None:
         return failed("EVRF036", "QuantizeMX: backend_config is no JSON object", origin)
     if len(node.operands) != 1:
         return failed("EVRF037", f"QuantizeMX: {len(node.operands)} operands, must be 1", origin)
-    given = node.operands[0]
+    given, config = node.operands[0], given_config.raw
     rank = len(given.shape)
     dim = config.get("dim", 0)
     allowed = {rank - 1, -1} | ({rank - 2, -2} if rank >= 2 else set())
@@ -108,17 +100,19 @@ def _scaled(node: Node) -> NeuronError:
 
 def _numbers(config: bytes) -> dict[str, list[int]] | None:
     if config in (b"", b"None"):
-        whole: dict[str, Any] | None = {}
+        whole: dict[str, Any] = {}
     else:
-        whole = _object(config)
-    if whole is None:
-        return None
+        read = config_of(config)
+        if read is None:
+            return None
+        whole = read.raw
     inner = whole.get("scaled_dot_backend_config", whole)
-    names = [f"{side}_{kind}_dimensions" for side in ("lhs", "rhs") for kind in ("batch", "contracting")]
-    try:
-        return {name: [int(one) for one in inner.get(name, [])] for name in names}
-    except (TypeError, ValueError, AttributeError):
+    if not isinstance(inner, dict):
         return None
+    names = [f"{side}_{kind}_dimensions" for side in ("lhs", "rhs") for kind in ("batch", "contracting")]
+    found = {name: inner.get(name, []) for name in names}
+    integers = all(isinstance(each, list) and all(type(one) is int for one in each) for each in found.values())
+    return found if integers else None
 
 
 def _dimensions(node: Node, numbers: dict[str, list[int]]) -> NeuronError | None:
@@ -152,7 +146,8 @@ def _kernel(node: Node, options: CompileOptions) -> NeuronError | None:
     named = {} if config is None else {**config.raw, **_inner_objects(config)}
     path = Path(next((str(named[key]) for key in _FILE_KEYS if isinstance(named.get(key), str)), text))
     near = Path.cwd() / path.parent.name / path.name
-    if text and len(str(path)) < 4096 and "/" in str(path) and not path.exists() and not near.exists():
+    # os.path.exists: no file has a name that is too long, either
+    if text and "/" in str(path) and not os.path.exists(path) and not os.path.exists(near):
         return failed("EVRF059", f"kernel file {str(path)!r} does not exist, nor does {str(near)!r}", node.origin)
     if config is not None and "kernel_version" not in config:
         return failed("EVRF065", "the NKI kernel does not say the version it was traced with", node.origin)

@@ -19,7 +19,7 @@ from neurontools.debugger.frames import bound
 from neurontools.debugger.interrupt import looked_after
 from neurontools.debugger.memory import bytes_at
 from neurontools.debugger.results import Moved, Stop
-from neurontools.debugger.view import turns_of
+from neurontools.debugger.view import POINTS, turns_of
 from neurontools.text.visible import printable
 
 __all__ = ["Adapter", "Opener"]
@@ -258,7 +258,7 @@ class Adapter:
         """Go to where a line begins: forwards, or back where it does not come again."""
         session, here = self.session, self.session.events
         stop = session.until(place)
-        if stop.reason in ("until", "breakpoint", "watchpoint", "interrupted"):
+        if stop.reason in ("until", *POINTS, "interrupted"):
             return stop
         goal = session.program.resolve(place, session.focus()[1])
         log = session.journal.log
@@ -304,7 +304,7 @@ class Adapter:
         stop = move()
         for _ in range(_MOST_LOGGED):
             lines = self._stopping.logged(stop.breakpoints)
-            if lines is None or stop.reason not in ("breakpoint", "watchpoint"):
+            if lines is None or stop.reason not in POINTS:
                 break
             for line in lines:
                 self._output(f"{printable(line)}\n")
@@ -322,7 +322,7 @@ class Adapter:
             text = "the program has ended; step back, or continue to leave"
             self._output(f"{text}\n")
             self._stopped("end", text)
-        elif stop.reason in ("breakpoint", "watchpoint"):
+        elif stop.reason in POINTS:
             self._stopped(self._stopping.kind_of(stop.breakpoints), numbers=stop.breakpoints)
         else:
             self._stopped(_MOVING.get(stop.reason, reason), text=self._trouble())

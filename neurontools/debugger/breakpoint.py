@@ -62,6 +62,11 @@ class Breakpoint:
         return self.kind in WATCHES
 
     @property
+    def noun(self) -> str:
+        """Return what views call it, which is why a program stopped at it."""
+        return "watchpoint" if self.watches else "catchpoint" if self.kind in CATCHES else "breakpoint"
+
+    @property
     def after(self) -> bool:
         """Return whether it stops after a completion, not before one."""
         return self.kind not in BEFORE

@@ -207,6 +207,10 @@ class Breakpoints(Sequence[Breakpoint]):
         """Return the commands of the breakpoints of a stop, including temporary ones that are gone."""
         return tuple(line for number in numbers if number in self._met for line in self._met[number].commands)
 
+    def noun_of(self, numbers: Iterable[int]) -> str:
+        """Return what a stop at these is called: what the first of them is, including temporary ones that are gone."""
+        return next((self._met[number].noun for number in numbers if number in self._met), "breakpoint")
+
     def errors_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return why the conditions of the breakpoints of a stop could not be computed, of those that could not."""
         met = (self._met[number] for number in numbers if number in self._met)

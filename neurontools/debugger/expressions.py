@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neurontools.debugger.results import TensorValue
     from neurontools.debugger.tensors import Tensors
 
-__all__ = ["FUNCTIONS", "Expression", "Situation", "situation_at"]
+__all__ = ["FUNCTIONS", "Expression", "Situation", "holds", "situation_at"]
 
 Value = Any  # a number or a truth, or an array of them
 _TIME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:ps|ns|us|ms|s))\b")
@@ -247,8 +247,16 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
     index: ast.expr | None = None
     base = node
     if isinstance(node, ast.Subscript):
+        whole = _held(node, at)
+        if whole is not None:
+            return _Named(at.tensors.value(whole, at.core))
         index, base = node.slice, node.value
+        part = _held(base, at)
+        if part is not None:
+            return _tensor([part], at.core, index, at, variables=False)
     names = _path(base)
+    if names is not None and len(names) == 1:
+        _refuse_holder(names[0], at)
     if isinstance(base, ast.Attribute) and base.attr in _ATTRIBUTES and not _is_tensor(names, at):
         if node is base:
             return _ATTRIBUTES[base.attr](_value(base.value, at))
@@ -272,6 +280,41 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
         if len(names) == 1 and names[0] in plain and index is None:
             return plain[names[0]]
     return _tensor(names, core, index, at, not isinstance(base, ast.Constant))
+
+
+def _held(node: ast.expr, at: Situation) -> TensorName | None:
+    """Return the tensor that a part of a list, tuple or dictionary of the kernel is, as `tiles[k]` or `made["out"]`."""
+    key = _key(node, at) if isinstance(node, ast.Subscript) else ""
+    found = at.variables.get(key)
+    return found if isinstance(found, TensorName) and found in at.tensors.names(at.core) else None
+
+
+def _key(node: ast.expr, at: Situation) -> str:
+    """Return how a part of something that holds tensors is named in visits, "" where it is no such part."""
+    if isinstance(node, ast.Name):
+        return node.id
+    head = _key(node.value, at) if isinstance(node, ast.Subscript) else ""
+    if not isinstance(node, ast.Subscript) or not head or not holds(head, at.variables):
+        return ""
+    if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return f"{head}[{node.slice.value!r}]"
+    place = _index(node.slice, at)
+    if type(place) is int and place < 0:  # from behind, as in Python
+        rest = len(head) + 1
+        numbers = {name[rest:].split("]")[0] for name in at.variables if name.startswith(f"{head}[")}
+        place += len(numbers)
+    return f"{head}[{place}]" if type(place) is int else ""
+
+
+def holds(name: str, variables: Mapping[str, Variable]) -> bool:
+    """Return whether a variable of the kernel is a list, tuple or dictionary of tensors."""
+    return any(each.startswith(f"{name}[") for each in variables)
+
+
+def _refuse_holder(name: str, at: Situation) -> None:
+    if name not in at.variables and holds(name, at.variables):
+        parts = [f"{each} is {value}" for each, value in at.variables.items() if each.startswith(f"{name}[")]
+        raise UsageError(f"{name} holds several tensors; print one of them: {', '.join(parts)}")
 
 
 def _tensor(names: list[str], core: int, index: ast.expr | None, at: Situation, variables: bool) -> Value | _Named:

@@ -85,9 +85,13 @@ def bound(execution: Execution, text: str) -> str:
         return text
     if found[2] is not None:
         return found[2] + text[found.end() :]
-    tensor = execution.program.variables(*execution.standing()).get(found[1])
+    variables = execution.program.variables(*execution.standing())
+    # A part of a list that holds tensors, as `tiles[0]`, the longest that the text begins with.
+    parts = [each for each in variables if "[" in each and text.startswith(each)]
+    name = max(parts, key=len, default=found[1])
+    tensor = variables.get(name)
     known = isinstance(tensor, TensorName) and tensor in execution.tensors.names(execution.focus[0])
-    return f"{tensor}{text[found.end() :]}" if known else text
+    return f"{tensor}{text[len(name) if parts else found.end() :]}" if known else text
 
 
 def _row(tensors: Tensors, core: int, level: int, function: str, variable: Variable) -> LocalRow:

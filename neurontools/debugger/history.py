@@ -207,7 +207,7 @@ class History:
         if at != wanted:
             return self._arrive(at, here, "interrupted")
         if reason == "breakpoint":
-            return self._arrive(at, here, "breakpoint" if hit[0] else "watchpoint", *hit)
+            return self._arrive(at, here, "breakpoint" if hit[0] else self._stops.breakpoints.noun_of(hit[1]), *hit)
         if at == 0 and (target < 0 or reason == "line"):
             reason = "start"
         return self._arrive(at, here, reason)

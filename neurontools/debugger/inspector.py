@@ -15,7 +15,7 @@ from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.breakpoints import Breakpoints
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution
-from neurontools.debugger.expressions import Expression, Situation, situation_at
+from neurontools.debugger.expressions import Expression, Situation, holds, situation_at
 from neurontools.debugger.frames import backtrace, local_rows
 from neurontools.debugger.memory import Spot, examine, parse_format, parse_spot, spot_of_tensor
 from neurontools.debugger.met import met_waits
@@ -216,7 +216,7 @@ class Inspector:
             found_there = self.tensor(text.strip())
             return Computed(text, found_there.array, base) if base else found_there
         # One pair of brackets alone: `x[0] - x[1]` begins and ends like a slice.
-        plain = named is not None and "]" not in (named[2] or "") and not base
+        plain = named is not None and "]" not in (named[2] or "") and not base and not holds(named[1], at.variables)
         if plain and named is not None and named[1] not in at.variables and named[1] in at.tensors.names(at.core):
             return self.tensor(text)  # also names that are none in Python
         expression = Expression(text)

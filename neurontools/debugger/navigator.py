@@ -243,7 +243,8 @@ class Navigator:
                     if event.kind in ("fault", "hang"):
                         reason = event.kind
                         continue
-                    reason = "watchpoint" if watched else after(event) or ("interrupted" if flag.raised else "")
+                    met = points.noun_of(watched) if watched else after(event)
+                    reason = met or ("interrupted" if flag.raised else "")
             except KeyboardInterrupt:
                 reason = "interrupted"
                 while (event := device.take_pending()) is not None:

@@ -124,7 +124,8 @@ class RankHistory(History):
         assert isinstance(there, RankHistory)
         if there is not self:
             own = there._position()
-        return there._at("breakpoint" if numbers[0] else "watchpoint", own, *numbers)
+        points = self._ranks.sessions[hit.rank].navigator.stops.breakpoints
+        return there._at("breakpoint" if numbers[0] else points.noun_of(numbers[1]), own, *numbers)
 
     def _forward(self, number: int | None, time_ps: int | None, count: int | None = None) -> Moved:
         own, flag = self._position(), Flag()

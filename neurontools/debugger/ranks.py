@@ -172,7 +172,7 @@ class RankSessions:
             execution.events, execution.time_ps = event.number + 1, event.time_ps
             numbers = stops.after(stops.happened(event)) if points.after else ()
             if numbers or event.kind in ("fault", "hang"):
-                reason = event.kind if event.kind in ("fault", "hang") else "watchpoint"
+                reason = event.kind if event.kind in ("fault", "hang") else points.noun_of(numbers)
                 found = _StoppedElsewhere(rank, reason, numbers, event)
         if found is not None:
             raise found

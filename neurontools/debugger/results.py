@@ -124,9 +124,9 @@ class Ahead(NamedTuple):
 class Stop(NamedTuple):
     """How a command that moves the device ended.
 
-    `reason` is "step", "line", "until", "call done", "breakpoint", "watchpoint", "engine done", "interrupted", "fault",
-    "hang" or "finished"; `completions` counts what completed, `steps` holds the completions to show, the last one at
-    least. `errors` say which conditions could not be computed, and why: such breakpoints stop.
+    `reason` is "step", "line", "until", "call done", "breakpoint", "watchpoint", "catchpoint", "engine done",
+    "interrupted", "fault", "hang" or "finished"; `completions` counts what completed, `steps` holds the completions to
+    show, the last one at least. `errors` say which conditions could not be computed, and why: such breakpoints stop.
     Of several ranks `rank` is the one that stopped, and `ranks` says why they wait for each other.
     """
 
@@ -146,10 +146,10 @@ class Stop(NamedTuple):
 class Moved(NamedTuple):
     """How a command that goes back, or to a place in time, ended.
 
-    `reason` is "step", "line", "breakpoint", "watchpoint", "goto", "start" (the beginning of the program),
-    "interrupted", "fault", "hang" or "finished"; `errors` is as in `Stop`; `completions` counts how far it went,
-    negative backwards; `events` have happened where it ended. Of several ranks `rank` is the one it is told of, and
-    `ranks` says why they wait for each other.
+    `reason` is "step", "line", "breakpoint", "watchpoint", "catchpoint", "goto", "start" (the beginning of the
+    program), "interrupted", "fault", "hang" or "finished"; `errors` is as in `Stop`; `completions` counts how far it
+    went, negative backwards; `events` have happened where it ended. Of several ranks `rank` is the one it is told of,
+    and `ranks` says why they wait for each other.
     """
 
     reason: str

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         Write,
     )
 
-__all__ = ["breakpoint_lines", "checks_lines", "last_write_lines", "mark_lines", "moved_lines", "place_of",
+__all__ = ["POINTS", "breakpoint_lines", "checks_lines", "last_write_lines", "mark_lines", "moved_lines", "place_of",
            "state_lines", "stop_lines", "turns_of", "when_lines", "why_lines"]  # fmt: skip
+
+POINTS = ("breakpoint", "watchpoint", "catchpoint")  # reasons to stop that have numbers
 
 
 def stop_lines(stop: Stop) -> Iterator[str]:
@@ -46,7 +48,7 @@ def stop_lines(stop: Stop) -> Iterator[str]:
         yield from fault_lines(stop.fault)
     elif stop.reason == "hang" and stop.hang is not None:
         yield from (stop.hang if stop.ranks is None else stop.ranks).text().splitlines()
-    elif stop.reason in ("breakpoint", "watchpoint"):
+    elif stop.reason in POINTS:
         many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
         yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
         yield from stop.errors
@@ -72,7 +74,7 @@ def moved_lines(moved: Moved) -> Iterator[str]:
     still = "nowhere else to go" if moved.rank is None else "this rank stays"
     way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else still
     yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
-    if moved.reason in ("breakpoint", "watchpoint"):
+    if moved.reason in POINTS:
         yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
         yield from moved.errors
     elif moved.reason == "start":
@@ -217,13 +219,12 @@ def state_lines(state: State) -> Iterator[str]:
 
 def breakpoint_lines(item: Breakpoint) -> Iterator[str]:
     """Return a breakpoint that was set or changed."""
-    kind = "watchpoint" if item.watches else "breakpoint" if not item.after or item.compare else "catchpoint"
     many = f", {len(item.places)} places" if len(item.places) > 1 else ""
     test = "" if item.condition is None else f" if {item.condition}"
     ranks = "" if not item.ranks else f" on {count(len(item.ranks), 'rank')}"
     if len(item.ranks) == 1:
         ranks = f" on rank {item.ranks[0]}"
-    yield (f"{'temporary ' if item.temporary else ''}{kind} {item.number}: {item.where}{many}{ranks}{test}"
+    yield (f"{'temporary ' if item.temporary else ''}{item.noun} {item.number}: {item.where}{many}{ranks}{test}"
            + ("" if item.enabled else " (disabled)"))  # fmt: skip
     if item.ignore:
         yield f"  ignored the next {count(item.ignore, 'time')}"

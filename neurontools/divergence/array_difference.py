@@ -35,7 +35,10 @@ def difference(one: Array, other: Array, rtol: float = 0.0, atol: float | Array 
         a, b = a.astype(np.float64), b.astype(np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        gap = np.where(finite, np.abs(a - b), 0).astype(np.float64)
+        apart = np.maximum(a, b) - np.minimum(a, b)
+        if apart.dtype == np.int64:
+            apart = apart.view(np.uint64)  # two integers may be further apart than the largest signed one
+        gap = np.where(finite, apart, 0).astype(np.float64)
         beyond = np.where(finite, gap > atol + rtol * np.abs(b), ~((a == b) | (np.isnan(a) & np.isnan(b))))
         if not beyond.any():
             return None

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.transfer import Transfer
+from emulator.dtypes import numpy_dtype
 from emulator.errors import InputError
 from emulator.events import Event
+from emulator.memory import FRESH
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
 from formats.neff.tiles import Tile
@@ -112,7 +114,8 @@ class _Recorder:
         kind = Dtype.from_numpy_name(item.dtype)
         values = region_values(self.session.device, place.region, kind)
         if values is None or values.size * kind.size != place.rows * place.width:
-            values = np.frombuffer(b"\xff" * (place.rows * place.width), "u1").view(place.wanted.dtype)
+            # Nothing wrote it: what fresh memory holds, as elements of the place, whatever type the known array has.
+            values = np.full(place.rows * place.width, FRESH, np.uint8).view(numpy_dtype(kind))
         return values.reshape(item.shape).copy()
 
 

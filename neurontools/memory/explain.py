@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -11,7 +10,7 @@ import typer
 from formats.errors import FormatError
 from formats.nrt.memory import CATEGORIES
 from neurontools.command.exits import ExitStatus
-from neurontools.command.files import read_text
+from neurontools.command.files import read_text_or_input
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json, Quiet
 from neurontools.command.output import report
@@ -154,8 +153,7 @@ def mem_explain(
     from formats.nrt.oom_reading import read_memory_report  # deferred: start-up
 
     with report("mem explain", json, quiet=quiet, file=file) as out:
-        text = sys.stdin.read(_LONGEST) if str(file) == "-" else read_text(file)
-        read = read_memory_report(text.splitlines(), str(file))
+        read = read_memory_report(read_text_or_input(file, _LONGEST).splitlines(), str(file))
         if not (read.table.rows or read.lists or read.blocks or read.failures):
             raise FormatError("no report of device memory", path=str(file),
                               expected="the runtime's table, its list, or a NEFF's block")  # fmt: skip

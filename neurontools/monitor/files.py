@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,7 +9,7 @@ import typer
 
 from formats.errors import FormatError
 from formats.nrt.monitor import EXECUTION_STATUS, LARGEST, problems, read_reports
-from neurontools.command.files import read_text
+from neurontools.command.files import read_text_or_input
 
 __all__ = ["CoreSummary", "MonitorFile", "ProcessSummary", "StreamSummary", "reports_of", "summary_of"]
 
@@ -53,8 +52,7 @@ class StreamSummary(NamedTuple):
 
 def reports_of(path: Path) -> list[Any]:
     """Return the reports in a file; FormatError where there is none, or where there is something else."""
-    text = sys.stdin.read(LARGEST) if str(path) == "-" else read_text(path)
-    found = list(read_reports(text, str(path)))
+    found = list(read_reports(read_text_or_input(path, LARGEST), str(path)))
     if not found:
         raise FormatError("no report of neuron-monitor", path=str(path))
     return found

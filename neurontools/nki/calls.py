@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 import re
 from collections.abc import Callable
 from itertools import islice
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
+import numpy as np
+
+import formats
+from neurontools import builder
 from neurontools.nki import isa, language
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.operators import Operator
+from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, chain_of, is_ours
 from neurontools.nki.unknown import meant
 
-__all__ = ["CallError", "explained"]
+__all__ = ["PYTHON_ERRORS", "CallError", "explained"]
+
+PYTHON_ERRORS = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError)
+"""What Python and NumPy raise inside of a call that is given what it cannot take."""
 
 # how Python words a call with missing, surplus or unknown arguments
 _MISFIT = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|got|takes) ")
 _DOTTED = re.compile(r"(\w+(?:\.\w+)*)\(")
+# what calls of the front end are carried out with
+_BELOW = tuple(os.path.join(folder, "") for one in (np, formats, builder) for folder in one.__path__)
+_MOST_TOLD = 60  # characters of an argument
 _NUMBER = re.compile(r"\d+")
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _OLD_KEYWORDS = {
@@ -33,11 +45,21 @@ class CallError(NkiValidationError, TypeError):
     """A call that does not fit its parameters; the message shows how it is written."""
 
 
-def explained(t: Tracer, error: TypeError) -> CallError | None:
+def explained(t: Tracer, error: Exception) -> CallError | None:
     """Return what to say of an error of Python's about a call of ours in the kernel; None for any other error."""
-    places = _places(error.__traceback__)
+    places, inside = _places(error.__traceback__)
+    if not places:
+        return None
+    text = _carried_out(error, inside) if inside else _misfit(error) if isinstance(error, TypeError) else None
+    if text is None:
+        return None
+    return CallError(f"{text}, on {t.target.name} ({t.limits.generation}) at {chain_of(places)}")
+
+
+def _misfit(error: TypeError) -> str | None:
+    """Return what to say of arguments that are missing, surplus or unknown."""
     found = _MISFIT.match(str(error))
-    if found is None or not places:
+    if found is None:
         return None
     said = str(error)
     called = _called(found[1])
@@ -58,7 +80,35 @@ def explained(t: Tracer, error: TypeError) -> CallError | None:
         text += meant(unexpected[1], parameters)
     elif "dst" in parameters:
         text += "; it writes into dst and returns no tile, as calls of the first generation (neuronxcc.nki) do"
-    return CallError(f"{text}, on {t.target.name} ({t.limits.generation}) at {chain_of(places)}")
+    return text
+
+
+def _carried_out(error: Exception, inside: list[FrameType]) -> str:
+    """Return what to say of a call that fails while it is carried out, on arguments of kinds that it does not take."""
+    said = f"{type(error).__name__}: {error}".replace("\n", " ")
+    for frame in inside:
+        code = frame.f_code
+        module = "nisa" if ".nki.isa" in frame.f_globals["__name__"] else "nl"
+        function: Any = frame.f_globals.get(code.co_name)
+        public = inspect.isfunction(function) and not code.co_name.startswith("_")
+        if not public or inspect.unwrap(function).__code__ is not code:
+            continue
+        parameters = inspect.signature(function).parameters
+        given = [f"{name}={_told(frame.f_locals[name])}" for name, one in parameters.items()
+                 if name in frame.f_locals and _is_told(frame.f_locals[name], one)]  # fmt: skip
+        name, shown = f"{module}.{code.co_name}", ", ".join(map(_shown, parameters.values()))
+        return f"{name} does not take {', '.join(given) or 'this'} ({said}); it is {name}({shown})"
+    return said
+
+
+def _is_told(value: Any, parameter: inspect.Parameter) -> bool:
+    """Return whether an argument may be the one that a call does not take: no tile, no operator, no default."""
+    return value is not parameter.default and not isinstance(value, (NkiTensor, Operator))
+
+
+def _told(value: Any) -> str:
+    told = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) and value.ndim else repr(value)
+    return told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}..."
 
 
 def _called(name: str) -> tuple[str, Callable[..., Any]] | None:
@@ -94,13 +144,23 @@ def _shown(parameter: inspect.Parameter) -> str:
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name}="
 
 
-def _places(raised: TracebackType | None) -> list[str]:
-    """Return the lines of the kernel's own code, the innermost first; none where the error is one inside of ours."""
-    places, ours = [], True
+def _places(raised: TracebackType | None) -> tuple[list[str], list[FrameType]]:
+    """Return the lines of the kernel's own code, the innermost first, and the frames of ours inside of it, in order.
+
+    What they are carried out with, NumPy among it, goes with them. No line where it is the kernel that asked NumPy.
+    """
+    places: list[str] = []
+    inside: list[FrameType] = []
+    asked = False
     while raised is not None:
-        file = raised.tb_frame.f_code.co_filename
-        ours = is_ours(file)
-        if not ours:
+        frame = raised.tb_frame
+        file = frame.f_code.co_filename
+        if is_ours(file):
+            inside.append(frame)
+        elif file.startswith(_BELOW):
+            asked = asked or not inside
+        else:
             places.append(f"{file}:{raised.tb_lineno}")
+            inside, asked = [], False
         raised = raised.tb_next
-    return [] if ours else places[::-1]
+    return ([] if asked else places[::-1]), inside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def fold(t: Tracer, collective: str, op: Any) -> AluOp:
 
 def channels(t: Tracer, collective: str, channel_ids: Sequence[int], *groups: Sequence[Any]) -> list[int]:
     """Return the channels of a ring; refuse numbers with gaps, too many, and lists of other lengths."""
-    ids = list(channel_ids)
+    ids = list(islice(channel_ids, CHANNELS + 1))
     if ids != list(range(len(ids))) or not 1 <= len(ids) <= CHANNELS:
         raise reject(t, where(collective), "channel_ids", ids, f"must be 0, 1 … up to {CHANNELS} channels")
     if any(len(group) != len(ids) for group in groups):
@@ -129,6 +130,8 @@ def append(
     name: str | None = None, **fields: Any,
 ) -> None:  # fmt: skip
     """Append a collective; without a source it gives a number that only the rank knows."""
+    if name is not None and not isinstance(name, str):
+        raise t.unnamed(name)
     key = ("replica groups", groups)
     table: NkiTensor | None = t.cache.get(key)
     if table is None:

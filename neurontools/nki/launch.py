@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from formats.errors import NeuronError
 from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection
@@ -92,7 +93,9 @@ def _trace(kernel: Any, arguments: Arguments, lnc: int | None, target: str | Tar
             t.visits = t.trace.visits = visits = VisitRecorder(t.bottom)
             try:
                 returned = function(*positional, **keywords)
-            except TypeError as error:
+            except NeuronError:
+                raise
+            except calls.PYTHON_ERRORS as error:
                 better = calls.explained(t, error)
                 if better is None:
                     raise

@@ -14,7 +14,19 @@ from formats.dtypes import Dtype
 from formats.neuron_core import PARTITIONS, PSUM_BYTES
 from formats.targets import Target, resolve_target
 from neurontools.builder.limits import LIMITS, Limits
-from neurontools.builder.trace import Allocation, ComputeOp, DmaOp, MatmulOp, Op, Place, Source, Space, Trace, View
+from neurontools.builder.trace import (
+    RESERVED,
+    Allocation,
+    ComputeOp,
+    DmaOp,
+    MatmulOp,
+    Op,
+    Place,
+    Source,
+    Space,
+    Trace,
+    View,
+)
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.syntax import assigned_name
 
@@ -250,7 +262,7 @@ class Tracer:
         self.generation = self.limits.number
         self.grid = grid
         # Variables that every NEFF has of its own; a tensor of that name gets a number behind it.
-        self.names: dict[str, int] = {"SB": 1, "DGETable0": 1}
+        self.names = dict.fromkeys(RESERVED, 1)
         self.cache: dict[Any, Any] = {}
         self.observations: list[Observation] = []
         self.written: set[int] = set()
@@ -279,6 +291,10 @@ class Tracer:
             seen.add(str(error))
             print(f"neurontools: warning: {error}", file=sys.stderr)
 
+    def unnamed(self, name: object) -> NkiValidationError:
+        """Return the error for a name that is no text, which debug information could not carry."""
+        return self.error(f"name is {name!r}, must be text")
+
     def unique_name(self, wanted: str) -> str:
         """Return `wanted`, with a number behind it when it is taken."""
         count = self.names.get(wanted)
@@ -304,6 +320,8 @@ class Tracer:
         data: np.ndarray[Any, Any] | None = None,
     ) -> Allocation:
         """Append an allocation; a shape that no partition range can hold is an error."""
+        if name and not isinstance(name, str):
+            raise self.unnamed(name)
         allocations = self.trace.allocations
         index = len(allocations)
         allocation = Allocation(

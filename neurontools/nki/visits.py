@@ -1,16 +1,18 @@
 """What the kernel stood at when it called for an operation: line, callers, turns of the loops, variables.
 
 Only frames of the kernel's own code are looked at, and of these only what has changed since the last operation.
-Variables are kept where a file can hold them: numbers, short texts, shapes, and the names of tensors.
+Variables are kept where a file can hold them: numbers, short texts, shapes, and the names of tensors, also of those in
+lists, tuples and dictionaries, as `tiles[0]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import compress
-from operator import is_not
+from operator import is_, is_not
 from types import CodeType, FrameType
+from typing import Any
 
 from formats.neff.visits import Site, TensorName, Value
 from neurontools.builder.trace import Place
@@ -24,6 +26,10 @@ __all__ = ["VisitRecorder"]
 _TEXT = 40  # characters of a text that is kept
 _SHAPE = 8  # dimensions of a shape that is kept
 _LARGE = 1 << 63
+_HELD = 64  # tensors in one list that are named
+_DEEP = 3  # lists in lists in lists
+_CHANGES = 100  # of lists in one call that are followed: each is a row with all variables
+_HOLDERS = frozenset((list, tuple, dict))
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
 
@@ -34,7 +40,8 @@ class _Call:
     `held` has every variable with the value it held then, so that only those that hold another one are looked at.
     """
 
-    __slots__ = ("base", "callee", "first", "frame", "held", "own", "sites", "turns", "visit")
+    __slots__ = ("base", "callee", "changes", "first", "frame", "held", "listed", "lists", "own", "sites", "turns",
+                 "visit")  # fmt: skip
 
     def __init__(self, frame: FrameType, sites: dict[int, int]) -> None:
         self.frame = frame
@@ -46,20 +53,56 @@ class _Call:
         self.held: dict[str, object] = {}
         self.own: dict[str, Value] = {}  # what the last visit keeps that the first does not
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
+        self.lists: set[str] = set()  # variables whose contents may change while they stay the same object
+        # Of those that hold tensors: these, and their names.
+        self.listed: dict[str, tuple[list[object], dict[str, Value]]] = {}
+        self.changes = 0  # visits at which they held others
 
-    def changed(self, variables: dict[str, object]) -> dict[str, Value]:
-        """Return what a file keeps of the variables, but for what the first visit has."""
+    def begin(self, variables: dict[str, object]) -> dict[str, Value]:
+        """Return what a file keeps of the variables of the first visit."""
+        self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
+        self._lists_changed(variables)
+        return self.kept(variables)
+
+    def kept(self, variables: dict[str, object]) -> dict[str, Value]:
+        """Return what a file holds of variables, and of the tensors in those that hold some."""
+        found: dict[str, Value] = {}
+        for name, value in variables.items():
+            if name in self.listed:
+                found.update(self.listed[name][1])
+                continue
+            kept = _KINDS.get(type(value), _other)(value)
+            if kept is not None:
+                found[name] = kept
+        return found
+
+    def changed(self, variables: dict[str, object]) -> dict[str, Value] | None:
+        """Return what a file keeps of the variables, but for what the visit has that others build on.
+
+        None where lists hold other tensors: what they hold would stand in every row from here on, so that this visit
+        becomes the one that others build on.
+        """
         held, first = self.held, self.first
         if tuple(variables) != tuple(held):  # some are new, or gone
-            now = _kept(variables)
+            self.lists = {name for name, value in variables.items() if type(value) in _HOLDERS}
+            if self._lists_changed(variables):
+                return None
+            now = self.kept(variables)
             own = {name: value for name, value in now.items() if name not in first or first[name] != value}
         else:
             others = [*map(is_not, variables.values(), held.values())]
-            if True not in others:
+            names = list(compress(variables, others)) if True in others else []
+            for name in names:
+                (self.lists.add if type(variables[name]) in _HOLDERS else self.lists.discard)(name)
+            if (self.lists or self.listed) and self._lists_changed(variables):
+                return None
+            if not names:
                 return self.own
             own = dict(self.own)
             more = False
-            for name in compress(variables, others):
+            for name in names:
+                if name in self.listed:  # another list of the same tensors
+                    continue
                 value = variables[name]
                 kept = _KINDS.get(type(value), _other)(value)
                 if kept is None or (name in first and first[name] == kept):
@@ -71,6 +114,33 @@ class _Call:
                 own = {name: own[name] for name in variables if name in own}
         self.own = own
         return own
+
+    def _lists_changed(self, variables: dict[str, object]) -> bool:
+        """Return whether lists hold other tensors than before, and note which; after too many times none is followed.
+
+        A list that changes at every turn would make every row as long as the first.
+        """
+        if self.changes > _CHANGES:
+            return False
+        gone = [name for name in self.listed if name not in self.lists]
+        for name in gone:
+            del self.listed[name]
+        changed = bool(gone)
+        for name in self.lists:
+            value, before = variables[name], self.listed.get(name)
+            if before is None and not _holds(value):
+                continue
+            parts = list(_parts(name, value, _DEEP))
+            tensors: list[object] = [each for _, each in parts]
+            if before is not None and len(before[0]) == len(tensors) and all(map(is_, before[0], tensors)):
+                continue
+            named = {key: _tensor(each) for key, each in parts} if len(parts) <= _HELD else {}
+            self.listed[name] = tensors, {key: kept for key, kept in named.items() if kept is not None}
+            changed = True
+        self.changes += changed
+        if self.changes > _CHANGES:
+            self.listed.clear()
+        return changed
 
 
 class VisitRecorder:
@@ -159,11 +229,13 @@ class VisitRecorder:
             site = call.sites[at] = self._site(frame)
         call.visit = number
         variables = dict(frame.f_locals)  # what the frame gives is one and the same dictionary each time
-        if call.base < 0:
-            call.base, call.first = number, _kept(variables)
+        own = None if call.base < 0 else call.changed(variables)
+        if own is None:
+            call.first = call.begin(variables) if call.base < 0 else call.kept(variables)
+            call.base, call.own = number, {}
             self.rows.append((parent, site, -1, turn, call.first))
         else:
-            self.rows.append((parent, site, call.base, turn, call.changed(variables)))
+            self.rows.append((parent, site, call.base, turn, own))
         call.held = variables
 
     def _site(self, frame: FrameType) -> int:
@@ -177,14 +249,31 @@ class VisitRecorder:
         return number
 
 
-def _kept(variables: dict[str, object]) -> dict[str, Value]:
-    """Return what a file holds of variables."""
-    found = {}
-    for name, value in variables.items():
-        kept = _KINDS.get(type(value), _other)(value)
-        if kept is not None:
-            found[name] = kept
-    return found
+def _holds(value: Any) -> bool:
+    """Return whether a list, tuple or dictionary begins with a tensor, or with one that does."""
+    for _ in range(_DEEP):
+        if not value:
+            return False
+        value = next(iter(value.values())) if type(value) is dict else value[0]
+        if type(value) not in _HOLDERS:
+            break
+    return type(value) is NkiTensor
+
+
+def _parts(name: str, value: Any, deep: int) -> Iterator[tuple[str, NkiTensor]]:
+    """Yield the tensors that something holds, with how the kernel would write them; one too many ends it."""
+    found = 0
+    for key, each in value.items() if type(value) is dict else enumerate(value):
+        if type(each) is NkiTensor:
+            if type(key) is int or (type(key) is str and len(key) <= _TEXT):
+                found += 1
+                yield f"{name}[{key!r}]", each
+        elif deep > 1 and type(each) in _HOLDERS:
+            for part in _parts(f"{name}[{key!r}]", each, deep - 1):
+                found += 1
+                yield part
+        if found > _HELD:
+            return
 
 
 def _tensor(value: NkiTensor) -> Value | None:

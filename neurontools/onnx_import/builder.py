@@ -9,13 +9,13 @@ import numpy as np
 
 from formats.errors import FormatError, UnsupportedError
 from formats.hlo import Computation, Instruction, PrimitiveType, Shape, dtype_of, literal_of
+from formats.hlo.attributes import DotDimensionNumbers, PaddingDimension, SliceDimension
 from formats.hlo.infer import MismatchError, inferred
 from neurontools.hlo_interpreter import Interpreter
 from neurontools.hlo_interpreter.registry import OPERATIONS
 
-__all__ = ["Builder", "NeedsValueError", "Tensor", "common"]
+__all__ = ["Builder", "NeedsValueError", "Tensor", "axis_of", "common", "integer_range", "neutral"]
 
-_PRED = PrimitiveType.PRED
 Number = int | float | bool
 
 
@@ -25,6 +25,13 @@ def common(*shapes: Sequence[int]) -> tuple[int, ...]:
         return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
     except ValueError:
         raise FormatError("shapes do not broadcast", got=" and ".join(str(list(each)) for each in shapes)) from None
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front.  Raises FormatError where there is none."""
+    if not -rank <= axis < rank:
+        raise FormatError("an axis that is not there", expected=f"within {rank}", got=axis)
+    return axis % rank
 
 
 class NeedsValueError(Exception):
@@ -70,6 +77,9 @@ class Builder:
         """Add a constant."""
         array = np.asarray(values)
         if element_type is not None:
+            # A factor of 0.5 beside integers (the alpha of a Gemm) would become 0.
+            if element_type.is_integral and isinstance(values, float) and not values.is_integer():
+                raise UnsupportedError(f"{values} beside {element_type.text} is not modelled")
             array = array.astype(dtype_of(element_type))
         literal = literal_of(array)
         return self.emit("constant", (), literal.shape, literal=literal)
@@ -86,13 +96,12 @@ class Builder:
             a = Instruction(f"{name}.a", "parameter", scalar)
             b = Instruction(f"{name}.b", "parameter", scalar, parameter_number=1)
             root = b if opcode == "second" else Instruction(f"{name}.r", opcode, scalar, [a, b])
-            if opcode in ("GE", "LT"):
-                root.opcode, root.comparison_direction, root.shape = "compare", opcode, Shape(_PRED)
             self.bodies[name] = Computation(name, [a, b] if root is b else [a, b, root], root)
         return self.bodies[name]
 
     def static(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """Return a value that no parameter decides.  Raises NeedsValueError with the parameter that does."""
+        # A stack of its own: chains of shape arithmetic in real models are deeper than Python's recursion.
         stack = [tensor.at]
         while stack:
             each = stack[-1]
@@ -135,9 +144,7 @@ class Tensor:
 
     def axis(self, axis: int) -> int:
         """Return an axis counted from the front.  Raises FormatError where there is none."""
-        if not -self.rank <= axis < self.rank:
-            raise FormatError("an axis that is not there", expected=f"within {self.rank}", got=axis)
-        return axis % self.rank if self.rank else 0
+        return axis_of(axis, self.rank)
 
     # Elements ------------------------------------------------------------------------------------------------------
 
@@ -182,9 +189,6 @@ class Tensor:
 
     def __rtruediv__(self, other: Number) -> Tensor:
         return self.to.constant(other, self.kind).expand(self.shape) / self
-
-    def __invert__(self) -> Tensor:
-        return self.unary("not")
 
     def __and__(self, other: Tensor) -> Tensor:
         return self.binary("and", other)
@@ -257,6 +261,7 @@ class Tensor:
         shape = tuple(int(size) for size in shape)
         if shape == self.shape:
             return self
+        # HLO's broadcast repeats along new dimensions only: those of one element that grow are taken out first.
         kept = [dim for dim, size in enumerate(self.shape) if size != 1 or shape[len(shape) - self.rank + dim] == 1]
         core = self.reshape([self.shape[dim] for dim in kept])
         at = tuple(len(shape) - self.rank + dim for dim in kept)
@@ -268,13 +273,11 @@ class Tensor:
 
     def unsqueeze(self, axis: int) -> Tensor:
         """Put in a dimension of one element."""
-        at = axis % (self.rank + 1)
+        at = axis_of(axis, self.rank + 1)
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
     def slice(self, axis: int, start: int, limit: int, stride: int = 1) -> Tensor:
         """Take a part of one dimension."""
-        from formats.hlo.attributes import SliceDimension  # deferred: start-up
-
         axis = self.axis(axis)
         parts = [SliceDimension(0, size, 1) for size in self.shape]
         parts[axis] = SliceDimension(start, max(start, limit), stride)
@@ -282,8 +285,6 @@ class Tensor:
 
     def pad(self, amounts: Sequence[tuple[int, int]], value: Tensor | Number = 0, between: int = 0) -> Tensor:
         """Put a value around elements."""
-        from formats.hlo.attributes import PaddingDimension  # deferred: start-up
-
         fill = value if isinstance(value, Tensor) else self.to.constant(value, self.kind)
         rows = tuple(PaddingDimension(low, high, between) for low, high in amounts)
         return self.to.emit("pad", [self, fill], padding=rows)
@@ -303,7 +304,7 @@ class Tensor:
     def reduce(self, opcode: str, axes: Sequence[int], *, keep: bool = False) -> Tensor:
         """Fold dimensions by add, multiply, maximum, minimum, and, or."""
         dims = tuple(sorted({self.axis(axis) for axis in axes}))
-        initial = self.to.constant(_neutral(opcode, self.kind), self.kind)
+        initial = self.to.constant(neutral(opcode, self.kind), self.kind)
         called = [self.to.body(opcode, self.kind)]
         found = self.to.emit("reduce", [self, initial], dimensions=dims, called=called)
         return found.reshape([1 if dim in dims else size for dim, size in enumerate(self.shape)]) if keep else found
@@ -319,8 +320,6 @@ class Tensor:
 
     def dot(self, other: Tensor, result: PrimitiveType | None = None) -> Tensor:
         """Multiply matrices, batches broadcast as NumPy's matmul does."""
-        from formats.hlo.attributes import DotDimensionNumbers  # deferred: start-up
-
         left = self.unsqueeze(0) if self.rank == 1 else self
         right = other.unsqueeze(1) if other.rank == 1 else other
         batch = common(left.shape[:-2], right.shape[:-2])
@@ -341,7 +340,14 @@ class Tensor:
         return self.to.emit("get-tuple-element", [self], tuple_index=number)
 
 
-def _neutral(opcode: str, kind: PrimitiveType) -> Any:
+def integer_range(kind: PrimitiveType) -> tuple[int, int]:
+    """Return the least and the largest number of an integer type."""
+    sign = int(kind.is_signed)
+    return -(sign << (kind.bits - 1)), (1 << (kind.bits - sign)) - 1
+
+
+def neutral(opcode: str, kind: PrimitiveType) -> Any:
+    """Return what a fold begins with."""
     if opcode in ("add", "or"):
         return 0
     if opcode in ("multiply", "and"):
@@ -350,5 +356,4 @@ def _neutral(opcode: str, kind: PrimitiveType) -> Any:
         return opcode == "minimum"
     if kind.is_float:
         return -np.inf if opcode == "maximum" else np.inf
-    facts = np.iinfo(dtype_of(kind))
-    return facts.min if opcode == "maximum" else facts.max
+    return integer_range(kind)[opcode == "minimum"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.hlo import PrimitiveType, Shape
-from neurontools.onnx_import.builder import Tensor
+from neurontools.onnx_import.builder import Tensor, integer_range
 from neurontools.onnx_import.registry import OPERATORS, Node, element_type, operator
 
 __all__: list[str] = []
@@ -91,7 +91,11 @@ def power(n: Node) -> Tensor:
     a, b = n.input(0), n.input(1)
     if a.kind is b.kind:
         return a.binary("power", b)
-    wide = PrimitiveType.F64 if a.kind.is_integral or b.kind is PrimitiveType.F64 else a.kind
+    if a.kind.is_integral and b.kind.is_integral:  # float64 holds 53 bits of the result only
+        wide = PrimitiveType.S64 if a.kind.is_signed else PrimitiveType.U64
+    else:  # as NumPy has it: computed in the wider type
+        wide = max(a.kind, b.kind, PrimitiveType.F32, key=lambda kind: (kind.is_float, kind.bits))
+        wide = PrimitiveType.F64 if max(a.kind.bits, b.kind.bits) > 32 or a.kind.is_integral else wide
     return a.cast(wide).binary("power", b.cast(wide)).cast(a.kind)
 
 
@@ -107,7 +111,7 @@ def variadic(n: Node) -> Tensor:
 def bit_shift(n: Node) -> Tensor:
     """Shift bits; to the right a signed integer keeps its sign."""
     right = "shift-right-arithmetic" if n.input(0).kind.is_signed else "shift-right-logical"
-    opcode = "shift-left" if n.get("direction") == "LEFT" else right
+    opcode = "shift-left" if n.choice("direction", "RIGHT", "LEFT") == "LEFT" else right
     return n.input(0).binary(opcode, n.input(1))
 
 
@@ -141,7 +145,7 @@ def prelu(n: Node) -> Tensor:
 def gelu(n: Node) -> Tensor:
     """Return x times the normal distribution's share below x, exactly or by a hyperbolic tangent."""
     x = n.input(0)
-    if n.get("approximate", "none") == "tanh":
+    if n.choice("approximate", "none", "tanh") == "tanh":
         return x * 0.5 * ((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)).unary("tanh").binary("add", 1)
     return x * 0.5 * (x * math.sqrt(0.5)).unary("erf").binary("add", 1)
 
@@ -161,7 +165,7 @@ def is_infinite(n: Node) -> Tensor:
 @operator("Cast")
 def cast(n: Node) -> Tensor:
     """Convert elements."""
-    return _converted(n, n.input(0), element_type(n.get("to")))
+    return _converted(n, n.input(0), element_type(n.required("to")))
 
 
 @operator("CastLike")
@@ -170,20 +174,22 @@ def cast_like(n: Node) -> Tensor:
     return _converted(n, n.input(0), n.input(1).kind)
 
 
-_NO_INFINITY = {"F8E4M3FN", "F8E4M3FNUZ", "F8E5M2FNUZ", "F8E5M2", "F4E2M1FN"}
+_SATURATED = {"F8E4M3FN", "F8E4M3FNUZ", "F8E5M2FNUZ", "F8E5M2", "F4E2M1FN"}
 
 
 def _converted(n: Node, x: Tensor, kind: PrimitiveType) -> Tensor:
-    if kind.is_float and kind.bits <= 8 and x.kind.is_float:
+    if kind.is_float and kind.bits <= 8 and x.kind is not kind:
+        if x.kind.is_integral or x.kind.bits <= 8:
+            x = x.cast(PrimitiveType.F32)  # the bounds below are no numbers of such types
         if kind is PrimitiveType.F8E8M0FNU:
             raise UnsupportedError("conversions to a scale of powers of two round up in ONNX; not modelled")
-        if kind.name in _NO_INFINITY and n.get("saturate", 1):
+        if kind.name in _SATURATED and n.get("saturate", 1):
             import ml_dtypes  # deferred: start-up
 
             most = float(ml_dtypes.finfo(kind.numpy_name).max)  # type: ignore[no-untyped-call]  # it has no types
             inside = x.maximum(-most).minimum(most)
             x = x.compare("NE", x).where(x, inside)
-        elif kind is PrimitiveType.F8E4M3FN:
+        elif kind is PrimitiveType.F8E4M3FN:  # what rounds to more than 448, halfway to 480, has no number
             x = (x.unary("abs") > 464.0).where(math.nan, x)
     if kind.is_integral and kind.bits < 8 and x.kind.is_float:
         return x.unary("round-nearest-even").cast(PrimitiveType.S32).cast(kind)
@@ -195,7 +201,7 @@ def _converted(n: Node, x: Tensor, kind: PrimitiveType) -> Tensor:
 @operator("BitCast")
 def bit_cast(n: Node) -> Tensor:
     """Take the bits as another type of the same width."""
-    kind = element_type(n.get("to"))
+    kind = element_type(n.required("to"))
     x = n.input(0)
     if kind.bits != x.kind.bits:
         raise UnsupportedError("BitCast between widths is not modelled")
@@ -217,6 +223,8 @@ def quantize(n: Node) -> Tensor:
     """Divide by a scale, round, add the zero point, saturate."""
     x, scale, zero = n.input(0), n.input(1), n.optional(2)
     kind = zero.kind if zero is not None else element_type(n.get("output_dtype", 0) or 2)
+    if x.kind.is_integral:
+        x = x.cast(PrimitiveType.F32)
     y = x / _along(n, scale.cast(x.kind), x)
     if kind.is_float:
         shift = y if zero is None else y + _along(n, zero.cast(y.kind), x)
@@ -224,8 +232,7 @@ def quantize(n: Node) -> Tensor:
     y = y.unary("round-nearest-even").cast(PrimitiveType.F32)
     if zero is not None:
         y = y + _along(n, zero.cast(PrimitiveType.F32), x)
-    low = -(1 << (kind.bits - 1)) if kind.is_signed else 0
-    high = (1 << (kind.bits - (1 if kind.is_signed else 0))) - 1
+    low, high = integer_range(kind)
     return y.maximum(low).minimum(high).cast(PrimitiveType.S32).cast(kind)
 
 
@@ -236,7 +243,10 @@ def dequantize(n: Node) -> Tensor:
     wide = x.cast(PrimitiveType.S32 if x.kind.is_integral else PrimitiveType.F32)
     if zero is not None:
         wide = wide - _along(n, zero.cast(wide.kind), x)
-    return wide.cast(scale.kind) * _along(n, scale, x)
+    # In float32, as ONNX's reference has it: an int32 may be more than float16 holds.
+    product = wide.cast(PrimitiveType.F32) * _along(n, scale.cast(PrimitiveType.F32), x)
+    stated = n.get("output_dtype", 0)
+    return product.cast(element_type(stated) if stated else scale.kind)
 
 
 def _along(n: Node, values: Tensor, x: Tensor) -> Tensor:

@@ -11,21 +11,12 @@ from formats.errors import FormatError, UnsupportedError
 from formats.hlo import Computation, Module, Shape, type_of
 from neurontools.onnx_import import elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes
 from neurontools.onnx_import.builder import Builder, NeedsValueError, Tensor
-from neurontools.onnx_import.registry import OPERATORS, Node
+from neurontools.onnx_import.registry import OPERATORS, Node, number_of
 
 __all__ = ["Imported", "import_model"]
 
-_ = (
-    elements,
-    indices,
-    loops,
-    matrices,
-    norms,
-    recurrent,
-    reductions,
-    resize,
-    shapes,
-)  # their operators are in the table by being imported
+# Their operators are in the table by being imported.
+_ = (elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes)
 _MOST_DEPTH = 20
 
 
@@ -58,15 +49,12 @@ class _Lowering:
         self.model, self.inputs, self.fixed = model, inputs, fixed
         self.to = Builder()
         self.parameters: list[str] = []
-        self.versions = {each.domain: each.version for each in model.opset_import}
+        self.versions = {_domain(each): each.version for each in model.opset_import}
 
     def module(self) -> Imported:
-        from onnx import numpy_helper  # deferred: optional onnx
-
         graph = self.model.graph
         known: dict[str, Tensor | None] = {"": None}
-        for each in graph.initializer:
-            known[each.name] = self.to.constant(_array(numpy_helper.to_array(each)))
+        self._initialisers(graph, known)
         for each in graph.input:
             if each.name in self.inputs:
                 known[each.name] = self._input(each.name, self.inputs[each.name])
@@ -75,8 +63,6 @@ class _Lowering:
         self.run(graph.node, known, 0)
         results = [_found(known, each.name) for each in graph.output]
         root = results[0] if len(results) == 1 else self.to.emit("tuple", results)
-        if root.at is not self.to.instructions[-1] and len(results) == 1:
-            root = self.to.emit("copy", [root])
         entry = Computation("main", self.to.instructions, root.at)
         name = "".join(c if c.isalnum() else "_" for c in graph.name) or "model"
         module = Module(name if not name[0].isdigit() else f"_{name}", [*self.to.bodies.values(), entry], entry)
@@ -104,17 +90,20 @@ class _Lowering:
         self, node: Any, inputs: list[Tensor | None], known: dict[str, Tensor | None], depth: int
     ) -> list[Tensor]:
         attributes = {each.name: _attribute(each) for each in node.attribute}
-        lowering = OPERATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        lowering = OPERATORS.get(node.op_type) if not _domain(node) else None
         if lowering is None:
             return self._function(node, inputs, depth)
 
         def run(graph: Any, given: Sequence[Tensor | None]) -> list[Tensor]:
+            if len(graph.input) != len(given):
+                raise FormatError("a body takes other inputs than it is given", expected=len(given),
+                                  got=len(graph.input), field=node.op_type)  # fmt: skip
             inner = {**known, **dict(zip((each.name for each in graph.input), given, strict=True))}
             self._initialisers(graph, inner)
             self.run(graph.node, inner, depth + 1)
             return [_found(inner, each.name) for each in graph.output]
 
-        version = self.versions.get(node.domain, 1)
+        version = self.versions.get("", 1)
         found = lowering(Node(self.to, node.op_type, version, inputs, attributes, len(node.output), run))
         return list(found) if isinstance(found, tuple) else [found]
 
@@ -128,7 +117,7 @@ class _Lowering:
         """Lower an operator by the function that ONNX itself defines it by."""
         from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs  # deferred: optional onnx
 
-        version = self.versions.get(node.domain, 1)
+        version = self.versions.get(_domain(node), 1)
         try:
             schema = defs.get_schema(node.op_type, version, node.domain)
         except defs.SchemaError:
@@ -139,10 +128,11 @@ class _Lowering:
             for each in inputs:
                 kind = TypeProto()
                 if each is not None:
-                    kind.tensor_type.elem_type = _number(each)
+                    kind.tensor_type.elem_type = number_of(each.kind)
                     for size in each.shape:
                         kind.tensor_type.shape.dim.add().dim_value = size
                 types.append(kind.SerializeToString())
+            # A function is written for one operator set: the newest that the model's own contains.
             usable = [v for v in schema.context_dependent_function_opset_versions if v <= version]
             if not usable:
                 raise UnsupportedError(f"ONNX operator {node.op_type} is not modelled")
@@ -172,11 +162,12 @@ class _Lowering:
             _bind(copy, stated)
             nodes.append(copy)
         versions, self.versions = self.versions, self.versions | {
-            each.domain: each.version for each in function.opset_import
+            _domain(each): each.version for each in function.opset_import
         }  # fmt: skip
         self.run(nodes, known, depth + 1)
         self.versions = versions
         wanted = zip(function.output, node.output, strict=False)
+        # What the node leaves out may be what the function does not compute: anything holds its place.
         return [_found(known, name) if given else self.to.constant(False) for name, given in wanted]
 
 
@@ -203,6 +194,11 @@ def _bind(node: Any, stated: dict[str, Any]) -> None:
         node.attribute.extend(copies)
 
 
+def _domain(of: Any) -> str:
+    """Return the domain of a node or an operator set; ONNX's own has two names."""
+    return "" if of.domain == "ai.onnx" else str(of.domain)
+
+
 def _found(known: dict[str, Tensor | None], name: str) -> Tensor:
     value = known.get(name)
     if value is None:
@@ -227,10 +223,3 @@ def _array(values: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind in "OSU":
         raise UnsupportedError("texts have no HLO")
     return array
-
-
-def _number(tensor: Tensor) -> int:
-    """Return ONNX's number of a tensor's element type."""
-    from neurontools.onnx_import.registry import _TYPES  # deferred: start-up
-
-    return next(number for number, name in _TYPES.items() if name == tensor.kind.name)

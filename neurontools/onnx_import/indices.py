@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from formats.errors import UnsupportedError
 from formats.hlo import Computation, Instruction, PrimitiveType, Shape, tuple_of
 from formats.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
-from neurontools.onnx_import.builder import Tensor
+from neurontools.onnx_import.builder import Tensor, axis_of
 from neurontools.onnx_import.registry import Node, operator
 
 __all__ = ["first_extreme", "take_along"]
@@ -16,10 +15,12 @@ _S64 = PrimitiveType.S64
 
 
 def first_extreme(x: Tensor, axis: int, *, largest: bool) -> Tensor:
-    """Return where the extreme of one dimension is, the first of equal ones."""
+    """Return where the extreme of one dimension is, the first of equal ones; a NaN is one, as in NumPy."""
     top = x.reduce("maximum" if largest else "minimum", [axis], keep=True)
-    places = x.to.iota(_S64, x.shape, axis)
-    return x.equals(top).where(places, x.shape[axis]).reduce("minimum", [axis])
+    hit = x.equals(top)
+    if x.kind.is_float:  # a NaN equals nothing, and its place would be one behind the last
+        hit = hit | x.compare("NE", x)
+    return hit.where(x.to.iota(_S64, x.shape, axis), x.shape[axis]).reduce("minimum", [axis])
 
 
 def _wrapped(indices: Tensor, size: int) -> Tensor:
@@ -88,6 +89,10 @@ def gather_nd(n: Node) -> Tensor:
 _REDUCTIONS = {"none": "second", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
+def _combiner(n: Node, kind: PrimitiveType) -> Computation:
+    return n.to.body(_REDUCTIONS[n.choice("reduction", "none", *_REDUCTIONS)], kind)
+
+
 @operator("ScatterND")
 def scatter_nd(n: Node) -> Tensor:
     """Put slices where index vectors say."""
@@ -97,8 +102,7 @@ def scatter_nd(n: Node) -> Tensor:
     numbers = ScatterDimensionNumbers(
         tuple(range(indices.rank - 1, updates.rank)), tuple(range(depth)), tuple(range(depth)), indices.rank - 1
     )
-    called = [n.to.body(_REDUCTIONS[n.get("reduction", "none")], x.kind)]
-    return n.to.emit("scatter", [x, at, updates], scatter=numbers, called=called)
+    return n.to.emit("scatter", [x, at, updates], scatter=numbers, called=[_combiner(n, x.kind)])
 
 
 @operator("ScatterElements", "Scatter")
@@ -112,8 +116,8 @@ def scatter_elements(n: Node) -> Tensor:
     ]
     dims = tuple(range(x.rank))
     numbers = ScatterDimensionNumbers((), dims, dims, x.rank)
-    called = [n.to.body(_REDUCTIONS[n.get("reduction", "none")], x.kind)]
-    return n.to.emit("scatter", [x, rows[0].concatenate(rows[1:], -1), updates], scatter=numbers, called=called)
+    vectors = rows[0].concatenate(rows[1:], -1)
+    return n.to.emit("scatter", [x, vectors, updates], scatter=numbers, called=[_combiner(n, x.kind)])
 
 
 @operator("OneHot")
@@ -122,7 +126,7 @@ def one_hot(n: Node) -> Tensor:
     depth = int(np.asarray(n.static(1)).reshape(-1)[0])
     indices, values = n.input(0), n.input(2)
     at = _wrapped(indices, depth)
-    axis = n.get("axis", -1) % (indices.rank + 1)
+    axis = axis_of(n.get("axis", -1), indices.rank + 1)
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     kept = [dim for dim in range(len(shape)) if dim != axis]
     hot = n.to.iota(_S64, shape, axis).equals(at.put(shape, kept))
@@ -167,7 +171,9 @@ def compress(n: Node) -> Tensor:
 @operator("NonZero")
 def non_zero(n: Node) -> Tensor:
     """Return where elements are not zero; they decide the shape."""
-    return n.to.constant(np.array(np.nonzero(np.asarray(n.static(0))), np.int64))
+    values = np.asarray(n.static(0))
+    places = np.array(np.nonzero(np.atleast_1d(values)), np.int64)
+    return n.to.constant(places[: values.ndim])  # a row for each dimension: a scalar has none
 
 
 @operator("TensorScatter")
@@ -175,12 +181,11 @@ def tensor_scatter(n: Node) -> Tensor:
     """Overwrite part of a cache for each batch."""
     cache, update, start = n.input(0), n.input(1), n.optional(2)
     axis = cache.axis(n.get("axis", -2))
-    if n.get("mode", "linear") not in ("linear", "circular"):
-        raise UnsupportedError("TensorScatter in this mode is not modelled")
+    mode = n.choice("mode", "linear", "circular")
     rows = [n.to.iota(_S64, update.shape, dim) for dim in range(cache.rank)]
     if start is not None:
         rows[axis] = rows[axis] + start.cast(_S64).put(update.shape, (0,))
-    if n.get("mode", "linear") == "circular":
+    if mode == "circular":
         rows[axis] = rows[axis].binary("remainder", cache.shape[axis])
     dims = tuple(range(cache.rank))
     vectors = rows[0].unsqueeze(-1).concatenate([each.unsqueeze(-1) for each in rows[1:]], -1)

@@ -1,11 +1,10 @@
-"""ONNX's Scan and Loop, unrolled: what turns they take is known when the model is imported."""
+"""ONNX's Scan and Loop, unrolled: how many turns they take is known when the model is imported."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from formats.errors import UnsupportedError
-from formats.hlo import PrimitiveType
 from neurontools.onnx_import.builder import Tensor
 from neurontools.onnx_import.registry import Node, operator
 
@@ -22,9 +21,9 @@ def _stacked(parts: list[Tensor], axis: int) -> Tensor:
 @operator("Scan")
 def scan(n: Node) -> tuple[Tensor, ...]:
     """Run a body over slices of the inputs, carrying state."""
-    if n.run is None or n.version < 9:
+    if n.version < 9:  # of version 8: a batch dimension, and lengths of its sequences
         raise UnsupportedError("this form of Scan is not modelled")
-    body, count = n.get("body"), n.get("num_scan_inputs")
+    body, count = n.required("body"), n.required("num_scan_inputs")
     given = [n.input(each) for each in range(len(n.inputs))]
     state, inputs = given[: len(given) - count], given[len(given) - count :]
     axes = [x.axis(axis) for x, axis in zip(inputs, n.get("scan_input_axes") or [0] * count, strict=True)]
@@ -53,9 +52,7 @@ def scan(n: Node) -> tuple[Tensor, ...]:
 @operator("Loop")
 def loop(n: Node) -> tuple[Tensor, ...]:
     """Run a body as often as is said, while a condition that no input decides holds."""
-    if n.run is None:
-        raise UnsupportedError("a Loop inside a function is not modelled")
-    body, most = n.get("body"), n.static(0)
+    body, most = n.required("body"), n.static(0)
     limit = _MOST_TURNS + 1 if most is None else int(most.reshape(()))
     start = n.static(1)
     holds = start is None or bool(start.reshape(()))
@@ -98,19 +95,3 @@ def fourier(n: Node) -> Tensor:
     if half:
         found = found.slice(axis, 0, size // 2 + 1)
     return _stacked([found.unary("real"), found.unary("imag")], -1)
-
-
-@operator("QLinearMatMul")
-def quantised_matmul(n: Node) -> Tensor:
-    """Multiply quantised matrices and quantise the product."""
-    sides = []
-    for at in (0, 3):
-        whole, scale, zero = n.input(at), n.input(at + 1), n.input(at + 2)
-        wide = whole.cast(PrimitiveType.F32) - zero.cast(PrimitiveType.F32)
-        sides.append(wide * scale.cast(PrimitiveType.F32))
-    scale, zero = n.input(6), n.input(7)
-    y = sides[0].dot(sides[1]) / scale.cast(PrimitiveType.F32)
-    y = y.unary("round-nearest-even") + zero.cast(PrimitiveType.F32)
-    kind = zero.kind
-    low = -128 if kind.is_signed else 0
-    return y.maximum(low).minimum(low + 255).cast(kind)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from formats.errors import UnsupportedError
 from formats.hlo import PrimitiveType, Shape
 from formats.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, WindowDimension
-from neurontools.onnx_import.builder import Tensor
+from neurontools.onnx_import.builder import Tensor, integer_range, neutral
 from neurontools.onnx_import.registry import Node, operator
 
 __all__: list[str] = []
@@ -20,17 +19,30 @@ def matmul(n: Node) -> Tensor:
     return n.input(0).dot(n.input(1))
 
 
+def _rows(values: Tensor) -> Tensor:
+    """Return what a vector says of rows (the left side, the result) as a column; of columns it broadcasts as it is."""
+    return values.unsqueeze(-1) if values.rank == 1 else values
+
+
 @operator("MatMulInteger")
 def matmul_integer(n: Node) -> Tensor:
     """Multiply integers less their zero points."""
-    sides = []
-    for number in range(2):
-        whole, zero = n.input(number).cast(PrimitiveType.S32), n.optional(number + 2)
-        if zero is not None:
-            shift = zero.cast(PrimitiveType.S32)
-            whole = whole - (shift.unsqueeze(-1) if number == 0 and shift.rank else shift)
-        sides.append(whole)
-    return sides[0].dot(sides[1])
+    a, b = n.input(0).cast(PrimitiveType.S32), n.input(1).cast(PrimitiveType.S32)
+    of_a, of_b = n.optional(2), n.optional(3)
+    a = a if of_a is None else a - _rows(of_a.cast(PrimitiveType.S32))
+    return a.dot(b if of_b is None else b - of_b.cast(PrimitiveType.S32))
+
+
+@operator("QLinearMatMul")
+def quantised_matmul(n: Node) -> Tensor:
+    """Multiply quantised matrices and quantise the product."""
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = (n.input(each).cast(PrimitiveType.F32) for each in range(8))
+    kind = n.input(7).kind
+    if not kind.is_integral:
+        raise UnsupportedError(f"QLinearMatMul with elements of {kind.text} is not modelled")
+    y = ((a - _rows(a_zero)) * _rows(a_scale)).dot((b - b_zero) * b_scale) / _rows(scale)
+    low, high = integer_range(kind)
+    return (y.unary("round-nearest-even") + _rows(zero)).maximum(low).minimum(high).cast(kind)
 
 
 @operator("Gemm")
@@ -47,12 +59,12 @@ def gemm(n: Node) -> Tensor:
 @operator("Einsum")
 def einsum(n: Node) -> Tensor:
     """Sum products over letters, two operands at a time."""
-    equation = n.get("equation").replace(" ", "")
+    equation = n.required("equation").replace(" ", "")
     if "." in equation:
         equation = _without_dots(equation, [n.input(k).rank for k in range(len(n.inputs))])
-    left, _, result = equation.partition("->")
+    left, arrow, result = equation.partition("->")
     terms = left.split(",")
-    if not _:
+    if not arrow:
         letters = left.replace(",", "")
         result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     operands = [_diagonal(n.input(k), term) for k, term in enumerate(terms)]
@@ -95,6 +107,9 @@ def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
 
 
 def _product(a: Tensor, x: str, b: Tensor, y: str, later: set[str]) -> tuple[Tensor, str]:
+    # A dimension of one element broadcasts: it leaves the side that has it.
+    a, x = _without_ones(a, x, dict(zip(y, b.shape, strict=True)))
+    b, y = _without_ones(b, y, dict(zip(x, a.shape, strict=True)))
     batch = [c for c in x if c in y and c in later]
     away = [c for c in x if c in y and c not in later]
     numbers = DotDimensionNumbers(
@@ -108,6 +123,15 @@ def _product(a: Tensor, x: str, b: Tensor, y: str, later: set[str]) -> tuple[Ten
     return a.to.emit("dot", [a, b], shape, dot=numbers), letters
 
 
+def _without_ones(x: Tensor, letters: str, others: dict[str, int]) -> tuple[Tensor, str]:
+    kept = [at for at, c in enumerate(letters) if x.shape[at] != 1 or others.get(c, 1) == 1]
+    return x.reshape([x.shape[at] for at in kept]), "".join(letters[at] for at in kept)
+
+
+def _auto_pad(n: Node) -> str:
+    return n.choice("auto_pad", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
 class _Places:
     """Kernel, strides, dilations and paddings of a windowed operator."""
 
@@ -118,7 +142,7 @@ class _Places:
         self.dilations = n.get("dilations") or [1] * rank
         pads = n.get("pads") or [0] * (2 * rank)
         self.low, self.high = list(pads[:rank]), list(pads[rank:])
-        auto = n.get("auto_pad", "NOTSET")
+        auto = _auto_pad(n)
         for dim in range(rank):
             reach = (kernel[dim] - 1) * self.dilations[dim] + 1
             if auto in ("SAME_UPPER", "SAME_LOWER"):
@@ -128,12 +152,14 @@ class _Places:
                 self.low[dim], self.high[dim] = (small, large) if auto == "SAME_UPPER" else (large, small)
             elif auto == "VALID":
                 self.low[dim] = self.high[dim] = 0
-            if n.get("ceil_mode", 0):
-                room = size[dim] + self.low[dim] + self.high[dim] - reach
-                places = -(-room // self.strides[dim]) + 1
-                if (places - 1) * self.strides[dim] >= size[dim] + self.low[dim]:
-                    places -= 1  # the last window must not begin in the padding behind
-                self.high[dim] += max(0, (places - 1) * self.strides[dim] - room)
+        self.stated = self.low[:], self.high[:]
+        for dim in range(rank if n.get("ceil_mode", 0) else 0):
+            reach = (kernel[dim] - 1) * self.dilations[dim] + 1
+            room = size[dim] + self.low[dim] + self.high[dim] - reach
+            places = -(-room // self.strides[dim]) + 1
+            if (places - 1) * self.strides[dim] >= size[dim] + self.low[dim]:
+                places -= 1  # the last window must not begin in the padding behind
+            self.high[dim] += max(0, (places - 1) * self.strides[dim] - room)
 
     def window(self, **more: Any) -> tuple[WindowDimension, ...]:
         """Return the window over the spatial dimensions."""
@@ -199,7 +225,7 @@ def conv_transpose(n: Node) -> Tensor:
     strides, dilations = n.get("strides") or [1] * rank, n.get("dilations") or [1] * rank
     extra = n.get("output_padding") or [0] * rank
     pads = list(n.get("pads") or [0] * (2 * rank))
-    auto, wanted = n.get("auto_pad", "NOTSET"), n.get("output_shape")
+    auto, wanted = _auto_pad(n), n.get("output_shape")
     window = []
     for d in range(rank):
         reach = (kernel[d] - 1) * dilations[d] + 1
@@ -218,9 +244,9 @@ def conv_transpose(n: Node) -> Tensor:
     return _biased(_convolved(x, whole, tuple(window), groups, transposed=True), n.optional(2))
 
 
-def _pooled(x: Tensor, opcode: str, neutral: float, window: tuple[WindowDimension, ...]) -> Tensor:
+def _pooled(x: Tensor, opcode: str, start: float, window: tuple[WindowDimension, ...]) -> Tensor:
     whole = (WindowDimension(), WindowDimension(), *window)
-    initial = x.to.constant(neutral, x.kind)
+    initial = x.to.constant(start, x.kind)
     return x.to.emit("reduce-window", [x, initial], window=whole, called=[x.to.body(opcode, x.kind)])
 
 
@@ -230,25 +256,20 @@ def max_pool(n: Node) -> Tensor:
     x = n.input(0)
     if n.outputs > 1:
         raise UnsupportedError("MaxPool with the positions of its maxima is not modelled")
-    places = _Places(n, x.shape[2:], n.get("kernel_shape"))
-    lowest: float = -math.inf
-    if x.kind.is_integral:
-        lowest = -(1 << (x.kind.bits - 1)) if x.kind.is_signed else 0
-    return _pooled(x, "maximum", lowest, places.window())
+    places = _Places(n, x.shape[2:], n.required("kernel_shape"))
+    return _pooled(x, "maximum", neutral("maximum", x.kind), places.window())
 
 
 @operator("AveragePool")
 def average_pool(n: Node) -> Tensor:
     """Return the mean in each place of a window; padding counts only where that is asked for."""
     x = n.input(0)
-    places = _Places(n, x.shape[2:], n.get("kernel_shape"))
+    places = _Places(n, x.shape[2:], n.required("kernel_shape"))
     total = _pooled(x, "add", 0, places.window())
     ones = n.to.constant(1, x.kind).expand(x.shape)
     if n.get("count_include_pad", 0):
-        pads = n.get("pads") or [0] * (2 * len(places.kernel))
-        rank = len(places.kernel)
-        low = places.low if n.get("auto_pad", "NOTSET") != "NOTSET" else list(pads[:rank])
-        high = places.high if n.get("auto_pad", "NOTSET") != "NOTSET" else list(pads[rank:])
+        # What ceil_mode adds behind is not padding, and never counts; what auto_pad adds is.
+        low, high = places.stated
         ones = n.to.constant(1, x.kind).expand(
             (*x.shape[:2], *(s + a + b for s, a, b in zip(x.shape[2:], low, high, strict=True)))
         )
@@ -264,7 +285,7 @@ def average_pool(n: Node) -> Tensor:
 def lp_pool(n: Node) -> Tensor:
     """Return the p-norm in each place of a window."""
     x, p = n.input(0), float(n.get("p", 2))
-    places = _Places(n, x.shape[2:], n.get("kernel_shape"))
+    places = _Places(n, x.shape[2:], n.required("kernel_shape"))
     return _pooled(x.unary("abs").binary("power", p), "add", 0, places.window()).binary("power", 1 / p)
 
 
@@ -283,7 +304,7 @@ def global_pool(n: Node) -> Tensor:
 
 @operator("Det")
 def determinant(n: Node) -> Tensor:
-    """Return determinants by elimination without exchange of rows."""
+    """Return determinants of up to three rows, by their terms."""
     x = n.input(0)
     size = x.shape[-1]
     if size > 3:

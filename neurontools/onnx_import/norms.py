@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from formats.errors import UnsupportedError
 from formats.hlo import PrimitiveType
 from formats.hlo.attributes import WindowDimension
 from neurontools.onnx_import.builder import Tensor
@@ -59,17 +60,20 @@ def layer_normalization(n: Node) -> tuple[Tensor, ...]:
 def lp_normalization(n: Node) -> Tensor:
     """Divide by the norm along one dimension."""
     x, axis = n.input(0), n.get("axis", -1)
+    if n.get("p", 2) not in (1, 2):
+        raise UnsupportedError(f"LpNormalization with p {n.get('p')} is not modelled")
     if n.get("p", 2) == 1:
         norm = x.unary("abs").sum([axis], keep=True)
     else:
         norm = (x * x).sum([axis], keep=True).unary("sqrt")
+    # Nothing to scale: ONNX's reference has 0 where a division would have NaN.
     return norm.equals(0).where(n.to.constant(0, x.kind).expand(x.shape), x / norm)
 
 
 @operator("LRN")
 def local_response(n: Node) -> Tensor:
     """Divide by the sum of squares of the channels around."""
-    x, size = n.input(0), int(n.get("size"))
+    x, size = n.input(0), int(n.required("size"))
     window = [WindowDimension() for _ in x.shape]
     low = (size - 1) // 2
     window[1] = WindowDimension(size=size, padding_low=low, padding_high=size - 1 - low)

@@ -79,7 +79,7 @@ def recurrent(n: Node) -> tuple[Tensor, ...]:
     x, lengths = n.input(0), n.optional(4)
     if n.get("layout", 0):
         x = x.move(0, 1)
-    direction = n.get("direction", "forward")
+    direction = n.choice("direction", "forward", "reverse", "bidirectional")
     ways = ["forward", "reverse"] if direction == "bidirectional" else [direction]
     if lengths is not None and "reverse" in ways:
         raise UnsupportedError(f"{n.op} backward over sequences of different lengths is not modelled")

@@ -22,6 +22,7 @@ def fold(n: Node) -> Tensor:
     keep = bool(n.get("keepdims", 1))
     if not axes:
         if n.get("noop_with_empty_axes", 0):
+            # Each element alone: a square, a logarithm or an absolute value is taken all the same.
             return _folded(n, x.unsqueeze(0), [0], keep=False)
         axes = list(range(x.rank))
     return _folded(n, x, axes, keep=keep)
@@ -41,7 +42,7 @@ def _folded(n: Node, x: Tensor, axes: list[int], *, keep: bool) -> Tensor:
             return x.unary("abs").sum(axes, keep=keep)
         case "L2":
             total = (x * x).sum(axes, keep=keep)
-            if total.kind.is_integral:
+            if total.kind.is_integral:  # HLO has no root of integers
                 return total.cast(PrimitiveType.F64).unary("sqrt").cast(total.kind)
             return total.unary("sqrt")
         case "SumSquare":
@@ -50,6 +51,7 @@ def _folded(n: Node, x: Tensor, axes: list[int], *, keep: bool) -> Tensor:
             return x.sum(axes, keep=keep).unary("log")
         case "LogSumExp":
             top = x.reduce("maximum", axes, keep=True)
+            # An infinite top would make infinity less infinity.
             finite = top.unary("is-finite").where(top, 0)
             total = (x - finite).unary("exponential").sum(axes, keep=keep).unary("log")
             return total + (finite if keep else finite.reshape(total.shape))
@@ -104,6 +106,8 @@ def cumulative(n: Node) -> Tensor:
     """Fold all elements up to each one."""
     x = n.input(0)
     axis = x.axis(int(np.asarray(n.static(1)).reshape(())))
+    if not x.shape[axis]:
+        return x
     opcode, neutral = ("add", 0) if n.op == "CumSum" else ("multiply", 1)
     size, exclusive = x.shape[axis], n.get("exclusive", 0)
     low, high = (0, size - 1) if n.get("reverse", 0) else (size - 1, 0)

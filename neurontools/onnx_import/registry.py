@@ -11,7 +11,7 @@ from formats.errors import FormatError, UnsupportedError
 from formats.hlo import PrimitiveType
 from neurontools.onnx_import.builder import Builder, Tensor
 
-__all__ = ["OPERATORS", "Lowering", "Node", "element_type", "operator"]
+__all__ = ["OPERATORS", "Lowering", "Node", "element_type", "number_of", "operator"]
 
 
 class Node:
@@ -25,7 +25,7 @@ class Node:
         inputs: Sequence[Tensor | None],
         attributes: dict[str, Any],
         outputs: int,
-        run: Callable[[Any, Sequence[Tensor | None]], list[Tensor]] | None = None,
+        run: Callable[[Any, Sequence[Tensor | None]], list[Tensor]],
     ) -> None:
         self.to, self.op, self.version, self.inputs = to, op, version, list(inputs)
         self.attributes, self.outputs = attributes, outputs
@@ -35,6 +35,19 @@ class Node:
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute."""
         return self.attributes.get(name, default)
+
+    def required(self, name: str) -> Any:
+        """Return an attribute that must be there."""
+        if name not in self.attributes:
+            raise FormatError(f"{self.op}: attribute {name} is missing")
+        return self.attributes[name]
+
+    def choice(self, name: str, default: str, *known: str) -> str:
+        """Return an attribute that names one of a few ways; a later version of ONNX may add others."""
+        found = str(self.attributes.get(name, default))
+        if found not in {default, *known}:
+            raise UnsupportedError(f"{self.op} with {name} {found!r} is not modelled")
+        return found
 
     def input(self, number: int) -> Tensor:
         """Return an input that must be there."""
@@ -75,7 +88,7 @@ def operator(*names: str) -> Callable[[Lowering], Lowering]:
     return enter
 
 
-# Numbers of ONNX's TensorProto.DataType.
+# Numbers of ONNX's TensorProto.DataType; without 0 (no type) and 8 (texts).
 # fmt: off
 _TYPES = {
     1: "F32", 2: "U8", 3: "S8", 4: "U16", 5: "S16", 6: "S32", 7: "S64", 9: "PRED", 10: "F16", 11: "F64", 12: "U32",
@@ -90,3 +103,8 @@ def element_type(number: int) -> PrimitiveType:
     if number not in _TYPES:
         raise UnsupportedError(f"elements of ONNX's type {number} are not modelled")
     return PrimitiveType[_TYPES[number]]
+
+
+def number_of(kind: PrimitiveType) -> int:
+    """Return ONNX's number of an element type."""
+    return next(number for number, name in _TYPES.items() if name == kind.name)

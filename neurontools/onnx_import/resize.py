@@ -29,7 +29,9 @@ def resize(n: Node) -> Tensor:
     wanted = [int(each) for each in sizes.reshape(-1)] if sizes is not None and sizes.size else None
     if wanted is not None:
         stated, wanted = _by_sizes(
-            [x.shape[axis] for axis in axes], wanted, n.get("keep_aspect_ratio_policy", "stretch")
+            [x.shape[axis] for axis in axes],
+            wanted,
+            n.choice("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller"),
         )
     if stated is None:
         return x
@@ -73,9 +75,13 @@ def _along(x: Tensor, axis: int, weights: Weights) -> Tensor:
     return x.move(axis, -1).dot(matrix).move(-1, axis)
 
 
+_TRANSFORMS = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric",
+               "tf_crop_and_resize")  # fmt: skip
+
+
 def _place(n: Node, at: int, scale: float, length: int, result: int, roi: tuple[float, float]) -> float:
     """Return where an element of the result lies in the operand."""
-    mode = n.get("coordinate_transformation_mode", "half_pixel" if n.version >= 11 else "asymmetric")
+    mode = n.choice("coordinate_transformation_mode", "half_pixel" if n.version >= 11 else "asymmetric", *_TRANSFORMS)
     middle = (at + 0.5) / scale - 0.5
     width = scale * length  # not cut to a whole number: so ONNX's reference has it
     if mode == "asymmetric":
@@ -105,9 +111,9 @@ _NEAREST: dict[str, Callable[[float], int]] = {
 def _weights(n: Node, place: float, scale: float, length: int) -> Weights:
     """Return how much each element of the operand counts in one of the result."""
     found = np.zeros(length)
-    mode = n.get("mode", "nearest")
+    mode = n.choice("mode", "nearest", "linear", "cubic")
     if mode == "nearest":
-        chosen = n.get("nearest_mode", "round_prefer_floor" if n.version >= 11 else "floor")
+        chosen = n.choice("nearest_mode", "round_prefer_floor" if n.version >= 11 else "floor", *_NEAREST)
         found[min(max(_NEAREST[chosen](place), 0), length - 1)] = 1
         return found
     shrink = min(scale, 1.0) if n.get("antialias", 0) else 1.0

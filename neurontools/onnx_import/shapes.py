@@ -9,7 +9,8 @@ import numpy as np
 
 from formats.errors import FormatError, UnsupportedError
 from formats.hlo import PrimitiveType, dtype_of
-from neurontools.onnx_import.builder import Tensor, common
+from neurontools.onnx_import.builder import Tensor, axis_of, common
+from neurontools.onnx_import.indices import take_along
 from neurontools.onnx_import.registry import Node, element_type, operator
 
 __all__: list[str] = []
@@ -54,6 +55,8 @@ def size(n: Node) -> Tensor:
 def reshape(n: Node) -> Tensor:
     """Take the elements as another shape: 0 keeps a dimension, -1 is what is left."""
     x, stated = n.input(0), n.numbers("shape", 1) or []
+    if any(each == 0 and not n.get("allowzero", 0) for each in stated[x.rank :]):
+        raise FormatError("a dimension that is kept is not there", expected=f"within {x.rank}", got=stated)
     sizes = [x.shape[dim] if each == 0 and not n.get("allowzero", 0) else each for dim, each in enumerate(stated)]
     if -1 in sizes:
         rest = math.prod(each for each in sizes if each != -1)
@@ -83,7 +86,9 @@ def unsqueeze(n: Node) -> Tensor:
     """Put in dimensions of one element."""
     x, axes = n.input(0), n.numbers("axes", 1) or []
     rank = x.rank + len(axes)
-    new = {axis % rank for axis in axes}
+    new = {axis_of(axis, rank) for axis in axes}
+    if len(new) != len(axes):
+        raise FormatError("an axis that is named twice", got=axes)
     rest = iter(x.shape)
     return x.reshape([1 if dim in new else next(rest) for dim in range(rank)])
 
@@ -115,7 +120,7 @@ def tile(n: Node) -> Tensor:
 def concat(n: Node) -> Tensor:
     """Put tensors behind one another."""
     parts = [n.input(each) for each in range(len(n.inputs))]
-    return parts[0].concatenate(parts[1:], n.get("axis"))
+    return parts[0].concatenate(parts[1:], n.required("axis"))
 
 
 @operator("Split")
@@ -160,7 +165,7 @@ def pad(n: Node) -> Tensor:
     dims = [x.axis(axis) for axis in axes] if axes is not None else list(range(x.rank))
     low = dict(zip(dims, amounts[: len(dims)], strict=True))
     high = dict(zip(dims, amounts[len(dims) :], strict=True))
-    mode = n.get("mode", "constant")
+    mode = n.choice("mode", "constant", "reflect", "edge", "wrap")
     if mode == "constant":
         value = n.optional(2)
         fill: Tensor | float = value.reshape(()) if value is not None else n.get("value", 0.0)
@@ -201,8 +206,12 @@ def _taken(x: Tensor, dim: int, places: list[int]) -> Tensor:
 @operator("Range")
 def arange(n: Node) -> Tensor:
     """Count from a start to a limit."""
-    start, limit, step = (np.asarray(n.static(each)).reshape(())[()] for each in range(3))
-    count = max(0, math.ceil((float(limit) - float(start)) / float(step)))
+    # As Python's numbers: NumPy's integers would pass through float64, which holds 53 bits.
+    start, limit, step = (np.asarray(n.static(each)).reshape(()).tolist() for each in range(3))
+    if not step:
+        raise FormatError("a range with step 0")
+    whole = isinstance(step, int)
+    count = max(0, -((start - limit) // step) if whole else math.ceil((limit - start) / step))
     kind = n.input(0).kind
     return n.to.constant((start + np.arange(count) * step).astype(dtype_of(kind)))
 
@@ -229,10 +238,10 @@ def triangle(n: Node) -> Tensor:
 @operator("DepthToSpace")
 def depth_to_space(n: Node) -> Tensor:
     """Move channels into blocks of the plane."""
-    x, block = n.input(0), n.get("blocksize")
+    x, block = n.input(0), n.required("blocksize")
     b, c, h, w = x.shape
     rest = c // (block * block)
-    if n.get("mode", "DCR") == "DCR":
+    if n.choice("mode", "DCR", "CRD") == "DCR":
         parts = x.reshape((b, block, block, rest, h, w)).transpose((0, 3, 4, 1, 5, 2))
     else:
         parts = x.reshape((b, rest, block, block, h, w)).transpose((0, 1, 4, 2, 5, 3))
@@ -242,9 +251,9 @@ def depth_to_space(n: Node) -> Tensor:
 @operator("SpaceToDepth")
 def space_to_depth(n: Node) -> Tensor:
     """Move blocks of the plane into channels."""
-    x, block = n.input(0), n.get("blocksize")
+    x, block = n.input(0), n.required("blocksize")
     b, c, h, w = x.shape
-    order = (0, 3, 5, 1, 2, 4) if n.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    order = (0, 3, 5, 1, 2, 4) if n.choice("mode", "DCR", "CRD") == "DCR" else (0, 1, 3, 5, 2, 4)
     parts = x.reshape((b, c, h // block, block, w // block, block)).transpose(order)
     return parts.reshape((b, c * block * block, h // block, w // block))
 
@@ -257,15 +266,11 @@ def reverse_sequence(n: Node) -> Tensor:
     place = n.to.iota(_S64, x.shape, time)
     length = lengths.put(x.shape, (batch,))
     source = (place < length).where(length - 1 - place, place)
-    from neurontools.onnx_import.indices import take_along  # deferred: start-up
-
     return take_along(x, source, time)
 
 
 @operator("If")
 def branch(n: Node) -> tuple[Tensor, ...]:
     """Lower the branch that a known condition takes."""
-    if n.run is None:
-        raise UnsupportedError("If inside a function is not modelled")
     taken = bool(np.asarray(n.static(0)).reshape(()))
-    return tuple(n.run(n.get("then_branch" if taken else "else_branch"), ()))
+    return tuple(n.run(n.required("then_branch" if taken else "else_branch"), ()))

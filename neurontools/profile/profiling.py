@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from neurontools.profile.rows import Timeline
     from neurontools.program.opening import Program
 
-__all__ = ["FORMATS", "RECORDED", "Wanted", "judge", "line_row", "profile"]
+__all__ = ["FORMATS", "RECORDED", "Wanted", "judge", "line_row", "profile", "warn_unfinished"]
 
 RECORDED = 5_000_000  # completions that a profile records where nobody chose a budget: about half a gigabyte
 _HOW: dict[str, str] = {
@@ -153,7 +153,7 @@ def _against(wanted: Wanted, result: Profile, out: Report) -> Comparison | None:
 def _other(wanted: Wanted, path: Path, out: Report) -> tuple[str, float, Sequence[LineRow]]:
     """Return name, time and lines of the other run: a profile saved as JSON, or a program to run."""
     if path.suffix == ".json":
-        return _saved(path)
+        return _saved(path, out)
     from emulator.timeline.measure import measure  # deferred: start-up
     from neurontools.profile.rows import Timeline  # deferred: start-up
     from neurontools.profile.summary import lines, ns  # deferred: start-up
@@ -161,19 +161,29 @@ def _other(wanted: Wanted, path: Path, out: Report) -> tuple[str, float, Sequenc
     shared = fitting(path, replace(wanted.configuration, launch=1))
     other = _opened(path, shared, out)
     measured = measure(other.neff, other.inputs, settings=other.configuration.settings())
+    # Half a run is shorter than a whole one: a comparison with it must not look like a gain.
+    stopped = judge(measured.device, out, f"{other.name}: ")
+    out.status = out.status or stopped
     return other.name, ns(measured.end_ps), lines(Timeline(measured))
 
 
-def _saved(path: Path) -> tuple[str, float, Sequence[LineRow]]:
+def _saved(path: Path, out: Report) -> tuple[str, float, Sequence[LineRow]]:
     try:
         found = load(read_text(need_file(path)).encode(), "profile")
         found = found.object("result") if "result" in found else found
         if "ranks" in found:
             raise found.fail("ranks", "none: one of several ranks is compared with --ranks")
+        warn_unfinished(found, path, out)
         return found.text("name"), found.finite("total_time_ns"), [line_row(one) for one in found.objects("lines")]
     except FormatError as error:
         wrote = "`neurontools profile FILE --json` wrote"
         raise FormatError(f"is no profile that {wrote} ({error})", path=str(path)) from None
+
+
+def warn_unfinished(saved: Fields, path: Path, out: Report) -> None:
+    """Say that a saved profile is of a run that stopped early; FormatError where it says nothing of that."""
+    if (outcome := saved.text("outcome")) != "finished":
+        out.warn(f"{path} is of a run that did not finish ({outcome}): its times end there")
 
 
 def line_row(row: Fields) -> LineRow:

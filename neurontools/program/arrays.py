@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from formats.errors import FormatError
 from neurontools.program.zip_members import ZipMembers, damage_is_told
@@ -13,7 +14,7 @@ from neurontools.program.zip_members import ZipMembers, damage_is_told
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["array_type", "export_array", "load_arrays", "write_arrays"]
+__all__ = ["array_type", "export_array", "load_arrays", "write_arrays", "write_members"]
 
 # NumPy stores a type it does not know as raw bytes ("V2"); the name is kept in a member of this suffix.
 TYPE_SUFFIX = "__dtype__"
@@ -81,7 +82,18 @@ def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray[Any, Any]]) -> N
         else:
             members[name] = array
     with path.open("wb") as file:
-        np.savez(file, **members)
+        write_members(file, members)
+
+
+def write_members(file: BinaryIO, members: Mapping[str, numpy.ndarray[Any, Any]]) -> None:
+    """Write arrays of NumPy's own types as an .npz: `numpy.savez` has parameters called `file` and `allow_pickle`."""
+    from numpy.lib import format as npy
+
+    with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+        for name, array in members.items():
+            # A member may have more than 4 GiB, which the archive must know before the first byte.
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
 
 
 def export_array(path: Path, array: numpy.ndarray[Any, Any]) -> None:

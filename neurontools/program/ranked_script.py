@@ -66,12 +66,14 @@ class _Left(BaseException):
 class RankedScript:
     """One script, run for every rank; `together` runs the launches that all of them have come to.
 
-    `look` sees the first launch of all before any other rank's script begins: it may raise.
+    `look` sees the first launch of all before any other rank's script begins: it may raise. `failed` has the exit
+    statuses of the ranks whose scripts have ended with one, also where a launch of the others raises.
     """
 
     def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together,
                  look: Callable[[Asked], None] = lambda asked: None) -> None:  # fmt: skip
         self._together, self._look, self._looked = together, look, False
+        self.failed: dict[int, int] = {}
         self._turns = [_Turn(file, configuration, rank, ranks) for rank in range(ranks)]
 
     def run(self, *, aside: bool) -> list[int]:
@@ -83,6 +85,8 @@ class RankedScript:
                         turn.go_on(aside)
                         if turn.error is not None:
                             raise turn.error
+                        if turn.status and not turn.alive:
+                            self.failed[turn.rank] = turn.status
                         if turn.asked is not None and not self._looked:
                             self._looked = True
                             self._look(turn.asked)

@@ -20,7 +20,7 @@ from formats.errors import FormatError
 from formats.limits import DEFAULT_LIMITS
 from formats.neff.fields import Fields, load
 from neurontools.command.output import write_whole
-from neurontools.program.arrays import array_type
+from neurontools.program.arrays import array_type, write_members
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.zip_members import ZipMembers, damage_is_told
 
@@ -117,7 +117,7 @@ def _write(path: Path, recording: Recording) -> None:
     # NumPy files cannot name the types of ml_dtypes: bytes go in, and the description says what they are.
     plain: dict[str, Any] = {name: np.ascontiguousarray(array).view(np.uint8).reshape(-1)
                              for name, array in recording.inputs.items() if array.size}  # fmt: skip
-    np.savez(arrays, **plain)
+    write_members(arrays, plain)
     description = {
         "schema": FORMAT,
         "name": recording.name,

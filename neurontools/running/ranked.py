@@ -107,13 +107,13 @@ def execute_file(
         done.append(launch_ranks(asked, configuration, where, watching))
         return done[-1]
 
+    script = script_of_ranks(file, configuration, where, together)
     try:
-        statuses = script_of_ranks(file, configuration, where, together).run(aside=True)
+        if any(script.run(aside=True)):
+            out.status = ExitStatus.FINDING
     except KernelFaultError:
-        return done
-    if any(statuses):
-        out.warn(f"the script of rank {statuses.index(max(statuses))} ended with status {max(statuses)}")
-        out.status = ExitStatus.FINDING
+        pass  # the last of `done` has it
+    _tell_failed(script, out)
     return done
 
 
@@ -183,8 +183,9 @@ def _run_script(
             save_ranks(kept.outputs, [result.outputs for result in pair[0].results])
         return pair
 
+    script = script_of_ranks(file, configuration, where, together)
     try:
-        statuses = script_of_ranks(file, configuration, where, together).run(aside=out.as_json)
+        statuses = script.run(aside=out.as_json)
     except KernelFaultError:
         out.status = _status(done[-1][0])
         statuses = [int(out.status)] * where.ranks
@@ -192,6 +193,7 @@ def _run_script(
             note(f"neurontools: {done[-1][1][0].name}: execution failed")
             for line in ranked_lines("", ranked_run(*done[-1])):
                 note(line)
+    _tell_failed(script, out)
     out.result = RankedScriptRun(tuple(statuses), tuple(ranked_run(*pair) for pair in done))
     for _, made in done:
         _tell(out, made)
@@ -254,6 +256,16 @@ def _execute(
         directory = next((one.directory for one in mine), None)
         made.append(Execution(name, result, directory, tuple(text for one in mine for text in one.notes)))
     return found, made
+
+
+def _tell_failed(script: RankedScript, out: Report) -> None:
+    """Warn of scripts that ended with a status: which ranks a traceback was of, and who launches nothing more."""
+    texts: dict[int, list[int]] = {}
+    for rank, status in sorted(script.failed.items()):
+        texts.setdefault(status, []).append(rank)
+    for status, ranks in texts.items():
+        who = f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks, {ranks[0]} first,"
+        out.warn(f"the script of {who} ended with status {status}")
 
 
 def _tell(out: Report, made: Sequence[Execution]) -> None:

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from emulator.runtime.ranks import Met, RankedResult
     from neurontools.program.execution import Execution
 
-__all__ = ["CollectiveRow", "RankHangRow", "RankRow", "RankedRun", "RankedScriptRun", "WaitingRow", "ranked_run"]
+__all__ = [
+    "CollectiveRow",
+    "RankHangRow",
+    "RankRow",
+    "RankedRun",
+    "RankedScriptRun",
+    "RootRow",
+    "WaitingRow",
+    "ranked_run",
+]
 
 
 class RankRow(NamedTuple):
@@ -22,6 +31,7 @@ class RankRow(NamedTuple):
     chip: int
     core: int
     run: ProgramRun
+    launched: Annotated[bool, "false where it runs no program: its script ended before, or launched none"]
 
 
 class CollectiveRow(NamedTuple):
@@ -36,6 +46,7 @@ class CollectiveRow(NamedTuple):
     begun_ps: Annotated[int, "when the first rank called it"]
     last_ps: Annotated[int, "when the last one that came did"]
     ended_ps: Annotated[int | None, "when the last rank was through, null where it does not end"]
+    came: Annotated[int, "how many of its ranks called it, or something else in its place"]
 
 
 class WaitingRow(NamedTuple):
@@ -51,6 +62,16 @@ class WaitingRow(NamedTuple):
     waits_for: tuple[int, ...]
 
 
+class RootRow(NamedTuple):
+    """One reason why ranks wait, and what to do about it."""
+
+    cause: str
+    sentence: str
+    ranks: Annotated[tuple[int, ...], "at the root of it"]
+    cycle: tuple[int, ...]
+    hint: str
+
+
 class RankHangRow(NamedTuple):
     """Why ranks wait for each other."""
 
@@ -58,8 +79,10 @@ class RankHangRow(NamedTuple):
     sentence: str
     ranks: Annotated[tuple[int, ...], "at the root of it"]
     cycle: tuple[int, ...]
+    hint: str
     status: int
     waits: tuple[WaitingRow, ...]
+    more: Annotated[tuple[RootRow, ...], "what else there is, for which other ranks wait"]
 
 
 class RankedRun(NamedTuple):
@@ -83,7 +106,7 @@ class RankedScriptRun(NamedTuple):
 
 def ranked_run(found: RankedResult, made: list[Execution]) -> RankedRun:
     """Return what came of an execution on several ranks."""
-    rows = tuple(RankRow(rank, *place, program_run(one)) for rank, (place, one)
+    rows = tuple(RankRow(rank, *place, program_run(one), rank not in found.away) for rank, (place, one)
                  in enumerate(zip(found.places, made, strict=True)))  # fmt: skip
     met = tuple(_collective(one) for one in found.collectives)
     return RankedRun(found.instance, found.nodes, found.time_ps, rows, met,
@@ -94,7 +117,7 @@ def _collective(met: Met) -> CollectiveRow:
     whole = len(met.ended_ps) == len(met.group)
     begun = met.begun_ps.values()
     return CollectiveRow(met.name, met.group, met.core, met.stream, met.algorithm, met.source, min(begun), max(begun),
-                         max(met.ended_ps.values()) if whole else None)  # fmt: skip
+                         max(met.ended_ps.values()) if whole else None, len(begun))  # fmt: skip
 
 
 def _waiting(hang: RankHang) -> RankHangRow:
@@ -102,4 +125,6 @@ def _waiting(hang: RankHang) -> RankHangRow:
         WaitingRow(one.rank, one.what, one.group, one.stream, one.engine, one.pc, one.source, one.waits_for)
         for one in hang.waits
     )
-    return RankHangRow(hang.cause, hang.sentence, hang.ranks, hang.cycle, int(hang.status), waits)
+    first, *more = (RootRow(one.cause, one.sentence, one.ranks, one.cycle, one.hint) for one in hang.roots)
+    return RankHangRow(first.cause, first.sentence, first.ranks, first.cycle, first.hint, int(hang.status), waits,
+                       tuple(more))  # fmt: skip

@@ -44,8 +44,9 @@ def validate(
     Rows that need files of others read them from the folder that NEURONTOOLS_CORPUS names.  Exit status 1: a row is
     further off than aimed at.
     """
-    from neurontools.validation.captures import captures, compare  # deferred: start-up
+    from neurontools.validation.captures import beside, captures, row_of  # deferred: start-up
     from neurontools.validation.captures import summary as capture_summary  # deferred: start-up
+    from neurontools.validation.left_out import left_out  # deferred: start-up
     from neurontools.validation.measure import measure  # deferred: start-up
     from neurontools.validation.ranking import rankings  # deferred: start-up
     from neurontools.validation.report import markdown, rows, summary  # deferred: start-up
@@ -57,17 +58,25 @@ def validate(
             if every and not (json or quiet):
                 note(f"{target.id}: {target.what}")
             found.append(measure(target))
-        compared = []
-        for path, neff in captures(folder) if folder is not None else ():
+        pairs = list(captures(folder)) if folder is not None else []
+        sides = []
+        for path, neff in pairs:
             if not (json or quiet):
                 note(f"{path}")
-            compared.append(compare(folder or path, path, neff))
+            sides.append(beside(folder or path, path, neff))
+        compared = [row_of(side) for side in sides]
+        others = []
+        for each in left_out(folder, pairs, sides) if folder is not None else ():
+            if not (json or quiet):
+                note(f"{each.repository} left out")
+            others.append(each)
         if write is not None:
             with write_whole(write) as path:
-                path.write_text(markdown(found, compared), encoding="utf-8")
+                path.write_text(markdown(found, compared, others), encoding="utf-8")
         result = out.result = Validation(
-            rows(found), summary(found), tuple(compared), capture_summary(compared), rankings(found) if every else ()
-        )
+            rows(found), summary(found), tuple(compared), capture_summary(compared), tuple(others),
+            rankings(found) if every else (),
+        )  # fmt: skip
         out.lines = lambda: _lines(result)
         if any(row.within is False for row in result.rows):
             out.status = ExitStatus.FINDING
@@ -108,6 +117,12 @@ def _capture_lines(result: Validation) -> Iterator[str]:
             f"median error {entry.median_error:.1%}, largest {entry.largest_error:.1%}; words median "
             f"{entry.word_median:.1%}, 95 % within 10 % in {entry.words_within}; engines active within 10 % in "
             f"{entry.active_within}; {entry.near_share:.1%} of {entry.words:,} words within 10 %"
+        )
+    for each in result.left_out:
+        yield (
+            f"{each.repository} left out: median error {each.median_error:.1%}, largest {each.largest_error:.1%}; "
+            f"words median {each.word_median:.1%}, {each.near_share:.1%} of {each.words:,} within 10 %; engines active "
+            f"within 10 % in {each.active_within} of {each.captures}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neurontools.validation.captures import RULE as CAPTURE_RULE
 from neurontools.validation.captures import summary as capture_summary
 from neurontools.validation.ranking import LIBRARY, library_rows, rankings
-from neurontools.validation.results import CaptureRow, Row, Summary, use_of
+from neurontools.validation.results import CaptureRow, LeftOutRow, Row, Summary, use_of
 from neurontools.validation.targets import GROUPS, LEFT_OUT, LIMITS, NOTES, RULE, targets
 
 if TYPE_CHECKING:
@@ -129,6 +129,30 @@ def _captures(rows: Sequence[CaptureRow]) -> list[str]:
     ]  # fmt: skip
 
 
+def _left_out(rows: Sequence[LeftOutRow]) -> list[str]:
+    """Return the section on repositories by the figures of the others."""
+    head = ("left out", "chip", "captures", "median error", "largest", "words", "median", "within 10 %",
+            "engines active within 10 %", "figures fitted to the others", "figures that no other has")  # fmt: skip
+    lines = [
+        (row.repository, row.chip, str(row.captures), f"{row.median_error:.1%}", f"{row.largest_error:.1%}",
+         f"{row.words:,}", f"{row.word_median:.1%}", f"{row.near_share:.1%}", f"{row.active_within} of {row.captures}",
+         str(row.figures), ", ".join(row.without) or "none")
+        for row in rows
+    ]  # fmt: skip
+    return [
+        "## One repository left out",
+        "",
+        "How far the model carries to programs nobody has fitted: the figures that say how long words take are taken"
+        " anew from the captures of the other repositories, held out or not, and those of this one are predicted. A"
+        " figure that no other repository has takes the value of the nearest kind of word, or what documents say:"
+        " elements far apart at half rate, for one. Figures of the time between words, of first times and of transfers"
+        " stay as they are. A chip that one repository alone has captures of is not here.",
+        "",
+        *_table(head, lines),
+        "",
+    ]
+
+
 def _rankings(measurements: Sequence[Measurement]) -> list[str]:
     """Return the section on the order of versions."""
     lines = [(each.versions, str(each.number), f"{each.spearman:.3f}") for each in rankings(measurements)]
@@ -145,7 +169,9 @@ def _rankings(measurements: Sequence[Measurement]) -> list[str]:
     ]
 
 
-def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow] = ()) -> str:
+def markdown(
+    measurements: Sequence[Measurement], compared: Sequence[CaptureRow] = (), others: Sequence[LeftOutRow] = ()
+) -> str:
     """Return the report as a page."""
     everything = targets()
     held = sum(target.held_out for target in everything)
@@ -200,6 +226,8 @@ def markdown(measurements: Sequence[Measurement], compared: Sequence[CaptureRow]
             ]
     if compared:
         page += _captures(compared)
+    if others:
+        page += _left_out(others)
     page += _library()
     page += _rankings(measurements)
     page += ["## Looked into", "", *_table(("rows", "what was found"), NOTES), ""]

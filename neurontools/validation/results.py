@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-__all__ = ["CaptureRow", "CaptureSummary", "Ranking", "Row", "Summary", "Validation", "use_of"]
+__all__ = ["CaptureRow", "CaptureSummary", "LeftOutRow", "Ranking", "Row", "Summary", "Validation", "use_of"]
 
 
 class Row(NamedTuple):
@@ -85,6 +85,22 @@ class CaptureSummary(NamedTuple):
     near_share: Annotated[float, "The share of them that is within 10 percent."]
 
 
+class LeftOutRow(NamedTuple):
+    """The captures of one repository by figures of words that were taken from the other repositories only."""
+
+    repository: str
+    chip: str
+    captures: int
+    figures: Annotated[int, "How many were fitted to the others."]
+    without: Annotated[tuple[str, ...], "Figures that no other has: the nearest kind's, or what documents say."]
+    median_error: Annotated[float, "Of whole programs."]
+    largest_error: float
+    words: int
+    word_median: Annotated[float, "Median of the words' absolute errors."]
+    near_share: Annotated[float, "The share of them that is within 10 percent."]
+    active_within: Annotated[int, "Captures whose engines are all active within 10 percent."]
+
+
 class Ranking(NamedTuple):
     """How well the order of emulated times agrees with the order of published ones."""
 
@@ -100,4 +116,5 @@ class Validation(NamedTuple):
     summary: tuple[Summary, ...]
     captures: tuple[CaptureRow, ...] = ()
     capture_summary: tuple[CaptureSummary, ...] = ()
+    left_out: Annotated[tuple[LeftOutRow, ...], "Where several repositories have captures of one chip."] = ()
     rankings: Annotated[tuple[Ranking, ...], "With `--all`; sets of which a row was not measured are left out."] = ()

@@ -48,23 +48,52 @@ def read_again(x: Any, wrong: bool) -> Any:
     return out
 
 
+def fenced_columns(x: Any, wrong: bool) -> Any:
+    """Two stores of half the columns each, then a copy of all onto itself; the second core stores something else."""
+    out, part = shared(), tile()
+    nisa.dma_copy(dst=part, src=x)
+    if wrong:
+        nisa.tensor_scalar(dst=part, data=part, op0=nl.add, operand0=float(nl.program_id(0)))
+    nisa.dma_copy(dst=out[0:P, 0:8], src=part[0:P, 0:8])  # fault
+    nisa.dma_copy(dst=out[0:P, 8:W], src=part[0:P, 8:W])
+    nisa.dma_copy(dst=out, src=out)
+    return out
+
+
+def refreshed(x: Any, wrong: bool) -> Any:
+    """One core stores what lies there already, beside a core that reads it; wrong: it stores something else."""
+    out, there, part = shared(), nl.ndarray((P, W), dtype=nl.float32, buffer=nl.shared_hbm), tile()
+    nisa.dma_copy(dst=part, src=x)
+    if nl.program_id(0) == 0:
+        nisa.dma_copy(dst=there, src=part)
+    nisa.core_barrier(there, (0, 1))
+    if nl.program_id(0) == 0:
+        if wrong:
+            nisa.tensor_scalar(dst=part, data=part, op0=nl.add, operand0=1.0)
+        nisa.dma_copy(dst=there, src=part)  # fault
+    else:
+        nisa.dma_copy(dst=out, src=there)
+    return out
+
+
 def findings(kernel: Any, wrong: bool, seed: int | None) -> list[Finding]:
     x = np.random.default_rng(0).random((P, W)).astype(np.float32)
     neff = build_neff(kernel, (x, wrong), {}, target="trn2", lnc=2)
     return checked(neff, {neff.inputs[0].name: x}, seed=seed)[0]
 
 
-@pytest.mark.parametrize("kernel", [filled_first, read_again])
+@pytest.mark.parametrize("kernel", [filled_first, read_again, fenced_columns, refreshed])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_work_on_both_cores_gives_notes(kernel: Any, seed: int | None) -> None:
     found = findings(kernel, False, seed)
     assert found and {one.kind for one in found} == {"same-bytes"} and serious(found) == []
 
 
-@pytest.mark.parametrize("kernel", [filled_first, read_again])
+@pytest.mark.parametrize("kernel", [filled_first, read_again, fenced_columns, refreshed])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_other_work_is_a_race_in_every_schedule(kernel: Any, seed: int | None) -> None:
     lines, first = inspect.getsourcelines(kernel)
     (fault,) = [first + at for at, line in enumerate(lines) if "# fault" in line]
     found = serious(findings(kernel, True, seed))
-    assert fault in {getattr(one.site.source, "line", 0) for one in found if one.kind == "write-write"}
+    races = [one for one in found if one.kind in ("write-write", "write-read", "read-write")]
+    assert fault in {getattr(site.source, "line", 0) for one in races for site in (one.site, *one.others)}

@@ -24,6 +24,13 @@ def test_arrays_come_back(tmp_path: Path, dtype: str) -> None:
     assert back["b"].shape == (3, 1)
 
 
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "args", "a/b", "größe"])
+def test_any_name_of_an_output_is_a_name_of_a_member(tmp_path: Path, name: str) -> None:
+    write_arrays(tmp_path / "x.npz", {name: np.arange(6)[::2], "other": np.float32(3)})
+    for found in (load_arrays(tmp_path / "x.npz"), np.load(tmp_path / "x.npz")):
+        assert sorted(found) == sorted((name, "other")) and found[name].tolist() == [0, 2, 4]
+
+
 def test_plain_types_are_plain_npz(tmp_path: Path) -> None:
     write_arrays(tmp_path / "x.npz", {"a": np.ones(3, np.float32)})
     with np.load(tmp_path / "x.npz") as file:

@@ -388,7 +388,7 @@ def test_checks_that_run_along(cli: Cli, root: Path, monkeypatch: pytest.MonkeyP
     parts = [part.split("\n", 1) for part in ("\n" + ended.out).split("\n> ")[1:]]
     assert [command for command, _ in parts] == commands.split("; ")
     shown = [text for _, text in parts]
-    assert "racecheck running: 0 findings" in shown[0] and "watchpoint 1" in shown[2] and "[write-read]" in shown[3]
+    assert "racecheck running: 0 findings" in shown[0] and "catchpoint 1" in shown[2] and "[write-read]" in shown[3]
     assert shown[5] == "none" and "no checks are running" in shown[6] and shown[7].strip() == "none"
     found = documents(cli("debug", "examples/race.s", "--check", "all", "-c", "g end; info findings", "--json"))
     (finding,) = found[1]["result"]["value"]

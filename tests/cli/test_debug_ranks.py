@@ -63,7 +63,7 @@ def test_a_later_launch(cli: Cli, script: Path) -> None:
 def test_a_rank_whose_script_leaves(cli: Cli, script: Path) -> None:
     ended = cli(*asked(script), "-c", "info ranks; continue; why", "--", 1)
     assert ended.status == 5 and "absent" in ended.out
-    assert "for rank 1, which ended without calling it" in ended.out
+    assert "for rank 1, which launched no program" in ended.out
     assert "the script of rank 1 launches no kernel here" in ended.err
     ended = cli(*asked(script), "-c", "rank 1", "--", 1)
     assert ended.status == 4 and "rank 1 runs no program" in ended.err

@@ -36,7 +36,7 @@ def test_private_scratchpad_is_explained(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(DOCUMENTED_BLOCK))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(DOCUMENTED_BLOCK.encode()), "utf-8"))
     ended = cli("mem", "explain", "-")
     assert ended.status == 0 and "out-test0_meta_concat3" in ended.out and "230.6 KiB" in ended.out
 

@@ -153,7 +153,7 @@ def test_a_rank_that_does_not_come(profiled: Callable[..., Ended]) -> None:
     assert ended.status == 5 and found["outcome"] == "hang"
     assert [row["outcome"] for row in found["ranks"]] == ["hang", "absent", "hang"]
     assert found["collectives"][0]["ended_ns"] is None and found["collectives"][0]["time_ns"] is None
-    assert any("for rank 1, which ended without calling it" in text for text in ended.json["warnings"])
+    assert any("for rank 1, which launched no program" in text for text in ended.json["warnings"])
     text = profiled(3, "--", "-1=1")
     assert text.status == 5 and "the run did not finish: hang" in text.out and "rank 1 launches no kernel" in text.err
     missing = profiled(3, "--rank", 1, "--", "-1=1")

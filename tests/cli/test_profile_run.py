@@ -10,7 +10,10 @@ import pytest
 
 from emulator.arch import arch_of
 from formats.errors import FormatError
+from neurontools.command.output import Report
 from neurontools.profile import profiling
+from neurontools.profile.compare import deltas
+from neurontools.profile.results import LineDelta, LineRow
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 
@@ -77,6 +80,22 @@ def test_against_another_program_and_a_saved_profile(cli: Cli, tmp_path: Path) -
     assert equal["lines"] == [] and equal["before_ns"] == equal["total_time_ns"]
     saved.write_text("{}")
     assert cli("profile", small, "--against", saved).status == 3
+
+
+def test_against_a_run_that_did_not_finish_says_so(cli: Cli, root: Path, tmp_path: Path) -> None:
+    deadlock, fine = root / "examples/deadlock.s", root / "examples/race.s"
+    ended = cli("profile", fine, "--no-advice", "--against", deadlock)
+    assert ended.status == 5 and "warning: deadlock.s: the run hung: deadlock at" in ended.err
+    saved = tmp_path / "deadlock.json"
+    cli("profile", deadlock, "--no-advice", "--format", "json", "--output", saved)
+    ended = cli("profile", fine, "--no-advice", "--against", saved)
+    assert ended.status == 0 and "is of a run that did not finish (hang): its times end there" in ended.err
+
+
+def test_lines_of_files_of_one_name_are_compared_together() -> None:
+    row = LineRow("kernel.py:3", "a/kernel.py", 5.0, 50.0, 4.0, 3.0, 2.0, 0, 1, 0, "vector COPY")
+    other = row._replace(file="b/kernel.py", critical_ns=1.0)
+    assert deltas([row, other], [row]) == (LineDelta("kernel.py:3", 1.0, 4.0, 3.0, 2.0),)
 
 
 def what_if(cli: Cli, script: Path, change: str) -> float:
@@ -166,17 +185,18 @@ def test_a_neff_without_inputs_runs_on_zeros(cli: Cli, root: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"total_time_ns": float("inf")}, {"total_time_ns": "5"}, {"total_time_ns": 10**400}, {"name": 5}, {"lines": 5},
-     {"lines": [5]}, {"lines": [{}]}, {"dma_bytes": -1}, {"busy_ns": float("nan")}, {"line": []}],
+     {"lines": [5]}, {"lines": [{}]}, {"dma_bytes": -1}, {"busy_ns": float("nan")}, {"line": []}, {"outcome": 5}],
 )  # fmt: skip
 def test_values_of_a_saved_profile_are_checked(tmp_path: Path, change: dict[str, Any]) -> None:
     saved = tmp_path / "saved.json"
     row = dict.fromkeys(("critical_ns", "critical_percent", "busy_ns", "wait_ns", "dma_ns"), 1.0)
     counts = dict.fromkeys(("dma_bytes", "instruction_count", "transfer_count"), 1)
     line = {"line": "x:1", "file": "x", "what": "dma", **row, **counts}
-    whole = {"name": "x", "total_time_ns": 5.0, "lines": [line]}
+    whole = {"name": "x", "outcome": "finished", "total_time_ns": 5.0, "lines": [line]}
+    out = Report("profile run", True, {})
     saved.write_text(json.dumps({"result": whole}))
-    assert profiling._saved(saved)[:2] == ("x", 5.0)
+    assert profiling._saved(saved, out)[:2] == ("x", 5.0)
     inner = {key: value for key, value in change.items() if key in line}
     saved.write_text(json.dumps({**whole, **({"lines": [{**line, **inner}]} if inner else change)}))
     with pytest.raises(FormatError, match="is no profile"):
-        profiling._saved(saved)
+        profiling._saved(saved, out)

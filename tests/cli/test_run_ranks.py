@@ -79,7 +79,7 @@ def test_a_rank_that_leaves_is_named_with_line(cli: Cli, script: Path) -> None:
     ended = cli("run", script, "--ranks", 3, "--target", "trn2", "--lnc", 1, "--", 1)
     assert ended.status == 5
     assert "missing: rank 0 waits in all_reduce add of 32 FLOAT32 (" in ended.err
-    assert "step.py:11) for rank 1, which ended without calling it" in ended.err
+    assert "step.py:11) for rank 1, which launched no program" in ended.err
     found = cli("run", script, "--ranks", 3, "--target", "trn2", "--lnc", 1, "--json", "--", 1).json["result"]
     waiting = found["launches"][0]["waiting"]
     assert waiting["cause"] == "missing" and waiting["ranks"] == [1] and waiting["status"] == 1200
@@ -175,9 +175,16 @@ def test_check_on_ranks_says_which(cli: Cli, neff: Path, script: Path, tmp_path:
     ended = cli("check", script, "--ranks", 3, "--target", "trn2", "--lnc", 1, "--json", "--", 1)
     assert ended.status == 1
     (found,) = ended.json["result"]["findings"]
-    assert (found["tool"], found["kind"]) == ("synccheck", "ranks") and found["message"].endswith("(ranks 0, 2)")
-    assert "--ranks 3" in found["reproduce"]
-    assert any("rank 0 waits in all_reduce" in line for line in ended.json["warnings"])
+    assert (found["tool"], found["kind"]) == ("synccheck", "ranks")
+    assert "rank 0 waits in all_reduce add of 32 FLOAT32 (" in found["message"] and "rank 1, which" in found["message"]
+    details = {"cause": "missing", "ranks": [1], "cycle": [], "waiting": [0, 2]}
+    assert found["details"] == details and found["site"]["source"]["line"] == 11
+    assert found["site"]["access"] == "called by ranks 0, 2:" and "leave that rank out" in found["hint"]
+    assert "--ranks 3" in found["reproduce"] and [row["rank"] for row in ended.json["result"]["runs"]] == [0, 1, 2]
+    assert ended.json["warnings"] == ["the script of rank 1 ended with status 3"]
+    # Without the tool that gives it as a finding it is said all the same.
+    told = cli("check", script, "--ranks", 3, "--target", "trn2", "--lnc", 1, "--tool", "memcheck", "--", 1)
+    assert told.status == 5 and "warning: rank 0 waits in all_reduce" in told.err and "step.py on 3 ranks:" in told.out
 
 
 def test_dumps_of_all_ranks_are_one_execution_for_triage(cli: Cli, script: Path, tmp_path: Path) -> None:

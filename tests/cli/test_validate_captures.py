@@ -40,7 +40,11 @@ def test_captures_are_compared_and_summed_up(cli: Cli, root: Path, tmp_path: Pat
     assert row["error"] == pytest.approx(-0.2, abs=0.07) and abs(row["error"]) == total["median_error"]
     assert row["word_median"] <= row["word_most"] and total["captures"] == 1
     assert "| repository/double.ntff | trn2 |" in page.read_text() and RULE in page.read_text()
-    assert "captures, " in cli("profile", "validate", "A-3", "--captures", tmp_path).out
+    assert result["left_out"] == []  # there is no other repository
+    shutil.copytree(folder, tmp_path / "other")
+    done = cli("profile", "validate", "A-3", "--captures", tmp_path, "--write", page)
+    assert "captures, " in done.out and "other left out: median error " in done.out
+    assert "## One repository left out" in page.read_text() and "| repository | trn2 | 1 |" in page.read_text()
 
 
 def test_a_folder_without_captures_and_one_without_its_neff_are_refused(cli: Cli, root: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.conditions import Condition
+from neurontools.debugger.view import POINTS
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
 POLLING = """
@@ -48,7 +49,7 @@ def example(root: Path, name: str) -> Session:
 def stops(session: Session) -> list[int]:
     """Return the positions where `continue` stops."""
     found = []
-    while session.continue_().reason in ("breakpoint", "watchpoint"):
+    while session.continue_().reason in POINTS:
         found.append(session.events)
     return found
 

@@ -81,7 +81,7 @@ def test_stopping_at_a_finding(root: Path) -> None:
     session.catch("finding race")
     stop = session.continue_()
     (finding,) = session.findings()
-    assert (stop.reason, stop.breakpoints) == ("watchpoint", (1,))
+    assert (stop.reason, stop.breakpoints) == ("catchpoint", (1,))
     assert (stop.steps[-1].engine, stop.steps[-1].pc) == (finding.site.engine, finding.site.pc)
     session.reverse_step()
     assert session.findings() == () and session.continue_().breakpoints == (1,)

@@ -21,6 +21,7 @@ from formats.neff import Neff
 from neurontools.debugger.commands.carry_out import Answer, carry_out
 from neurontools.debugger.interrupt import looked_after
 from neurontools.debugger.ranks import RankSessions
+from neurontools.debugger.view import POINTS
 from tests.emulator.machine.test_ranks_hang import HUNG, X, add, program
 
 GROUP = [[0, 1, 2]]
@@ -159,18 +160,18 @@ def test_reverse_continue_meets_the_stops_of_continue(neff: Neff, lines: tuple[s
     output = ranks.session.neff.outputs[0].name
     do(ranks, *(line.replace("gradient", output) for line in lines))
     forwards = []
-    while (stop := do(ranks, "continue")).reason in ("breakpoint", "watchpoint"):
+    while (stop := do(ranks, "continue")).reason in POINTS:
         forwards.append((place(ranks), stop.rank))
     assert len(forwards) == (1 if "rank 2" in lines[0] else len(forwards)) and forwards
     assert [sum(at) for at, _ in forwards] == sorted(sum(at) for at, _ in forwards)
     backwards = []
-    while (moved := do(ranks, "reverse-continue")).reason in ("breakpoint", "watchpoint"):
+    while (moved := do(ranks, "reverse-continue")).reason in POINTS:
         assert moved.breakpoints and ranks.selected == moved.rank
         backwards.append((place(ranks), moved.rank))
     assert moved.reason == "start" and place(ranks) == (0, 0, 0)
     assert backwards == forwards[::-1]
     again = []
-    while (stop := do(ranks, "continue")).reason in ("breakpoint", "watchpoint"):
+    while (stop := do(ranks, "continue")).reason in POINTS:
         again.append((place(ranks), stop.rank))
     assert again == forwards
 

@@ -13,6 +13,7 @@ from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session
 from neurontools.debugger.opening import open_session
+from neurontools.debugger.view import POINTS
 
 PROGRAMS = ("vector_add.py", "softmax.py", "attention.py", "race.s", "deadlock.s", "out_of_bounds.s")
 CONDITIONS = (
@@ -77,7 +78,7 @@ def forwards(session: Session) -> list[int]:
     found: list[int] = []
     while True:
         stop = session.continue_()
-        if stop.reason not in ("breakpoint", "watchpoint"):
+        if stop.reason not in POINTS:
             assert stop.reason in ("finished", "fault", "hang")
             return [place for place in dict.fromkeys(found) if place != session.events]
         assert stop.breakpoints
@@ -91,7 +92,7 @@ def backwards(session: Session) -> list[int]:
         moved = session.reverse_continue()
         if moved.reason == "start":
             return found[::-1]
-        assert moved.reason in ("breakpoint", "watchpoint") and moved.breakpoints
+        assert moved.reason in POINTS and moved.breakpoints
         found.append(session.events)
         if session.events == 0:
             return found[::-1]

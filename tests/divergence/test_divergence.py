@@ -70,6 +70,9 @@ def test_integers_and_narrow_types() -> None:
     narrow = np.array([1.0, 2.0], ml_dtypes.bfloat16)
     assert difference(narrow, np.array([1.0, 2.0], np.float32)) is None
     assert difference(np.array([3], np.uint8), np.array([250], np.uint8)).max_abs == 247
+    # 2**64 - 1 apart: the difference of two signed integers needs more than a signed one.
+    ends = np.iinfo(np.int64)
+    assert difference(np.array([ends.min]), np.array([ends.max]), atol=5) is not None
 
 
 # --- two runs --------------------------------------------------------------------------------------------------------
@@ -174,3 +177,27 @@ def test_golden_arrays_that_do_not_fit(softmax: Session) -> None:
     with pytest.raises(InputError, match=r"shape \[3\], the program's \[256, 320\]"):
         compare_golden(again(softmax), {"out": np.zeros(3)})
     assert compare_golden(again(softmax), {**golden, "gone": golden["out"]}, 1e-4, 1e-6).unknown == ("gone",)
+
+
+UNWRITTEN = """
+import numpy as np
+import nki, nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    return nl.ndarray((2, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+
+
+kernel(np.ones((2, 64), np.float32))
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_an_output_that_nothing_wrote_differs_from_known_values_of_any_type(tmp_path: Path, dtype: type) -> None:
+    script = tmp_path / "kernel.py"
+    script.write_text(UNWRITTEN)
+    session = open_session(script)
+    (name,) = (tensor.name for tensor in session.neff.outputs)
+    (row,) = compare_golden(again(session), {name: np.ones((2, 64), dtype)}).rows
+    assert row.difference is not None and row.difference.differing == 128 and row.number is None

@@ -31,6 +31,12 @@ def _products(*flags: int) -> tuple[str, str]:
     return _MATMUL, "\n    ".join(words)
 
 
+def _two_groups(second: str) -> tuple[str, str]:
+    """Return the change that makes the product two, each a group of its own."""
+    first, last = _PART.format(" S[8]>=16", 3), _PART.format(" S[5]++@complete", 3)
+    return _MATMUL, first + "\n    " + last.replace("0x2000000", second)
+
+
 FAULTS: dict[str, Fault] = {
     "a function without its table": one(
         "memcheck:table", ("Activation", 0), _act(_EXP.format(" S[6]>=1")),
@@ -55,6 +61,10 @@ FAULTS: dict[str, Fault] = {
     "a group that nobody read is overwritten": one(
         "memcheck:psum-unread", ("PE", 2), _products(3, 3), other=("PE", 1), twin=(_products(3,),),
         origin="two results in one bank",
+    ),
+    "a group begins on the last column of another that nobody read": one(
+        "memcheck:psum-unread", ("PE", 2), _two_groups("0x20000fc"), other=("PE", 1), twin=(_two_groups("0x2000100"),),
+        origin="an offset counted from the last column, not from behind it",
     ),
     "a semaphore is lowered before it is raised": one(
         "memcheck:semaphore", ("Pool", 2),

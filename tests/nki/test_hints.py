@@ -234,3 +234,35 @@ def test_what_is_unsupported_shows_the_chain_too() -> None:
     assert source
     with pytest.raises((UnsupportedError, NkiValidationError), match="called from"):
         nki.jit(lambda x: helper(nl.load(x)))(X)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda t: nisa.tensor_reduce(t[:, 0:1], nl.add, t, axis=np.array([1.0, 2.0])),
+     "nisa.tensor_reduce does not take axis=an array of shape (2,) (ValueError: The truth value"),
+    (lambda t: nisa.dma_transpose(t, t, axes=3), "nisa.dma_transpose does not take axes=3 (TypeError: 'int' object"),
+    (lambda t: nisa.memset(t, 10**400), "nisa.memset does not take value=1000"),
+    (lambda t: nl.broadcast_to(t, None), "nl.broadcast_to does not take shape=None (TypeError"),
+    (lambda t: nl.expand_dims(t, "x"), "nl.expand_dims does not take axis='x'"),
+    (lambda t: nl.empty_like(3.0), "nl.empty_like does not take x=3.0 (AttributeError"),
+    (lambda t: nisa.tensor_scalar(t, t, nl.add, 1.0, nl.add), "reverse0 is nl.add, must be True or False"),
+    (lambda t: nl.sum(t, 1, None, t), "nl.sum: keepdims is <NkiTensor"),
+    (lambda t: nisa.tensor_copy(t, t, name=3), "name is 3, must be text"),
+    (lambda t: nl.ndarray((4, 4), nl.float32, name={}.keys), "must be text"),
+    (lambda t: nisa.register_move(nisa.register_alloc(1), 2, imm=3), "imm is 3, must be None where src is given"),
+    (lambda t: nisa.tensor_copy_predicated(t.view(nl.int32), 1.5, t.view(nl.uint32)), "src is 1.5, must be a whole"),
+])  # fmt: skip
+def test_arguments_of_other_kinds_are_named(call: Any, words: str) -> None:
+    assert words in said(lambda tile, x: call(tile))
+
+
+@pytest.mark.parametrize("fails", [
+    lambda t: np.ones(3) @ np.ones(4), lambda t: [0][int(t.ndim)], lambda t: 1 / 0, lambda t: int("x"),
+    lambda t: nl.fori_loop(0, 2, lambda i: {}["missing"]),
+])  # fmt: skip
+def test_errors_of_the_kernels_own_code_stay_what_they_are(fails: Any) -> None:
+    def kernel(x: Any) -> Any:
+        fails(nl.load(x))
+
+    with pytest.raises((ValueError, IndexError, ArithmeticError, KeyError)) as raised:
+        nki.jit(kernel)(X)
+    assert not isinstance(raised.value, NkiValidationError)

@@ -96,10 +96,10 @@ def test_who_only_waits_is_not_asked() -> None:
     """What engines carry meanwhile is known without a question; where a program goes on, its site is asked."""
     ASKED.clear()
     both([built(waits, 8)] * 8, Ranks(8), 2)
-    waiting = ASKED.count("carry")
+    waiting = ASKED.count("carried_until")
     ASKED.clear()
     both([built(PROGRAMS["overlaps"], 8)] * 8, Ranks(8), 2)
-    assert waiting == 0 < ASKED.count("carry")
+    assert waiting == 0 < ASKED.count("carried_until")
 
 
 def sized(rows: int) -> Neff:

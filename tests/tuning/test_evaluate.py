@@ -51,6 +51,20 @@ def mistaken(x: Any) -> Any:
     return x + undefined  # type: ignore[name-defined] # noqa: F821
 
 
+class AuthorsError(Exception):
+    """An error that nobody here knows."""
+
+
+@nki.jit
+def raising(x: Any) -> Any:
+    raise AuthorsError("the tile\nis gone")
+
+
+@nki.jit
+def reading(x: Any) -> Any:
+    return Path("/nowhere/weights.npy").read_bytes()
+
+
 @nki.jit
 def too_tall(x: Any) -> Any:
     return nl.ndarray((4096, 4), dtype=x.dtype, buffer=nl.sbuf)
@@ -97,6 +111,13 @@ def test_whatever_a_kernel_does_is_a_value(kernel: Any, what: str, options: dict
     found = neurontools.evaluate(kernel, [X], X, target="trn2", **options)
     assert not found.correct and what in found.error
     assert found.time_ps == -1
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+@pytest.mark.parametrize(("kernel", "what"), [(raising, "AuthorsError: the tile is gone"), (reading, "FileNotFound")])
+def test_errors_of_any_kind_are_values(kernel: Any, what: str, isolated: bool) -> None:
+    found = neurontools.evaluate(kernel, [X], np.exp(X), target="trn2", isolated=isolated)
+    assert not found.correct and what in found.error, found
 
 
 def test_an_evaluation_in_this_process_is_the_same() -> None:

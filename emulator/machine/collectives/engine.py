@@ -85,6 +85,33 @@ class Job:
         return len(self.finished) == len(self.plan.ranks)
 
 
+Until = Callable[[], int]
+"""Says when bytes are through as far as is known: work that DMA engines get meanwhile puts it off."""
+
+
+class _Course(NamedTuple):
+    """When a transfer is through: what links and memories say, and what the DMA engines do, which may change."""
+
+    ends_ps: float
+    latency_ps: int
+    until: Until | None
+
+    @property
+    def through_ps(self) -> int:
+        """Return when it is through, as far as is known."""
+        ends = self.ends_ps if self.until is None else max(self.ends_ps, self.until())
+        return round(ends) + self.latency_ps
+
+
+class _Landing:
+    """A transfer that is to arrive at a time, or has."""
+
+    __slots__ = ("end_ps", "landed")
+
+    def __init__(self, end_ps: int) -> None:
+        self.end_ps, self.landed = end_ps, False
+
+
 Core = tuple[int, int, int]  # job, rank, channel
 Count = tuple[int, int, int, int]  # job, target, source, channel
 
@@ -98,8 +125,8 @@ class Engine:
         self.jobs: list[Job] = []
         self.transfers: list[Transfer] = []
         self._record = record
-        # What moves the bytes of a rank where programs use its DMA engines too; returns when they are through.
-        self.carry: Callable[[Job, int, int], int] | None = None
+        # What moves the bytes of a rank where programs use its DMA engines too.
+        self.carry: Callable[[Job, int, int], Until] | None = None
         self._chance = random.Random(seed) if seed else None
         self._events: list[tuple[int, float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -108,7 +135,7 @@ class Engine:
         self._came: dict[Count, int] = defaultdict(int)
         self._credits: dict[Count, int] = defaultdict(int)
         self._sent: dict[tuple[int, int, int], int] = defaultdict(int)
-        self._last: dict[Count, int] = {}
+        self._last: dict[Count, _Landing] = {}
         self._waiting: dict[object, list[Core]] = defaultdict(list)
         self.blocked: dict[Core, Blocked] = {}
         self._ways: dict[tuple[int, int], tuple[Hop, ...]] = {}
@@ -251,15 +278,15 @@ class Engine:
             return
         self._landing(job, core, move, value, begin, self._moved(job, rank, move, count * job.item))
 
-    def _moved(self, job: Job, rank: int, move: Move, size: int) -> int:
+    def _moved(self, job: Job, rank: int, move: Move, size: int) -> _Course:
         """Return when a transfer of this size is through, and take its share of every resource."""
-        ends, latency = float(self.now), self._local if move.writes else 0
+        ends, latency, until = float(self.now), self._local if move.writes else 0, None
         if size:
             moved = size * max(len(move.reads), len(move.writes))
             if self.carry is None:
                 ends = max(ends, self._use(f"dma r{rank}", moved, self._rank_rate))
             else:
-                ends = max(ends, self.carry(job, rank, moved))
+                until = self.carry(job, rank, moved)
             for piece in (*move.reads, *move.writes):
                 ends = max(ends, self._use(f"hbm r{piece.rank}", size, self._hbm_rate))
         for piece in move.reads:
@@ -268,7 +295,7 @@ class Engine:
             latency, ends = self._over(job, self._way(rank, piece.rank), size, latency, ends)
         for peer in move.notifies:
             latency, ends = self._over(job, self._way(rank, peer), 0, latency, ends)
-        return round(ends) + latency
+        return _Course(ends, latency, until)
 
     def issued_to(self, job: Job, source: int, target: int, channel: int) -> int:
         """Return how many transfers of a rank to another its CC-core has started on a channel."""
@@ -301,15 +328,18 @@ class Engine:
         begin = self.now
 
         def onward(_: int) -> None:
-            end = self._moved(job, rank, move, move.size * job.item)
-            self._landing(job, core, move, value, begin, end)
+            course = self._moved(job, rank, move, move.size * job.item)
+            self._landing(job, core, move, value, begin, course)
 
             def complete() -> None:
+                if course.until is not None and (later := course.through_ps) > self.now:
+                    self.at(later, complete)
+                    return
                 for transfer in proxy.sent():
                     self._queued(job, rank).pop(transfer)(transfer)
                 job.proxies[target].received()
 
-            self.at(end, complete)
+            self.at(course.through_ps, complete)
 
         self._serial += 1
         transfer = self._serial
@@ -320,8 +350,11 @@ class Engine:
     def _queued(self, job: Job, rank: int) -> dict[int, Callable[[int], None]]:
         return self._onward.setdefault((job.number, rank), {})
 
-    def _landing(self, job: Job, core: Core, move: Move, value: Array | None, begin: int, end: int) -> None:
-        """Arrange that a transfer arrives: not before an earlier one from the same core to the same rank."""
+    def _landing(self, job: Job, core: Core, move: Move, value: Array | None, begin: int, course: _Course) -> None:
+        """Arrange that a transfer arrives: not before an earlier one from the same core to the same rank.
+
+        Where DMA engines were given more meanwhile, it arrives when that lets it through, and those behind it too.
+        """
         number, rank, channel = core
         targets = list(dict.fromkeys([*(piece.rank for piece in move.writes), *move.notifies]))
         if self.faults.lost:
@@ -332,12 +365,25 @@ class Engine:
                 if (rank, target, nth) not in self.faults.lost:
                     kept.append(target)
             targets = kept
+        landing = _Landing(course.through_ps)
+        before: list[_Landing] = []
         for target in targets:
-            end = max(end, self._last.get((number, target, rank, channel), 0))
-        for target in targets:
-            self._last[number, target, rank, channel] = end
+            last = self._last.get((number, target, rank, channel))
+            if last is not None and not last.landed:
+                before.append(last)
+                landing.end_ps = max(landing.end_ps, last.end_ps)
+            self._last[number, target, rank, channel] = landing
 
         def arrive() -> None:
+            later = max([one.end_ps for one in before if not one.landed], default=-1)
+            if course.until is not None:
+                later = max(later, course.through_ps)
+            if later > self.now:
+                landing.end_ps = later
+                self.at(later, arrive)
+                return
+            landing.landed, end = True, self.now
+            before.clear()
             if self._record:
                 self.transfers.append(Transfer(number, rank, channel, move, begin, end))
             if value is not None and job.buffers is not None:
@@ -354,7 +400,7 @@ class Engine:
             for target in targets:
                 self._ended(job, target)
 
-        self.at(end, arrive)
+        self.at(landing.end_ps, arrive)
 
     def _back(self, rank: int, peer: int) -> int:
         return int(sum(hop.latency_ns for hop in self._way(rank, peer)) * _NS)

@@ -34,6 +34,7 @@ _OPERATIONS: dict[int, Operation] = {
 }  # fmt: skip
 _REDUCES = {AluOp.ADD: "add", AluOp.MIN: "min", AluOp.MAX: "max"}
 _SENT, _SENT_AT, _RECEIVED, _PLACED = range(4)
+_BY_TABLE = ("ALL_GATHER_V", "ALL_TO_ALL_V")  # how much they move stands in a table that only the device reads
 
 
 class Key(NamedTuple):
@@ -60,7 +61,14 @@ class Signature(NamedTuple):
     def text(self) -> str:
         """Return it as a reader knows it."""
         what = self.kind.lower() + (f" {self.reduce}" if self.reduce else "")
-        return f"{what} of {self.elements} {self.dtype}"
+        return f"{what} of {self.dtype if self.kind in _BY_TABLE else f'{self.elements} {self.dtype}'}"
+
+    @property
+    def full(self) -> str:
+        """Return it with all that tells it from another: how much room there is, who sends to whom."""
+        pairs = ", ".join(f"{source} to {target}" for source, target in self.pairs)
+        room = "" if self.kind in _BY_TABLE else f" into {self.room}"
+        return f"{self.text}{room}{f' ({pairs})' if pairs else ''}"
 
 
 class RankBuffers(Buffers):
@@ -89,21 +97,20 @@ class Meeting:
     job: Job | None = None
     strangers: dict[int, Signature] = field(default_factory=dict)
 
-    @property
-    def missing(self) -> tuple[int, ...]:
-        """Return the ranks that have not come, or came for something else."""
-        return tuple(rank for rank in self.key.ranks if rank not in self.calls)
-
 
 def group_of(call: Call, rank: int) -> tuple[int, ...]:
-    """Return the ranks that a call of a rank works with; nothing where it takes no part in a permute."""
+    """Return the ranks that a call of a rank works with; nothing where it takes no part in a permute.
+
+    Raises FormatError for a rank outside of all groups.
+    """
     if call.word.kind == Kind.PERMUTE:
         everybody = sorted({each for pair in call.groups for each in pair})
         return tuple(everybody) if rank in everybody else ()
     for ranks in call.groups:
         if rank in ranks:
             return ranks
-    raise UnsupportedError(f"{_name(call)}: rank {rank} is in none of the groups {_shown(call.groups)}")
+    raise FormatError(f"groups of {_name(call)}", expected=f"rank {rank}, which calls it, in one of them",
+                      got=_shown(call.groups))  # fmt: skip
 
 
 def in_turn(ranks: Sequence[int], rank: int, turn: int, channel: int) -> int:
@@ -139,7 +146,8 @@ class Communicators:
     def begin(self, rank: int, call: Call, now_ps: int, arrived: Arrived) -> None:
         """Take a call of a rank; its CC-cores start a moment later.
 
-        Raises UnsupportedError for a rank outside of all groups, FormatError for sizes that do not fit.
+        Raises FormatError for a rank outside of all groups and for sizes that do not fit, UnsupportedError as
+        `signature_of`.
         """
         word = call.word
         start = now_ps + self.trigger_ps
@@ -271,7 +279,7 @@ def _v_row(call: Call, rank: int) -> tuple[int, int, int, int]:
 def _check_room(meeting: Meeting) -> None:
     """Raise FormatError where a rank of a V form sends more than another has room for."""
     kind, ranks = meeting.signature.kind, meeting.key.ranks
-    if kind not in ("ALL_GATHER_V", "ALL_TO_ALL_V"):
+    if kind not in _BY_TABLE:
         return
     for to, rank in enumerate(ranks):
         call = meeting.calls[rank]
@@ -324,7 +332,7 @@ def _results(meeting: Meeting, rank: int, out: Array) -> tuple[list[Arrival], tu
     kind, ranks = meeting.signature.kind, meeting.key.ranks
     if kind in ("PERMUTE", "PERMUTE_NEXT"):
         return ([Arrival(0, out)] if out.size else []), ()
-    if kind not in ("ALL_GATHER_V", "ALL_TO_ALL_V"):
+    if kind not in _BY_TABLE:
         return [Arrival(0, out)], ()
     call, mine, at = meeting.calls[rank], ranks.index(rank), 0
     slot, pieces, received = call.room // len(ranks), [], []

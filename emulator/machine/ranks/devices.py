@@ -128,6 +128,11 @@ class RankDevice(Device):
         """Run nothing: whoever waits for this rank waits in vain."""
         self._ended = True
 
+    @property
+    def away(self) -> bool:
+        """Return whether it runs no program."""
+        return self.model is None
+
     def settle(self) -> None:
         """End: nothing will happen any more in the whole machine."""
         if not self._ended and not self.heap:

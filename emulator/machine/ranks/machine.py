@@ -20,7 +20,7 @@ from emulator.dma.transfer import Transfer
 from emulator.errors import InputError, LoadError
 from emulator.faults import Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
-from emulator.machine.collectives.engine import Engine, Faults, Job
+from emulator.machine.collectives.engine import Engine, Faults, Job, Until
 from emulator.machine.collectives.steps import uncollected
 from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
@@ -119,21 +119,32 @@ class RankedMachine:
         assert isinstance(caller, Transfer)
         return place_of(self.devices[rank], caller)
 
-    def _carry(self, job: Job, rank: int, nbytes: int) -> int:
+    def _carry(self, job: Job, rank: int, nbytes: int) -> Until:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program."""
         device, stream, now = self.devices[rank], job.stream, self.engine.now
         transfer = self.communicators.of_job[job.number].transfers[rank]
         share = -(-nbytes // len(device.cores))
-        ends = now
-        for core in device.cores:
-            own = (each for each in device.dma.queues if (each.core, each.name) == (core.index, transfer.queue))
-            queue = next(own, None)
-            if queue is not None:
-                ends = max(ends, device.dma.carry(queue, share, self._packets[stream], self.ps_per_byte, now))
-        if self._record:
-            alone = int(-(-share // DMA_ENGINES) * self.ps_per_byte)
-            self.carried.append(Carried(rank, now, ends, alone))
-        return ends
+        parts = [
+            device.dma.carry(queue, share, self._packets[stream], self.ps_per_byte, now)
+            for queue in device.dma.queues if queue.name == transfer.queue
+        ]  # fmt: skip
+
+        def until() -> int:
+            return max(map(device.dma.carried_until, parts), default=now)
+
+        if not self._record:
+            return until
+        alone = int(-(-share // DMA_ENGINES) * self.ps_per_byte)
+        number = len(self.carried)
+        self.carried.append(Carried(rank, now, now, alone))
+
+        def recorded() -> int:
+            ends = until()
+            if ends:  # else it was through long ago
+                self.carried[number] = self.carried[number]._replace(end_ps=ends)
+            return ends
+
+        return recorded
 
     # --- time --------------------------------------------------------------------------------------------------------
 

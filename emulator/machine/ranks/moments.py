@@ -15,6 +15,7 @@ import numpy as np
 
 from emulator.dma.collectives import Arrived, Call
 from emulator.dma.queues import DmaQueue
+from emulator.dma.system import Carrying
 from emulator.dma.transfer import Transfer, TransferPlan
 from emulator.faults import Fault
 from emulator.machine.ranks.devices import RankDevice
@@ -44,8 +45,8 @@ class Moment:
     """
 
     __slots__ = (
-        "asked", "before", "call", "ends_ps", "entry", "given", "idle_ps", "parent", "quiet", "reached_ps", "state",
-        "time_ps",
+        "asked", "before", "call", "carrying", "entry", "given", "idle_ps", "parent", "quiet", "reached_ps", "state",
+        "time_ps", "until",
     )  # fmt: skip
 
     def __init__(self, parent: Moment | None, time_ps: int, entry: Entry | None = None) -> None:
@@ -55,7 +56,9 @@ class Moment:
         self.given: dict[Entry, Moment] = {}
         self.call: Moment | None = None
         self.reached_ps = time_ps
-        self.ends_ps = 0  # when what was given to carry is through
+        self.carrying: tuple[Carrying, ...] = ()  # what was given to carry, by core
+        # Until when what is carried, as it was known here at a time.
+        self.until: dict[tuple[Carrying, ...], tuple[int, int]] = {}
         self.quiet = False
         self.idle_ps = 0
         self.state: _State | None = None
@@ -64,7 +67,7 @@ class Moment:
 class _State(NamedTuple):
     reached_ps: int
     parts: tuple[Any, ...]
-    carried: tuple[tuple[int, int, int], ...]
+    carried: tuple[tuple[Carrying, int], ...]
     told: tuple[Arrived, ...]
     under_way: int
     plans: tuple[tuple[Transfer, TransferPlan], ...]
@@ -133,9 +136,20 @@ class Seat:
             found = moment.given[entry] = Moment(moment, entry.time_ps, entry)
             found.before = before
             self.moments += 1
-            found.ends_ps = self._apply(found)
+            found.carrying = self._apply(found)
             self._look()
         return found
+
+    def carried_until(self, moment: Moment, what: tuple[Carrying, ...], now_ps: int) -> int:
+        """Return when a device at a moment is through with what it carries, as far as is known at a time."""
+        known_ps, ends = moment.until.get(what, (-1, 0))
+        if known_ps < now_ps and (known_ps < 0 or ends > known_ps):
+            self._stand(moment, now_ps)
+            self._run(now_ps)
+            ends = max(map(self.device.dma.carried_until, what), default=0)
+            # Nothing puts it off any more where the device only waits.
+            moment.until[what] = _NEVER if moment.quiet else now_ps, ends
+        return ends
 
     def stand_at_end(self, moment: Moment) -> RankDevice:
         """Return the device at a quiet moment, when it has seen that nothing more happens."""
@@ -158,31 +172,33 @@ class Seat:
         here.reached_ps = max(here.reached_ps, self.reached_ps)
         if not here.quiet and device.next_ps is None:
             here.quiet, here.reached_ps = True, _NEVER
-            here.idle_ps = _NEVER if device.finished else max([end for _, _, end in device.dma.carried], default=0)
+            here.idle_ps = _NEVER if device.finished else device.dma.idle_from()
             self._save()
 
-    def _apply(self, moment: Moment) -> int:
-        """Give the device what leads to a moment; return when it is carried."""
-        entry, ends = moment.entry, 0
+    def _apply(self, moment: Moment) -> tuple[Carrying, ...]:
+        """Give the device what leads to a moment; return what it carries of that."""
+        entry = moment.entry
+        carrying: tuple[Carrying, ...] = ()
         assert entry is not None
         for each in moment.before:
             self._run(each.time_ps)
             self._carry(each)
         self._run(entry.time_ps)
         if entry.carry is not None:
-            ends = self._carry(entry)
+            carrying = self._carry(entry)
         else:
             self._under_way -= 1
             self._told[entry.call](entry.time_ps, (), ())
         self.at = moment
-        return ends
+        return carrying
 
-    def _carry(self, entry: Entry) -> int:
-        what, ends, device = entry.carry, entry.time_ps, self.device
+    def _carry(self, entry: Entry) -> tuple[Carrying, ...]:
+        what, dma = entry.carry, self.device.dma
         assert what is not None
-        for queue in self.queues.get(what.queue, ()):
-            ends = max(ends, device.dma.carry(queue, what.nbytes, what.packet, self.ps_per_byte, entry.time_ps))
-        return ends
+        return tuple(
+            [dma.carry(queue, what.nbytes, what.packet, self.ps_per_byte, entry.time_ps)
+             for queue in self.queues.get(what.queue, ())]
+        )  # fmt: skip
 
     def _stand(self, moment: Moment, by_ps: int) -> None:
         """Bring the device to a moment, not beyond a time there: from the nearest moment whose state was kept."""
@@ -224,7 +240,7 @@ class Seat:
         return _State(
             self.reached_ps,
             tuple(take() for take, _ in self._parts),
-            tuple(dma.carried),
+            tuple(dma.carried.items()),
             tuple(self._told),
             self._under_way,
             plans,
@@ -235,7 +251,7 @@ class Seat:
         assert state is not None
         for (_, put), part in zip(self._parts, state.parts, strict=True):
             put(part)
-        self.device.dma.carried[:] = state.carried
+        self.device.dma.carried = dict(state.carried)
         for transfer, plan in state.plans:
             transfer.plan = plan
         self._told[:], self._under_way = state.told, state.under_way

@@ -17,11 +17,12 @@ import numpy as np
 from emulator.diagnosis.graph import Hang
 from emulator.dma.binding import place_of
 from emulator.dma.collectives import Arrived, Call, Caller
+from emulator.dma.system import Carrying
 from emulator.dma.transfer import Transfer
 from emulator.errors import InputError
 from emulator.faults import Place
 from emulator.machine.arbitration import MAX_STREAMS, packet_sizes
-from emulator.machine.collectives.engine import Engine, Job
+from emulator.machine.collectives.engine import Engine, Job, Until
 from emulator.machine.collectives.steps import uncollected
 from emulator.machine.machine import Machine
 from emulator.machine.ranks.communicators import Communicators
@@ -43,17 +44,29 @@ class TimedEnd(NamedTuple):
     now_ps: int
     hang: Hang | None
     fault: None = None
+    away: bool = False
 
 
 class _Twin:
-    """A rank: the moment where it stands, and what its idle DMA engines have carried since."""
+    """A rank: the moment where it stands, and what its idle DMA engines have carried since; `loads` are those bytes."""
 
-    __slots__ = ("due", "engines", "moment", "rank")
+    __slots__ = ("due", "engines", "loads", "moment", "rank")
 
     def __init__(self, rank: int, moment: Moment) -> None:
         self.rank, self.moment = rank, moment
         self.engines = IdleEngines()
+        self.loads: list[_Load] = []
         self.due = 0  # nothing happens before
+
+
+class _Load:
+    """Bytes that a rank carries: through at `ends_ps` on idle engines, else what the device has them as."""
+
+    __slots__ = ("carrying", "ends_ps", "twin")
+
+    def __init__(self, twin: _Twin) -> None:
+        self.twin, self.ends_ps = twin, 0
+        self.carrying: tuple[Carrying, ...] = ()
 
 
 class TimedMachine:
@@ -171,28 +184,40 @@ class TimedMachine:
         if here.quiet and here.idle_ps <= now_ps and twin.engines.idle_at(now_ps):
             entry = Entry(now_ps, None, number, twin.engines.rings)
             twin.moment = self.seat.give(here, entry, twin.engines.take())
+            twin.loads.clear()  # they are through
         else:
             self._give(twin, Entry(now_ps, None, number))
         self._wake(twin, now_ps)
 
-    def _carry(self, job: Job, rank: int, nbytes: int) -> int:
+    def _carry(self, job: Job, rank: int, nbytes: int) -> Until:
         """Let the DMA engines of a rank move bytes of a collective, between those of its program."""
         twin, now = self._twins[rank], self.engine.now
         queue = self.communicators.of_job[job.number].transfers[rank].queue
         what = Carry(queue, -(-nbytes // self._cores), self._packets[job.stream])
         here, entry = twin.moment, Entry(now, what)
-        queues = self._rings[queue]
+        queues, load = self._rings[queue], _Load(twin)
         if here.quiet and here.idle_ps <= now and twin.engines.serve_alone(queues, now):
-            return twin.engines.carry(entry, queues, self._ps_per_byte)
-        self._give(twin, entry)
-        if not twin.moment.quiet:
-            self._wake(twin, now)
-        return twin.moment.ends_ps
+            load.ends_ps = twin.engines.carry(entry, queues, self._ps_per_byte)
+            twin.loads.append(load)
+        else:
+            self._give(twin, entry)
+            load.carrying = twin.moment.carrying
+            if not twin.moment.quiet:
+                self._wake(twin, now)
+        return lambda: self._until(load)
+
+    def _until(self, load: _Load) -> int:
+        """Return when bytes are through, as far as is known now."""
+        if load.carrying:
+            load.ends_ps = self.seat.carried_until(load.twin.moment, load.carrying, self.engine.now)
+        return load.ends_ps
 
     def _give(self, twin: _Twin, entry: Entry) -> None:
         """Give a rank something while its device or its engines are busy: all that they carried counts."""
-        for each in twin.engines.take():
+        for each, load in zip(twin.engines.take(), twin.loads, strict=True):
             twin.moment = self.seat.give(twin.moment, each)
+            load.carrying = twin.moment.carrying
+        twin.loads.clear()
         twin.moment = self.seat.give(twin.moment, entry)
 
     # --- the end -----------------------------------------------------------------------------------------------------

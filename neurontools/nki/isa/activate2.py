@@ -6,7 +6,7 @@ from typing import Any
 
 from formats import isa as words
 from neurontools.builder.trace import View
-from neurontools.nki.isa.checks import alu, same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.checks import alu, flag, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, since
@@ -65,16 +65,16 @@ def activate2(
     first, second = _operator(t, "op0", op0), _operator(t, "op1", op1)
     if (first, second) not in _PAIRS:
         raise reject(t, instruction, "op0 and op1", f"nl.{first} and nl.{second}", "are no documented pair")
-    for flag, value, chosen in (("reverse0", reverse0, first), ("reverse1", reverse1, second)):
+    for argument, value, chosen in (("reverse0", reverse0, first), ("reverse1", reverse1, second)):
         if value and chosen == "bypass":
-            raise reject(t, instruction, flag, value, "needs an operator other than bypass")
+            raise reject(t, instruction, argument, value, "needs an operator other than bypass")
     operands: dict[str, View] = {"src": src, "dst": out}
     fields: dict[str, object] = {
         "function": function,
         "op0": words.AluOp.BYPASS if op0 is None else alu(t, instruction, "op0", op0).alu,
         "op1": words.AluOp.BYPASS if op1 is None else alu(t, instruction, "op1", op1).alu,
-        "reverse0": int(bool(reverse0)),
-        "reverse1": int(bool(reverse1)),
+        "reverse0": flag(t, instruction, "reverse0", reverse0),
+        "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
     for argument, field, value, chosen in (
         ("imm0", "immediate0", imm0, first),

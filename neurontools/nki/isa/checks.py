@@ -20,6 +20,7 @@ __all__ = [
     "ENGINE_NAMES",
     "alu",
     "bitvec_dtypes",
+    "flag",
     "free_one",
     "number",
     "pick_engine",
@@ -129,6 +130,15 @@ def free_one(view: View) -> View:
 def number(value: Any) -> bool:
     """Return whether `value` is a Python or NumPy number."""
     return isinstance(value, (int, float, np.number, np.bool_))
+
+
+def flag(tracer: Tracer, instruction: str, argument: str, value: Any) -> int:
+    """Return 1 for True and 0 for False; what only counts as one, as an operand in the wrong place, is refused."""
+    if value is True or value is False:
+        return int(value)
+    if not isinstance(value, (int, np.integer, np.bool_)) or value not in (0, 1):
+        raise reject(tracer, instruction, argument, repr(value), "must be True or False")
+    return int(value)
 
 
 def scalar_or_column(

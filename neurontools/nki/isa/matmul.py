@@ -11,7 +11,7 @@ from formats.neuron_core import PARTITIONS, PSUM_BANK_BYTES
 from neurontools.builder.limits import TRANSPOSE_VECTOR
 from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import float32
-from neurontools.nki.isa.checks import pick_engine, tensor, tile
+from neurontools.nki.isa.checks import flag, pick_engine, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import matmul_perf_mode
 from neurontools.nki.isa.indirection import check_product
@@ -72,6 +72,7 @@ def nc_matmul(
         _double_row(t, stationary, moving, perf_mode)
         columns, width = columns // 2, width // 2
     limits = t.limits
+    is_transpose = bool(flag(t, "nc_matmul", "is_transpose", is_transpose))
     if left.partitions != right.partitions:
         raise reject(
             t,
@@ -105,13 +106,13 @@ def nc_matmul(
             nc_matmul(into, stationary, part, is_transpose=is_transpose, accumulate=accumulate, name=name)
         dst, moving = pieces[-1]
         out, right = dst.view_of_storage, moving.view_of_storage
-    keep = None if accumulate is None else bool(accumulate)
+    keep = None if accumulate is None else bool(flag(t, "nc_matmul", "accumulate", accumulate))
     if halves:
         # The array takes both halves of the contraction at once; two products into one sum give the same result.
         t.matmul(out, stationary[:, 0].view_of_storage, moving[:, 0].view_of_storage, keep, False, name)
         left, right = stationary[:, 1].view_of_storage, moving[:, 1].view_of_storage
         return NkiInstruction(t.matmul(out, left, right, keep if keep is None else True, False, name))
-    return NkiInstruction(t.matmul(out, left, right, keep, bool(is_transpose) and out.dtype is left.dtype, name))
+    return NkiInstruction(t.matmul(out, left, right, keep, is_transpose and out.dtype is left.dtype, name))
 
 
 def _bank_pieces(t: Tracer, dst: NkiTensor, moving: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
@@ -151,7 +152,7 @@ def _source(t: Tracer, argument: str, value: Any) -> View:
 
 def _matmul_dtypes(t: Tracer, dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_transpose: bool) -> None:
     """Refuse type combinations the array does not have. Source: hardware.md 3.3 and the nc_matmul docstring."""
-    combination = ("matmul_dtypes", dst.dtype, stationary.dtype, moving.dtype, bool(is_transpose))
+    combination = ("matmul_dtypes", dst.dtype, stationary.dtype, moving.dtype, is_transpose)
     if combination in t.cache:
         return  # looked at before
     kinds = (stationary.dtype, moving.dtype)

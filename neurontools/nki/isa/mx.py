@@ -7,7 +7,7 @@ from typing import Any
 from formats import isa as words
 from formats.neuron_core import PARTITIONS, QUADRANT
 from neurontools.builder.trace import Space, View
-from neurontools.nki.isa.checks import tensor, tile
+from neurontools.nki.isa.checks import flag, tensor, tile
 from neurontools.nki.isa.indirection import check_product, operand
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.matmul import _array_tile, psum_span
@@ -124,7 +124,8 @@ def nc_matmul_mx(
         "src_scale": _scales(t, instruction, "moving_scale", moving_scale, right, width),
         "dst": out,
     }
-    fields: dict[str, object] = {"accumulate": None if accumulate is None else int(bool(accumulate))}
+    adds = None if accumulate is None else flag(t, instruction, "accumulate", accumulate)
+    fields: dict[str, object] = {"accumulate": adds}
     if t.indirect:
         check_product(t, instruction, tile_position)
     return NkiInstruction(t.compute(words.MatMulMx, "PE", operands, fields, name))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from formats.isa import ReduceDims, TensorReduce
-from neurontools.nki.isa.checks import alu, bitvec_dtypes, same_partitions, tile
+from neurontools.nki.isa.checks import alu, bitvec_dtypes, flag, same_partitions, tile
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
 from neurontools.nki.tensor import NkiTensor
@@ -108,5 +108,6 @@ def tensor_reduce(
     merged = merge_dims(src.dims[: first - 1]) + folded
     if merged != src.dims:
         src = src._replace(dims=merged)
-    fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": int(bool(negate))}
+    negative = flag(t, instruction, "negate", negate)
+    fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": negative}
     return NkiInstruction(t.compute(TensorReduce, "DVE", {"src": src, "dst": out}, fields, name))

@@ -66,7 +66,10 @@ def register_alloc(x: Any = None) -> VirtualRegister:
 
 def register_move(dst: VirtualRegister, src: Any = None, *, imm: Any = None) -> NkiInstruction:
     """Put a number, or another register's value, into a register."""
-    return _set(tracer(), "register_move", dst, imm if src is None else src)
+    t = tracer()
+    if src is not None and imm is not None:
+        raise reject(t, "register_move", "imm", repr(imm), "must be None where src is given")
+    return _set(t, "register_move", dst, imm if src is None else src)
 
 
 def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:

@@ -9,7 +9,7 @@ import numpy as np
 
 from formats import isa as words
 from neurontools.builder.trace import Space, View
-from neurontools.nki.isa.checks import alu, number, same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.checks import alu, flag, number, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, since
@@ -122,7 +122,7 @@ def tensor_copy_predicated(
     if predicate.dtype not in ("uint8", "uint16", "uint32", "bool"):
         raise reject(t, instruction, "predicate", f"of {predicate.dtype}", "must be uint8, uint16 or uint32")
     operands: dict[str, View] = {"predicate": test, "dst": out}
-    fields: Fields = {"reverse": int(bool(reverse_pred))}
+    fields: Fields = {"reverse": flag(t, instruction, "reverse_pred", reverse_pred)}
     if isinstance(src, NkiTensor):
         view = tile(t, instruction, "src", src)
         same_partitions(t, instruction, "dst and src", out, view)
@@ -132,6 +132,8 @@ def tensor_copy_predicated(
             raise reject(t, instruction, "src", f"of {src.dtype}", f"must have the type of dst, {dst.dtype}")
         operands["src"] = view
     elif number(src):
+        if not out.dtype.is_float and src != src // 1:
+            raise reject(t, instruction, "src", src, f"must be a whole number for dst of {dst.dtype}")
         fields["value"] = float(src) if out.dtype.is_float else int(src)
     else:
         raise reject(t, instruction, "src", repr(src), "must be a tile or a number")
@@ -163,7 +165,7 @@ def select_reduce(
         raise reject(t, instruction, "predicate", f"of {predicate.dtype}", "must be int8, uint8, int16 or uint16")
     _one_of(t, instruction, "reduce_op", reduce_op, "maximum")
     operands: dict[str, View] = {"src": src, "predicate": test, "dst": out}
-    fields: Fields = {"reverse": int(bool(reverse_pred)), "reduce_op": words.AluOp.MAX}
+    fields: Fields = {"reverse": flag(t, instruction, "reverse_pred", reverse_pred), "reduce_op": words.AluOp.MAX}
     _place(t, instruction, "on_false", on_false, "immediate0", out.partitions, operands, fields, None)
     allowed = ("idle", "reduce", "reset_reduce")
     _registers(t, instruction, reduce_cmd, allowed, reduce_res, out.partitions, operands, fields)
@@ -241,12 +243,16 @@ def tensor_scalar_reduce(
     src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
     same_partitions(t, instruction, "dst and data", out, src)
     same_free(t, instruction, "dst and data", dst, data)
-    if reverse0:
+    if flag(t, instruction, "reverse0", reverse0):
         raise reject(t, instruction, "reverse0", reverse0, "is documented as not supported")
     first = _arithmetic(t, instruction, "op0", op0)
     operands: dict[str, View] = {"src": src, "dst": out}
     fold = _one_of(t, instruction, "reduce_op", reduce_op, "add", "multiply", "maximum", "minimum")
-    fields: Fields = {"op0": first.alu, "reduce_op": fold.alu, "negate": int(bool(reduce_res_negate))}
+    fields: Fields = {
+        "op0": first.alu,
+        "reduce_op": fold.alu,
+        "negate": flag(t, instruction, "reduce_res_negate", reduce_res_negate),
+    }
     _operand(t, instruction, "operand0", first, operand0, out.partitions, operands, fields)
     allowed = ("reduce", "reset_reduce", "load_reduce")
     _registers(t, instruction, reduce_cmd, allowed, reduce_res, out.partitions, operands, fields)

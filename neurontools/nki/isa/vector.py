@@ -10,6 +10,7 @@ from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import (
     alu,
     bitvec_dtypes,
+    flag,
     pick_engine,
     same_free,
     same_partitions,
@@ -130,8 +131,8 @@ def tensor_scalar(
     fields: dict[str, object] = {
         "op0": first.alu,
         "op1": words.AluOp.BYPASS if second is None else second.alu,
-        "reverse0": int(bool(reverse0)),
-        "reverse1": int(bool(reverse1)),
+        "reverse0": flag(t, instruction, "reverse0", reverse0),
+        "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
     _immediate(t, instruction, 0, first, operand0, src.partitions, operands, fields)
     if second is not None:
@@ -223,8 +224,8 @@ def scalar_tensor_tensor(
     fields: dict[str, object] = {
         "op0": first.alu,
         "op1": second.alu,
-        "reverse0": int(bool(reverse0)),
-        "reverse1": int(bool(reverse1)),
+        "reverse0": flag(t, instruction, "reverse0", reverse0),
+        "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
     found = scalar_or_column(t, instruction, "operand0", operand0, src.partitions)
     if isinstance(found, View):
@@ -258,8 +259,8 @@ def tensor_tensor_scan(
     fields: dict[str, object] = {
         "op0": first.alu,
         "op1": second.alu,
-        "reverse0": int(bool(reverse0)),
-        "reverse1": int(bool(reverse1)),
+        "reverse0": flag(t, instruction, "reverse0", reverse0),
+        "reverse1": flag(t, instruction, "reverse1", reverse1),
     }
     found = scalar_or_column(t, instruction, "initial", initial, out.partitions)
     if isinstance(found, View):

@@ -7,6 +7,7 @@ from typing import Any
 
 from neurontools.nki.dtype import DType, dtype_of, float32
 from neurontools.nki.isa.activations import activation
+from neurontools.nki.isa.checks import flag
 from neurontools.nki.isa.matmul import nc_matmul
 from neurontools.nki.isa.reduce import tensor_reduce, trailing_axes
 from neurontools.nki.isa.vector import reciprocal, tensor_scalar
@@ -33,7 +34,7 @@ def _reduce(function: str, op: str, x: Any, axis: Any, dtype: Any, keepdims: boo
     x = _tile(t, function, "x", x)
     first = trailing_axes(t, f"nl.{function}", x.shape, axis)
     folded = x.ndim - first
-    if keepdims:
+    if flag(t, f"nl.{function}", "keepdims", keepdims):
         shape = x.shape[:first] + (1,) * folded
     else:
         shape = x.shape[:first] if first > 1 else (x.shape[0], 1)
@@ -126,7 +127,7 @@ def matmul(x: NkiTensor, y: NkiTensor, transpose_x: bool = False) -> NkiTensor:
         if one.ndim != 2:
             raise t.error(f"nl.matmul: {argument} is of shape {one.shape}, must have two dimensions")
     x, y = in_sbuf(t, x), in_sbuf(t, y)
-    if not transpose_x:
+    if not flag(t, "nl.matmul", "transpose_x", transpose_x):
         kind = x.dtype
         x = cast(t, in_sbuf(t, transpose(x)), kind)
     result = new_tensor(t, (x.shape[1], y.shape[1]), float32, MemoryRegion.psum)

@@ -14,6 +14,7 @@ from neurontools.profile.ranked.results import CollectiveDelta, CollectiveTimes,
 from neurontools.profile.results import LineRow
 
 if TYPE_CHECKING:
+    from neurontools.command.output import Report
     from neurontools.profile.ranked.results import RanksProfile
 
 __all__ = ["Other", "compared", "saved_ranks"]
@@ -72,15 +73,16 @@ def _gaps(now: Mapping[Key, Times], before: Mapping[Key, Times], key: Key) -> tu
     return first, second, third
 
 
-def saved_ranks(path: Path) -> Other:
+def saved_ranks(path: Path, out: Report) -> Other:
     """Return what is compared of a profile saved as JSON; FormatError where it is none of several ranks."""
-    from neurontools.profile.profiling import line_row  # deferred: start-up
+    from neurontools.profile.profiling import line_row, warn_unfinished  # deferred: start-up
 
     try:
         found = load(read_text(need_file(path)).encode(), "profile")
         found = found.object("result") if "result" in found else found
         if not isinstance(found.raw.get("ranks"), list):
             raise found.fail("ranks", "a list of ranks")
+        warn_unfinished(found, path, out)
         ranks = {row.counted("rank"): _finite(row, "time_ns", "compute_ns", "exposed_ns")
                  for row in found.objects("ranks")}  # fmt: skip
         calls = _sums(((row.text("line"), row.text("name")), _called(row)) for row in found.objects("collectives"))

@@ -50,7 +50,7 @@ def profile_ranks(wanted: Wanted, where: Ranks, rank: int | None, out: Report) -
                                  guard=interruptible)  # fmt: skip
         timelines = RankTimelines.of(measured)
         found = summarise_ranks(timelines, programs.name, rank)
-    _judge(timelines, out)
+    out.status = _judge(timelines, out)
     with doing("other runs"):
         result = out.result = found._replace(
             what_if=_what_if(wanted, where, programs, found), against=_against(wanted, where, found, out)
@@ -74,17 +74,17 @@ def _opened(file: Path, configuration: RunConfiguration, where: Ranks, out: Repo
     return found
 
 
-def _judge(timelines: RankTimelines, out: Report) -> None:
+def _judge(timelines: RankTimelines, out: Report, who: str = "") -> ExitStatus:
     """Say what stopped ranks that did not finish, once of all who waited for others; the profile ends there."""
     hang = timelines.result.hang
     statuses = {ExitStatus.OK}
     for rank, timeline in timelines.ranks.items():
         device = timeline.device
         said = hang is not None and device.fault is None
-        statuses.add(judge(device, out, f"rank {rank}: ", quiet=said))
+        statuses.add(judge(device, out, f"{who}rank {rank}: ", quiet=said))
     if hang is not None:
-        out.warn(*hang.text().splitlines())
-    out.status = next(status for status in _WORST if status in statuses)
+        out.warn(*(f"{who}{line}" for line in hang.text().splitlines()))
+    return next(status for status in _WORST if status in statuses)
 
 
 def _what_if(wanted: Wanted, where: Ranks, programs: RankedPrograms, result: RanksProfile) -> WhatIf | None:
@@ -107,13 +107,16 @@ def _against(wanted: Wanted, where: Ranks, result: RanksProfile, out: Report) ->
     if path is None:
         return None
     if path.suffix == ".json":
-        return compared(Other.of(result), saved_ranks(path))
+        return compared(Other.of(result), saved_ranks(path, out))
     from emulator.timeline.measure_ranks import measure_ranks  # deferred: start-up
     from neurontools.profile.ranked.summary import RankTimelines, summarise_ranks  # deferred: start-up
 
     other = _opened(path, fitting(path, replace(wanted.configuration, launch=1)), where, out)
     measured = measure_ranks(other.neffs, other.inputs, where, settings=other.settings)
-    return compared(Other.of(result), Other.of(summarise_ranks(RankTimelines.of(measured), other.name)))
+    timelines = RankTimelines.of(measured)
+    stopped = _judge(timelines, out, f"{other.name}: ")
+    out.status = out.status or stopped
+    return compared(Other.of(result), Other.of(summarise_ranks(timelines, other.name)))
 
 
 def _export(wanted: Wanted, timelines: RankTimelines, result: RanksProfile, out: Report) -> None:

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from emulator.arch import arch_of
-from emulator.cost import Contention, Cost, cost_of, figure
+from emulator.cost import Contention, Cost, figure
 from emulator.device import Device
-from formats import isa
-from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
-from formats.isa import AccessPattern
-from formats.neuron_core import PSUM_BASE
 from neurontools.api import build
 from neurontools.debugger import Session
 from neurontools.validation.kernels import matmul, small
@@ -143,27 +139,6 @@ def test_strided_weights_come_at_the_pace_of_the_memory() -> None:
     assert took == ps("load_read_ahead") + read + latency and behind == ps("load_behind")
 
 
-def test_slow_writes_drain_while_the_next_word_runs() -> None:
-    """Captures: fp16 copies to steps of 18 on Vector take 716 ns, and those behind them 902 to 912, every 546."""
-    held = contention()
-    word = isa.Copy(
-        src=AccessPattern(PSUM_BASE, (1, 1, 1, 1), (128, 1, 1, 1)), dst=AccessPattern(0, (18, 1, 1, 1), (128, 1, 1, 1)),
-        src_dtype=Dtype.FLOAT16, dst_dtype=Dtype.FLOAT16,
-    )  # fmt: skip
-    cost = cost_of(word, "DVE", arch_of("trn2"))
-    claim = held.claim("DVE", cost, (), False)
-    assert claim is not None
-    starts, took, now = [], [], 0
-    for _ in range(4):
-        interval, latency = held.take(claim, now, cost.interval_ps, cost.latency_ps)
-        starts.append(now)
-        took.append(latency / 1000)
-        now += interval
-    assert took[0] == pytest.approx(716, rel=0.02) and took[3] == pytest.approx(908, rel=0.02)
-    assert (starts[1] - starts[0]) / 1000 == pytest.approx(350, rel=0.03)
-    assert (starts[3] - starts[2]) / 1000 == pytest.approx(546, rel=0.03)
-
-
 def test_pairs_of_loads_and_matmuls_take_what_captures_have() -> None:
     """Captures: 420 columns of fp16 every 177 to 178 ns at full clock; 14 every 62 where weights are 18 apart."""
     held = contention(without=("throttle",))
@@ -206,7 +181,7 @@ def test_a_matmul_waits_for_weights_that_were_not_loaded_behind_another(
 
 def test_state_comes_back() -> None:
     held = contention("trn2")
-    vector, tensor = held.claim("DVE", FAST._replace(drain_ps=900), (3,), True), held.claim("PE", WORK, (), False)
+    vector, tensor = held.claim("DVE", FAST, (3,), True), held.claim("PE", WORK, (), False)
     weights = held.claim("PE", Cost(3, 200_000, 50_000, weights=True, read_ps=90_000), (), False)
     assert vector is not None and tensor is not None and weights is not None
     words = ((vector, 10), (weights, 3000), (tensor, 4000), (weights, 4500), (tensor, 5000), (vector, 5010))

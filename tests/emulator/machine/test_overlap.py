@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from emulator.machine.ranks.machine import Packets
 from emulator.machine.ranks.overlap import Activity, Move, overlap_of, share_of, union
 from emulator.runtime.ranks import RankedResult, Ranks, execute_ranks
 from formats.errors import UnsupportedError
+from formats.neuron_core import DMA_ENGINES
 from neurontools.overlap.trace import trace_events
 
 BOTH = [[0, 1]]
@@ -144,3 +146,31 @@ def test_compute_beside_a_collective_hides_it() -> None:
         assert {"rank 0", "rank 1", "links", "PE", "stream 0", "stream 0 trigger", "rank 0 > rank 1"} <= names
         assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
     assert parts[0] < 0.05 and parts[1] > 0.5
+
+
+def later(x: Any) -> Any:
+    """Add up a tensor over ranks; copies follow one another through SBUF, so that none waits in a ring beforehand."""
+    total = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+    ncc.all_reduce([x], [total], BOTH, nl.add)
+    out = nl.ndarray((128, 8192), x.dtype, nl.shared_hbm)
+    tile = nl.ndarray((128, 8192), x.dtype)
+    for number in range(24):
+        nisa.dma_copy(tile if number % 2 == 0 else out, x[:128, :8192] if number % 2 == 0 else tile)
+    return total, out
+
+
+def test_what_engines_get_later_puts_a_collective_off() -> None:
+    """A transfer of a CC-core shares its engines with what is triggered while it is under way, not only before.
+
+    64 KiB of a collective on each engine in packets of 4 KiB, beside packets of 64 KiB that come one after the other:
+    each of these has its turn behind every packet of the collective. Source: collectives.md 9.
+    """
+    found, watched = ran(later, np.ones((256, 16384), np.float32), Packets(65536, (4096,)))
+    (first,) = (one for one in found.carried if one.rank == 0 and one.begin_ps < 10_000_000)
+    copies = [one for one in watched[0].moves if one.end_ps < first.end_ps]
+    assert len(copies) > 10 and all(one.end_ps < two.begin_ps for one, two in pairwise(copies)), "none is given ahead"
+    share = share_of(watched[0].moves, [first[1:]], found.carried_rate)
+    assert first.end_ps - first.begin_ps > 6 * first.alone_ps and share.both_ps == 0, "it outlasts every copy"
+    spent = sum(min(one.end_ps, first.end_ps) - one.begin_ps for one in copies[1:])
+    moved = sum(one.nbytes for one in copies[1:]) / DMA_ENGINES * 1000 / 17  # ps of an engine
+    assert moved / spent == pytest.approx(64 / 68, abs=0.03)

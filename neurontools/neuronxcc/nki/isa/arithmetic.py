@@ -10,8 +10,9 @@ from neurontools.neuronxcc.nki.refusals import refuse_unknown
 from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap
 from neurontools.nki import isa
 from neurontools.nki import language as nl
-from neurontools.nki.dtype import promote
+from neurontools.nki.dtype import dtype_of, promote
 from neurontools.nki.isa import unknown_engine
+from neurontools.nki.operators import operator_of
 
 __all__ = [
     "activation",
@@ -69,9 +70,13 @@ def tensor_scalar(
         isa.tensor_scalar(dst, source, token(op0), first, reverse0, engine=engine, **extra)
 
     data = on_chip(data)
-    return materialize(
-        data.shape, dtype or data.dtype, mask, emit, data, column(operand0), column(operand1), apart=True
-    )
+    first, other = (column(value, bits=_on_bits(op)) for value, op in ((operand0, op0), (operand1, op1)))
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, first, other, apart=True)
+
+
+def _on_bits(op: Any) -> bool:
+    found = operator_of(token(op))
+    return found is not None and found.kind == "bitvec"
 
 
 def scalar_tensor_tensor(
@@ -92,6 +97,7 @@ def scalar_tensor_tensor(
     def emit(dst: Any, source: Any, first: Any, other: Any) -> None:
         isa.scalar_tensor_tensor(dst, source, token(op0), first, token(op1), other, reverse0, reverse1)
 
+    data, operand0 = on_chip(data), column(operand0)
     return materialize(data.shape, dtype or data.dtype, mask, emit, data, operand0, operand1, apart=True)
 
 
@@ -114,7 +120,8 @@ def activation(
         isa.activation(dst, token(op), source, offset, factor, token(reduce_op), unwrap(reduce_res), reduce_cmd)
 
     data = on_chip(data)
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, scale, apart=reduce_res is None)
+    idle = reduce_cmd is constants.reduce_cmd.idle and reduce_res is None  # then the boxes of a mask are apart
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), apart=idle)
 
 
 def activation_reduce(
@@ -136,7 +143,7 @@ def activation_reduce(
 
     data = on_chip(data)
     result = reduce_res if reduce_res is not None else Tile(nl.ndarray((data.shape[0], 1), nl.float32, nl.sbuf))
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, scale, result)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), result)
 
 
 def reciprocal(data: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:
@@ -146,7 +153,12 @@ def reciprocal(data: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any
 
 def dropout(data: Tile, prob: Any, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return data with elements zeroed at random."""
-    return materialize(data.shape, dtype or data.dtype, mask, lambda dst, a, p: isa.dropout(dst, a, p), data, prob)
+    dropped = materialize(data.shape, data.dtype, mask, lambda dst, a, p: isa.dropout(dst, a, p), data, prob)
+    if dtype is None or dtype_of(dtype) is data.dtype:
+        return dropped
+    cast = dropped.astype(dtype)  # the word keeps the type of its data
+    cast.valid = dropped.valid
+    return cast
 
 
 refuse_unknown(globals())

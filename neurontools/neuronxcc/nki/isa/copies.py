@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from neurontools.neuronxcc.nki.isa.operands import on_chip, token
-from neurontools.neuronxcc.nki.masks import masked_boxes
+from neurontools.neuronxcc.nki.masks import is_empty, masked_box, masked_boxes
 from neurontools.neuronxcc.nki.partitions import moved, operand, reached
-from neurontools.neuronxcc.nki.refusals import refuse_unknown
+from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize
 from neurontools.nki import isa
 from neurontools.nki import language as nl
@@ -47,7 +47,12 @@ def memset(
 
 def nc_stream_shuffle(src: Tile, dst: Tile, shuffle_mask: Any, *, mask: Any = None, **unused: Any) -> None:
     """Move partitions of each group of 32."""
-    isa.nc_stream_shuffle(dst.tensor, src.tensor, shuffle_mask)
+    box = masked_box(mask, dst.shape)
+    if box is not None and is_empty(box):
+        return
+    if box is not None and box[0] != (0, dst.shape[0]):
+        raise unsupported("nc_stream_shuffle with a mask over partitions, which moves whole groups of them,")
+    isa.nc_stream_shuffle(boxed(dst, box, dst.shape), boxed(src, box, dst.shape), shuffle_mask)
 
 
 def dma_copy(
@@ -86,7 +91,10 @@ def dma_transpose(
     order = tuple(axes) if axes is not None else tuple(reversed(range(len(tensor.shape))))
     dst = nl.ndarray(tuple(tensor.shape[one] for one in order), dtype or tensor.dtype, nl.sbuf)
     isa.dma_transpose(dst, tensor, axes=order, dge_mode=dge_mode, oob_mode=oob_mode)
-    return Tile(dst)
+    turned = Tile(dst)
+    boxes = masked_boxes(mask, tensor.shape)
+    turned.valid = None if boxes is None else tuple(tuple(box[one] for one in order) for box in boxes)
+    return turned
 
 
 refuse_unknown(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.isa.operands import by_rows, token
+from neurontools.neuronxcc.nki.isa.operands import by_rows, column, in_sbuf, on_chip, token
 from neurontools.neuronxcc.nki.masks import is_empty, masked_box
 from neurontools.neuronxcc.nki.partitions import operand
 from neurontools.neuronxcc.nki.reductions import reduced
@@ -50,7 +50,7 @@ def tensor_reduce(
 def tensor_partition_reduce(op: Any, data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:
     """Return data reduced over its partitions."""
     box = masked_box(mask, data.shape)
-    source = operand(boxed(data, box, data.shape))
+    source = operand(boxed(in_sbuf(data), box, data.shape))
     into = None if box is None else ((0, 1), *box[1:])
     result = Tile(nl.ndarray((1, *data.shape[1:]), dtype or data.dtype, nl.sbuf))
     if box is None or not is_empty(box):
@@ -77,7 +77,8 @@ def tensor_tensor_scan(
     def emit(dst: Any, a: Any, b: Any, start: Any) -> None:
         isa.tensor_tensor_scan(dst, a, b, start, token(op0), token(op1), reverse0, reverse1)
 
-    return materialize(data1.shape, dtype or promote(data0.dtype, data1.dtype), mask, emit, data0, data1, initial)
+    operands = on_chip(data0), on_chip(data1), column(initial)
+    return materialize(data1.shape, dtype or promote(data0.dtype, data1.dtype), mask, emit, *operands)
 
 
 def tensor_scalar_reduce(
@@ -97,7 +98,7 @@ def tensor_scalar_reduce(
     def emit(dst: Any, source: Any, operand: Any, result: Any) -> None:
         isa.tensor_scalar_reduce(dst, source, token(op0), operand, token(reduce_op), result, reverse0)
 
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, operand0, reduce_res)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, on_chip(data), column(operand0), reduce_res)
 
 
 def tensor_scalar_cumulative(

@@ -69,8 +69,10 @@ def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., A
     return made
 
 
-def column(value: Any) -> Any:
-    """Return one number for each partition in fp32, as engines read it; anything else as it is."""
-    if isinstance(value, Tile) and value.dtype.is_float and value.dtype != nl.float32:
-        return on_chip(value).astype(nl.float32)
-    return value
+def column(value: Any, bits: bool = False) -> Any:
+    """Return one number for each partition as engines read it: in fp32, or in 32 bits; anything else as it is."""
+    if not isinstance(value, Tile) or value.dtype in ((nl.int32, nl.uint32) if bits else (nl.float32,)):
+        return value
+    if bits and value.dtype.is_float:
+        return value  # which is refused, with the operator's name
+    return on_chip(value).astype((nl.uint32 if value.dtype.startswith("u") else nl.int32) if bits else nl.float32)

@@ -8,10 +8,10 @@ import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask
 from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, rows_of, token
-from neurontools.neuronxcc.nki.masks import masked_box
+from neurontools.neuronxcc.nki.masks import is_empty, masked_box
 from neurontools.neuronxcc.nki.partitions import operand
-from neurontools.neuronxcc.nki.refusals import refuse_unknown
-from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap, whole_under
+from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
+from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, whole_under
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.isa.constants import reduce_cmd
@@ -105,10 +105,10 @@ def local_gather(
     if count == 16 * int(np.prod(index.shape[1:])):
         inner = () if num_elem_per_idx == 1 else (num_elem_per_idx,)
         shape = (src_buffer.shape[0], *index.shape[1:], 16, *inner)
-    return materialize(
+    return whole_under(  # each element is from anywhere, so that a mask decides about results only
         shape,
         src_buffer.dtype,
-        None,
+        mask,
         lambda dst: isa.local_gather(dst, src_buffer.tensor, index.tensor, num_elem_per_idx, num_valid_indices),
     )
 
@@ -124,32 +124,26 @@ def range_select(
     reduce_res: Any = None,
     reduce_op: Any = np.max,
     range_start: Any = 0,
-    on_false_value: Any = None,
+    on_false_value: Any = ...,
     dtype: Any = None,
     mask: Any = None,
     **unused: Any,
 ) -> Tile:
     """Return the tile where its place lies between the bounds."""
     data = on_true_tile
-    return materialize(
-        data.shape,
-        dtype or data.dtype,
-        mask,
-        lambda dst, source: isa.range_select(
-            dst,
-            source,
-            token(comp_op0),
-            token(comp_op1),
-            unwrap(bound0),
-            unwrap(bound1),
-            reduce_cmd,
-            unwrap(reduce_res),
-            token(reduce_op),
-            range_start,
-            float(np.finfo(np.float32).min),
-        ),
-        data,
-    )
+    box = masked_box(mask, data.shape)
+    if box is not None and not is_empty(box) and any(low for low, _ in box[1:]):
+        if len(box) != 2:
+            raise unsupported("range_select with a mask that leaves out the first places of several free dimensions")
+        range_start += box[1][0]  # the engine counts from where it begins to read
+
+    def emit(dst: Any, source: Any) -> None:
+        low, high = (operand(rows_of(one, box)) for one in (bound0, bound1))
+        result = None if reduce_res is None else rows_of(reduce_res, box)
+        isa.range_select(dst, source, token(comp_op0), token(comp_op1), low, high, reduce_cmd, result,
+                         token(reduce_op), range_start, on_false_value)  # fmt: skip
+
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data)
 
 
 def select_reduce(
@@ -166,16 +160,12 @@ def select_reduce(
     **unused: Any,
 ) -> None:
     """Select by a predicate into dst."""
-    isa.select_reduce(
-        dst.tensor,
-        predicate.tensor,
-        on_true.tensor,
-        unwrap(on_false),
-        unwrap(reduce_res),
-        reduce_cmd,
-        token(reduce_op),
-        reverse_pred,
-    )
+    box = masked_box(mask, dst.shape)
+    if box is not None and is_empty(box):
+        return
+    into, where, chosen = (boxed(one, box, dst.shape) for one in (dst, predicate, on_true))
+    other, result = (rows_of(one, box) if isinstance(one, Tile) else one for one in (on_false, reduce_res))
+    isa.select_reduce(into, where, chosen, other, result, reduce_cmd, token(reduce_op), reverse_pred)
 
 
 def sequence_bounds(segment_ids: Tile, *, dtype: Any = None, **unused: Any) -> Tile:
