@@ -63,9 +63,13 @@ class Event:
         "kind",
         "number",
         "pc",
+        "reads",
         "semaphores",
         "time_ps",
+        "writes",
     )
+    reads: Regions
+    writes: Regions
 
     def __init__(
         self,
@@ -84,23 +88,16 @@ class Event:
         self.number, self.time_ps, self.issued_ps = number, time_ps, issued_ps
         self.core, self.engine, self.pc = core, engine, pc
         self.instruction, self.kind, self.semaphores = instruction, kind, semaphores
-        self._reads: Regions | Callable[[], Regions] = reads
-        self._writes: Regions | Callable[[], Regions] = writes
+        self._reads, self._writes = reads, writes
 
-    @property
-    def reads(self) -> Regions:
-        """Return the bytes read."""
-        found = self._reads
-        if callable(found):
-            found = self._reads = found()
-        return found
-
-    @property
-    def writes(self) -> Regions:
-        """Return the bytes written."""
-        found = self._writes
-        if callable(found):
-            found = self._writes = found()
+    def __getattr__(self, name: str) -> Regions:
+        """Return the bytes read or written, which are attributes from the first time on that somebody asks."""
+        if name == "reads":
+            self.reads = found = self._reads()
+        elif name == "writes":
+            self.writes = found = self._writes()
+        else:
+            raise AttributeError(f"events have no {name!r}", name=name, obj=self)
         return found
 
     @property

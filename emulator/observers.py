@@ -6,7 +6,7 @@ them when it starts to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeGuard, TypeVar
 
 from emulator.dma.transfer import Transfer
@@ -59,16 +59,16 @@ class IssueObserver(Observer, Protocol[Engine_contra, Loaded_contra]):
 class PlanObserver(Observer, Protocol):
     """An observer that also sees transfers when their times are planned."""
 
-    def on_plan(self, transfer: Transfer, holds: Iterable[Occupation], /) -> object:
-        """Take note of what a transfer will occupy; on DMA engines from -1 to -1, for that others still change."""
+    def on_plan(self, transfer: Transfer, memory: Occupation | None, /) -> object:
+        """Take note of a transfer, and of what it will occupy of device memory; others still change its DMA engines."""
         ...
 
 
 class ReplanObserver(Observer, Protocol):
     """An observer that also learns when transfers really occupied DMA engines."""
 
-    def on_replan(self, transfer: Transfer, holds: Iterable[Occupation], /) -> object:
-        """Take note of when a transfer occupied DMA engines; it has completed."""
+    def on_replan(self, transfer: Transfer, /) -> object:
+        """Take note of a transfer that has completed: its plan now says when it occupied DMA engines."""
         ...
 
 
@@ -80,12 +80,10 @@ class Hooks(Generic[Engine, Loaded]):
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.effect: list[Callable[[Event], object]] = [o.on_effect for o in observers if _sees_effects(o)]
         self.issue: list[Callable[[Engine, Loaded, int], object]] = [o.on_issue for o in observers if _sees_issues(o)]
-        self.plan: list[Callable[[Transfer, Iterable[Occupation]], object]] = [
+        self.plan: list[Callable[[Transfer, Occupation | None], object]] = [
             o.on_plan for o in observers if _sees_plans(o)
         ]
-        self.replan: list[Callable[[Transfer, Iterable[Occupation]], object]] = [
-            o.on_replan for o in observers if _sees_replans(o)
-        ]
+        self.replan: list[Callable[[Transfer], object]] = [o.on_replan for o in observers if _sees_replans(o)]
 
 
 # isinstance() with such protocols takes longer than a step of a small program.

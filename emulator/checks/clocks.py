@@ -309,8 +309,9 @@ class Clocks:
             history.values[0] = change.old
         actor = unit.actor
         clock = _join(history.clocks[-1], release)
+        writes = self.writes(unit, change.key)
         if self.mixed:
-            self._mixes(history, change)
+            self._mixes(history, change, writes)
         if new <= change.old:
             for waiter, (wait, need, _, _) in history.waits.items() if self.lowered else ():
                 if new < need and not unit.knows(waiter, wait.number):
@@ -325,7 +326,7 @@ class Clocks:
                 if early and (exact or (shared and history.replaceable(waiter, need, knew, release))):
                     for tell in self.unordered:
                         tell(wait, change.key, need, exact, change)
-        if self.writes(unit, change.key):
+        if writes:
             # A value that is written, not added: whoever raised it before, what counts begins here.
             history.begin(new, clock)
             return
@@ -334,10 +335,10 @@ class Clocks:
         history.values.append(new)
         history.clocks.append(clock)
 
-    def _mixes(self, history: _History, change: Raise) -> None:
+    def _mixes(self, history: _History, change: Raise, writes: bool) -> None:
         """Compare a change with what it has no order with: a number that is set, and what other actors added to it."""
         unit = change.unit
-        if self.writes(unit, change.key):
+        if writes:
             others = [one for one in history.last.values() if not unit.knows(one.actor, one.number)]
             history.last, history.writer = {}, unit
             pairs = [(unit, one) for one in others]
@@ -351,6 +352,8 @@ class Clocks:
 
     def writes(self, unit: Unit, key: Key) -> bool:
         """Return whether a word sets a semaphore to a number; transfers only raise them."""
+        if unit.actor >= self.engines:
+            return False
         word = unit.word
         if isinstance(word, EventSemaphoreRangeClear):
             return key[1] == "semaphore" and word.first <= key[2] <= word.last

@@ -36,6 +36,8 @@ class Flow:
     @property
     def dirty(self) -> bool:
         """Return whether an engine holds anything undefined."""
+        if not (self.weights or self.accumulators or self.generators):
+            return False  # asked at each word
         for held in (self.weights, self.accumulators, self.generators):
             for marks in held.values():
                 if marks is not None and marks.any():

@@ -51,7 +51,8 @@ class Memcheck:
         self.device = device
         self._names = Names(device)
         self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell, self._names)
-        self._tiles = Tiles(device, self._tell, self._names)
+        tiles = Tiles(device, self._tell, self._names)
+        self._tiles = tiles or None  # where the file has no map of them there is nothing to go by
         for core in device.cores:
             for name, engine in core.engines.items():
                 known: dict[bytes, tuple[Fault, ...]] = {}
@@ -141,12 +142,12 @@ class Memcheck:
             if event.engine == "Activation":
                 self._tables.on_event(event)
             self._groups.on_event(event)
-            if self._tiles:
+            if self._tiles is not None:
                 self._tiles.on_event(event)
         elif event.kind == "dma":
             if self._constants:
                 self._stored(event)
-            if self._tiles:
+            if self._tiles is not None:
                 self._tiles.on_event(event)
         elif event.kind == "fault":
             fault = event.instruction

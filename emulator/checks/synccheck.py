@@ -110,7 +110,7 @@ class Synccheck:
         if type(event.instruction) is CompareBranch and event.kind == "instruction":
             self._loops.take(event.core, event.engine, event.pc, event.instruction)
 
-    def on_plan(self, transfer: Transfer, holds: object) -> None:
+    def on_plan(self, transfer: Transfer, memory: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
         queue = self.device.dma.queue(transfer.core, transfer.queue)
         if queue.held <= rings.RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:

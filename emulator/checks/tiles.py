@@ -8,13 +8,16 @@ behind the builder, may lead out of them.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 from emulator.checks.place import Names
 from emulator.device import Device
 from emulator.events import Event
 from formats.isa import DmaIndirect
+from formats.neff import Subgraph
 from formats.neff.tiles import Tile
 from formats.regions import Region
 
@@ -72,24 +75,43 @@ def _used(near: list[_Lived], pc: int) -> list[Tile]:
     return [one.tile for one in sorted((one for one in near if one.last >= pc), key=attrgetter("number"))]
 
 
+# From which word to which each tile is in use, its partitions and bytes, by engine, place and first byte.
+_Begins = dict[tuple[str, str, int, int], tuple[list[int], list[tuple[int, int, int]]]]
+_NONE: _Begins = {}
+# A file that is open runs more than once; that a map is broken is told by whoever reads it.
+_BEGINS: WeakKeyDictionary[Subgraph, _Begins] = WeakKeyDictionary()
+
+
+def _begins_of(tiles: Iterable[Tile]) -> _Begins:
+    begins: _Begins = {}
+    for tile in sorted(tiles, key=_earliest):
+        has = tile.partitions, tile.partition_bytes
+        for engine, (first, last) in tile.pcs.items():
+            place = engine, tile.space, tile.partition, tile.offset
+            firsts, lives = begins.get(place) or begins.setdefault(place, ([], []))
+            if firsts and firsts[-1] > first:
+                continue  # found among all tiles
+            firsts.append(first)
+            lives.append((last, *has))
+    return begins
+
+
 class Tiles:
     """Compare what words touch on chip with the tiles in use where they stand."""
 
     def __init__(self, device: Device, tell: Tell, names: Names) -> None:
         self._tell, self._names = tell, names
-        # By place and first byte: from which word to which each tile is in use that begins there.
-        self._begins: dict[tuple[int, str, str, int, int], tuple[list[int], list[tuple[int, Tile]]]] = {}
+        self._begins: dict[int, _Begins] = {}
         self._lives: dict[tuple[int, str], _Lives] = {}
         for core in device.cores:
-            number = core.index
-            for tile in sorted(names.tiles(number), key=_earliest):
-                for engine, (first, last) in tile.pcs.items():
-                    place = number, engine, tile.space, tile.partition, tile.offset
-                    firsts, lives = self._begins.get(place) or self._begins.setdefault(place, ([], []))
-                    if firsts and firsts[-1] > first:
-                        continue  # found among all tiles
-                    firsts.append(first)
-                    lives.append((last, tile))
+            subgraph = None if core.loaded is None else core.loaded.subgraph
+            begins = None if subgraph is None else _BEGINS.get(subgraph)
+            if begins is None:
+                begins = _begins_of(names.tiles(core.index))
+                if subgraph is not None:
+                    _BEGINS[subgraph] = begins
+            if begins:
+                self._begins[core.index] = begins
         self._seen: set[tuple[int, str, str, int]] = set()
 
     def __bool__(self) -> bool:
@@ -98,10 +120,10 @@ class Tiles:
 
     def on_event(self, event: Event) -> None:
         """Take a word or a transfer; words whose addresses are written in them touch the same bytes each time."""
-        word, pc = event.instruction, event.pc
-        owner = getattr(word, "engine", event.engine)
+        pc, owner, trigger = event.pc, event.engine, None
+        if event.kind == "dma":
+            owner, trigger = event.instruction.engine, event.instruction.instruction
         place = event.core, event.engine, owner, pc
-        trigger = getattr(word, "instruction", None)
         if place in self._seen:
             return
         if not isinstance(trigger, DmaIndirect):
@@ -118,12 +140,12 @@ class Tiles:
     def _begins_there(self, engine: str, pc: int, region: Region) -> bool:
         """Return whether a region lies in a tile in use at a word and begins with it, as nearly all do."""
         space, core, partition, partitions, low, nbytes, _ = region
-        found = self._begins.get((core, engine, space, partition, low))
+        found = self._begins.get(core, _NONE).get((engine, space, partition, low))
         place = 0 if found is None else bisect_right(found[0], pc)
         if found is None or not place:
             return False
-        last, tile = found[1][place - 1]
-        return last >= pc and partitions <= tile.partitions and nbytes <= tile.partition_bytes
+        last, lanes, room = found[1][place - 1]
+        return last >= pc and partitions <= lanes and nbytes <= room
 
     def _all(self, core: int, engine: str) -> _Lives:
         """Return all tiles that an engine uses."""

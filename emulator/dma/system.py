@@ -25,7 +25,6 @@ from emulator.dma.work import Piece, spans_by_engine
 from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
-from emulator.observers import Occupation
 from formats.errors import FormatError, UnsupportedError
 from formats.neuron_core import DMA_ENGINES, DMA_RINGS
 
@@ -175,7 +174,7 @@ class DmaSystem:
             self._device.schedule(time_ps, partial(self._complete, queue))
 
         for hook in self._device.hooks.plan:
-            hook(transfer, [])
+            hook(transfer, None)
         if self.ranks is None:
             arrived(now_ps, alone(call), ())
         else:
@@ -252,11 +251,9 @@ class DmaSystem:
             self._hbm_free[stack] = transfer.memory_ps = at + course.memory_ps
         self._settled = False
         if self._device.hooks.plan:
-            holds: list[Occupation] = [(("dma", transfer.core, index), -1, -1) for index in range(len(shares))]
-            if hbm_bytes:
-                holds.append((("hbm", stack, 0), at, transfer.memory_ps))
+            memory = (("hbm", stack, 0), at, transfer.memory_ps) if hbm_bytes else None
             for hook in self._device.hooks.plan:
-                hook(transfer, holds)
+                hook(transfer, memory)
         if moved:
             self._reschedule(queue)
         if len(queue.pending) == 1:
@@ -333,10 +330,6 @@ class DmaSystem:
             for transfer in queue.pending:
                 transfer.plan = self._planned(queue, transfer, before)
                 before = transfer.plan.planned_ps
-
-    def holds(self, transfer: Transfer) -> list[Occupation]:
-        """Return what a transfer occupies of DMA engines, for observers, who name causes from it."""
-        return [(("dma", transfer.core, engine), *span) for engine, span in enumerate(transfer.spans)]
 
     def _unschedule(self, queue: DmaQueue) -> None:
         """Take back when the queue's oldest transfer was to complete; `Device.ahead` reads it off the heap."""
@@ -438,7 +431,7 @@ class DmaSystem:
         transfer.state, transfer.completed_ps = "done", now_ps
         transfer.move = None  # which holds the transfer
         for hook in self._device.hooks.replan:
-            hook(transfer, self.holds(transfer))
+            hook(transfer)
         self.engines[transfer.core].forget(transfer.number)
 
     def _event(self, transfer: Transfer, now_ps: int) -> Event:

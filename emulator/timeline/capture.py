@@ -21,8 +21,6 @@ from formats.ntff.records import PER_INSTANCE
 from formats.ntff.writer import CoreContents, begin_record, end_record, packet_records, signal_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from emulator.core import Core
     from emulator.device import Device
     from emulator.dma.transfer import Transfer
@@ -70,13 +68,13 @@ class Capture:
         """Note a word that issues."""
         self.recorder.on_issue(engine, loaded, now)
 
-    def on_plan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
+    def on_plan(self, transfer: Transfer, memory: Occupation | None) -> None:
         """Note what a transfer occupies."""
-        self.recorder.on_plan(transfer, holds)
+        self.recorder.on_plan(transfer, memory)
 
-    def on_replan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
+    def on_replan(self, transfer: Transfer) -> None:
         """Note when it did."""
-        self.recorder.on_replan(transfer, holds)
+        self.recorder.on_replan(transfer)
 
     # --- what a capture says -----------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class _Schedule:
         if flight.action.writes and not isinstance(loaded.word, isa.Write):
             engine.in_flight[-1] = flight._replace(action=flight.action.without_data())
 
-    def on_plan(self, transfer: Any, holds: object) -> None:
+    def on_plan(self, transfer: Any, memory: object) -> None:
         transfer.move = None
 
     def on_event(self, event: object) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from emulator.device import Device
@@ -17,6 +16,7 @@ from emulator.events import Event
 from emulator.loaded import LoadedWord
 from emulator.observers import Occupation, Resource
 from emulator.sequencer import Sequencer
+from emulator.timeline.served import Served
 from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
 
 __all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
@@ -87,7 +87,9 @@ class Recorder:
         self.device = device
         self.tracks: dict[Owner, Track] = {}
         self.changes: dict[Counter, Changes] = {}
-        self._holds: dict[Resource, Holds] = {}
+        self._holds: dict[Resource, Holds] = {}  # those of DMA engines as they were last asked for
+        self._served: dict[int, Served] = {}  # by core
+        self._stale = False  # whether transfers were served since
         self.ports: dict[tuple[int, int], list[PortUse]] = {}
         self.late: dict[tuple[Owner, int], tuple[int, tuple[int, ...]]] = {}  # when it got which ports
         self._engines: dict[tuple[int, str], EngineTrack] = {}
@@ -146,10 +148,21 @@ class Recorder:
             self.ports[key] = [use for use in uses if use.owner != owner or use.row < index]
         self.late = {key: value for key, value in self.late.items() if key[0] != owner or key[1] < index}
 
-    def on_plan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
-        """Note what a triggered transfer is going to occupy: resource, start and end of each."""
-        number = transfer.number
-        for resource, start_ps, end_ps in holds:
+    def on_plan(self, transfer: Transfer, memory: Occupation | None) -> None:
+        """Note a triggered transfer, and what it is going to occupy of device memory."""
+        number, core = transfer.number, transfer.core
+        if transfer.course is None:
+            return  # a collective, which the ranks of a machine move together
+        served = self._served.get(core)
+        if served is None:
+            served = self._served[core] = Served()
+        engines, known = len(transfer.shares), served.width
+        served.begin(number, engines)
+        for engine in range(known, engines):
+            self._holds["dma", core, engine] = Holds()  # resources are in the order in which they are first occupied
+        self._stale = True
+        if memory is not None:
+            resource, start_ps, end_ps = memory
             found = self._holds.get(resource)
             if found is None:
                 found = self._holds[resource] = Holds()
@@ -159,29 +172,35 @@ class Recorder:
             found.start.append(start_ps)
             found.end.append(end_ps)
 
-    def on_replan(self, transfer: Transfer, holds: Iterable[Occupation]) -> None:
+    def on_replan(self, transfer: Transfer) -> None:
         """Note the final times of what a transfer occupies: transfers of other queues may move them until it ends."""
-        number = transfer.number
-        for resource, start_ps, end_ps in holds:
-            found = self._holds.get(resource)
-            if found is None:
-                continue
-            given = found.transfer
-            if given and given[-1] == number:  # mostly nothing was given out since
-                found.start[-1], found.end[-1] = start_ps, end_ps
-                continue
-            index = bisect_left(given, number)
-            if index < len(given) and given[index] == number:
-                found.start[index], found.end[index] = start_ps, end_ps
+        served = self._served.get(transfer.core)
+        if served is not None:
+            served.end(transfer.number, transfer.snapshot().pieces)
+            self._stale = True
 
     @property
     def holds(self) -> dict[Resource, Holds]:
         """Return who occupies which resource when; pending transfers as things stand."""
-        dma = self.device.dma
-        for queue in dma.queues:
+        if self._stale:
+            self._stale = False
+            for core, served in self._served.items():
+                for engine in range(served.width):
+                    found = self._holds["dma", core, engine]
+                    found.transfer, found.start, found.end = served.columns(engine)
+        for queue in self.device.dma.queues:
             for transfer in queue.pending:
-                self.on_replan(transfer, dma.holds(transfer))
+                self._stands(transfer)
         return self._holds
+
+    def _stands(self, transfer: Transfer) -> None:
+        """Note what a transfer that is under way occupies as things stand."""
+        for engine, (start_ps, end_ps) in enumerate(transfer.spans):
+            found = self._holds.get(("dma", transfer.core, engine))
+            if found is not None:
+                index = bisect_left(found.transfer, transfer.number)
+                if index < len(found.transfer) and found.transfer[index] == transfer.number:
+                    found.start[index], found.end[index] = start_ps, end_ps
 
     def on_event(self, event: Event) -> None:
         """Note a completion and the semaphores that it changed."""

@@ -8,6 +8,7 @@ queues and variables that exist) is not asked here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.codec import generation_of
@@ -220,16 +221,67 @@ def are_operands_sound(word: Instruction, target: str | Target = "gen3") -> bool
         if broken:
             return False
     raw, fields, placed = word.raw, cls.FIELDS, []
+    rules = _placed_rules(cls)
+    if _stand_well(raw, known, uses):
+        rules = tuple([rule for rule in rules if rule.check not in _STANDING])
+        if not rules:
+            return True
     for name, pattern, dtype_field, dtype, size, partitions_field, partitions in uses:
         at = fields[name].offset
         address = int.from_bytes(raw[at : at + 4], "little")
         moved = AccessPattern(address, pattern.steps, pattern.counts)
         placed.append(Use(name, moved, dtype_field, dtype, size, partitions_field, partitions))
     context = Context(generation, tuple(placed))
-    for rule in _placed_rules(cls):
+    for rule in rules:
         for _ in rule.check(word, context):
             return False
     return True
+
+
+class _Stand(NamedTuple):
+    """What the rules about places ask of the address of an operand: `low` and `high` are bytes from it on."""
+
+    at: int
+    size: int
+    low: int
+    high: int
+    partitions: int
+    starts: tuple[int, ...]
+
+
+_STANDS: dict[tuple[type[Instruction], str, bytes], tuple[_Stand, ...]] = {}
+
+
+def _stand_well(raw: bytes, known: tuple[type[Instruction], str, bytes], uses: tuple[Use, ...]) -> bool:
+    """Return whether the operands of a word obey `_memory`, `_start_partition` and `_alignment`, without their texts.
+
+    Words of a kind differ in their addresses alone.
+    """
+    stands = _STANDS.get(known)
+    if stands is None:
+        if len(_STANDS) >= _MOST_KINDS:
+            _STANDS.clear()
+        stands = _STANDS[known] = tuple(
+            _Stand(known[0].FIELDS[use.name].offset, use.size, *span(use), use.partitions,
+                   start_partitions(use.partitions))
+            for use in uses
+        )  # fmt: skip
+    for at, size, low, high, partitions, starts in stands:
+        address = int.from_bytes(raw[at : at + 4], "little")
+        space, partition, byte = place(address)
+        limit = PSUM_BYTES if space == "PSUM" else SBUF_BYTES[known[1]]
+        if (
+            address % size
+            or byte + low < 0
+            or byte + high > limit
+            or partition + partitions > PARTITIONS
+            or partition not in starts
+        ):
+            return False
+    return True
+
+
+_STANDING = (_memory, _start_partition, _alignment)
 
 
 def _placed_rules(cls: type[Instruction]) -> tuple[Rule, ...]:
