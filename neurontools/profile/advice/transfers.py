@@ -112,7 +112,9 @@ def _longer(sizes: dict[int, int]) -> Any:
         size = sizes.get(transfer.number)
         if size is None:
             return costs
-        changed: dict[str, Any] = {"descriptor_fixed_ps": costs.descriptor_fixed_ps * size // _ENOUGH, "short_run": 0}
+        # Longer ones are above what a short one takes at least.
+        changed: dict[str, Any] = {"descriptor_fixed_ps": costs.descriptor_fixed_ps * size // _ENOUGH, "short_run": 0,
+                                   "short_read_ps": 0}  # fmt: skip
         if "short_row" in costs._fields:
             changed["short_row"] = 0
         return costs._replace(**changed)
