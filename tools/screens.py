@@ -52,4 +52,6 @@ def _output(command: str) -> str:
     screen = io.StringIO()
     with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
         main(arguments)
+    if "no such file" in screen.getvalue():  # the page would show an error in the place of an example
+        raise FileNotFoundError(f"{command}: {screen.getvalue().strip()}")
     return screen.getvalue()
