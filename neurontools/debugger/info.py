@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.diagnosis.explain import waiting_of
 from emulator.diagnosis.states import EngineState, state_of
-from emulator.machine_view import MachineView, WaitingView
+from emulator.machine_view import EngineView, MachineView, WaitingView
 from emulator.semaphores import holds
 from neurontools.debugger.place import word_at
 from neurontools.debugger.results import DmaRow, EngineRow, MemoryRow, QueueRow, RegisterRow, SemaphoreRow
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from emulator.machine_view import MachineView
     from neurontools.debugger.program import Program
 
-__all__ = ["dma", "engines", "memory", "queues", "registers", "semaphores", "waits"]
+__all__ = ["begins_later", "dma", "engines", "memory", "queues", "registers", "semaphores", "waits"]
 
 
 def waits(device: MachineView) -> Iterator[tuple[str, int, WaitingView]]:
@@ -63,6 +63,12 @@ def engines(
                 )
             )
     return tuple(rows)
+
+
+def begins_later(engine: EngineView, now_ps: int) -> bool:
+    """Return whether what an engine waits for is awaited from a later time on, behind a word that is under way."""
+    waiting = waiting_of(engine)
+    return waiting is not None and waiting.since_ps > now_ps and bool(engine.in_flight)
 
 
 def _passing(device: MachineView, waiting: WaitingView, now_ps: int) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulator.debug_stream import Printed
 from emulator.diagnosis.explain import why as wait_graph
-from emulator.diagnosis.states import state_of
+from emulator.diagnosis.states import EngineState, state_of
 from emulator.events import Notice
 from formats.dtypes import Dtype
 from formats.regions import Region
@@ -99,11 +99,14 @@ class Inspector:
         number, name = here.engine(engine, core)
         here.ahead()  # what can issue has issued
         found = here.device.cores[number].engines[name]
-        pc = found.next_loaded.pc if found.next_loaded is not None else found.pc
-        text = here.program.text(number, name, pc) or None
-        report = wait_graph(here.device, number, name)
+        if here.outcome == "running" and info.begins_later(found, here.time_ps):
+            # The word under way is what a reader sees; the device alone knows already what comes behind it.
+            pc, report, state = found.in_flight[0].loaded.pc, None, EngineState.RUN
+        else:
+            pc = found.next_loaded.pc if found.next_loaded is not None else found.pc
+            report, state = wait_graph(here.device, number, name), state_of(here.device, found)
         met = met_waits(here, number, name) if report is None else ()
-        return Why(number, name, state_of(here.device, found).value, pc, text, report, met)
+        return Why(number, name, state.value, pc, here.program.text(number, name, pc) or None, report, met)
 
     def word_facts(self, core: int, engine: str, pc: int) -> WordFacts:
         """Return all that is known of one word; NotFoundError where there is none."""
