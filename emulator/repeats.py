@@ -132,7 +132,7 @@ class _Course(NamedTuple):
 
     def follow(self, device: RepeatingDevice, run: Callable[[], str], advance: Callable[[], None]) -> str:
         """Carry out a run on a device that stands at its beginning; return how it ended."""
-        done = 0
+        done, whole = 0, False
         try:
             for effect, marks, carried in self.steps:
                 if device.interrupted:
@@ -144,13 +144,16 @@ class _Course(NamedTuple):
                 for extent in marks:
                     extent.mark()
                 done += 1
-        except BaseException as error:
-            for core in device.cores:
-                core.memory.unaccounted = True  # a part of what the step writes may be written
-            _catch_up(device, done, advance)
-            if not isinstance(error, NeuronError):
-                raise
-            return run()  # which meets it again, and says where
+            whole = True
+        except NeuronError:
+            pass  # the run below meets it again, and says where
+        finally:
+            if not whole:
+                for core in device.cores:
+                    core.memory.unaccounted = True  # a part of what the step writes may be written
+                _catch_up(device, done, advance)
+        if not whole:
+            return run()
         if done < len(self.steps):
             device.interrupted = False
             _catch_up(device, done, advance)

@@ -351,6 +351,7 @@ class Sequencer:
         device.steps += 1
         self._completing = loaded
         event = None
+        whole = False
         try:
             for name, extent in action.reads:
                 if not extent.full and device.checking and (missing := extent.missing()):
@@ -380,13 +381,14 @@ class Sequencer:
                 self._update(mode, index, None, now)
             for each in action.signals:
                 self._update(each.mode, each.index, each.value, now)
-        except BaseException as error:
-            self.core.memory.unaccounted = True  # a part of what the word writes may be written
-            if not isinstance(error, FaultError | FormatError | UnsupportedError):
-                raise
+            whole = True
+        except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
             device.fail(error, self.place(loaded))
             return
+        finally:
+            if not whole:
+                self.core.memory.unaccounted = True  # a part of what the word writes may be written
         self.completed += 1
         if not self.in_flight:  # the next word may have had to wait for the last one in flight
             if self.position >= self.count:

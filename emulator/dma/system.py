@@ -363,6 +363,7 @@ class DmaSystem:
         event = None
         if transfer.plan is UNPLANNED:  # the device went back to before
             transfer.plan = self._planned(queue, transfer)
+        whole = False
         try:
             if device.watched:
                 event = self._event(transfer, now_ps)
@@ -384,14 +385,15 @@ class DmaSystem:
             if queue.pending:
                 transfer = queue.pending[0]
                 self._schedule(queue, now_ps)
-        except BaseException as error:
-            for each in device.cores:
-                each.memory.unaccounted = True  # a part of what the transfer writes may be written
-            if not isinstance(error, FaultError | FormatError | UnsupportedError):
-                raise
+            whole = True
+        except (FaultError, FormatError, UnsupportedError) as error:
             device.changes.clear()
             device.fail(error, place_of(device, transfer))
             return
+        finally:
+            if not whole:
+                for each in device.cores:
+                    each.memory.unaccounted = True  # a part of what the transfer writes may be written
         if event is not None:
             event.semaphores = tuple(device.changes)
             device.changes.clear()

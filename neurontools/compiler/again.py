@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from formats.errors import FormatError, UnsupportedError
+from formats.neff.fields import load
 from formats.neff.operations import FLAGS, GRAPH
 
 if TYPE_CHECKING:
@@ -30,13 +30,14 @@ def flags_of(neff: Neff, path: str) -> CompileOptions:
     given: dict[str, Any] = {"limits": "ours"}
     if FLAGS in neff.archive:
         data = neff.need(FLAGS)
-        try:
-            given = json.loads(data[:_MOST])
-            if not isinstance(given, dict) or not given.keys() <= set(CompileOptions._fields):
-                raise ValueError
-        except ValueError:
-            raise FormatError("malformed options of the compilation", path=path, field=FLAGS,
-                              expected=f"an object of {', '.join(CompileOptions._fields)}") from None  # fmt: skip
+        if len(data) > _MOST:
+            raise FormatError("options of the compilation are too long", path=path, field=FLAGS,
+                              expected=f"at most {_MOST:,} bytes", got=f"{len(data):,}")  # fmt: skip
+        given = load(data, f"{path}: {FLAGS}").raw
+        unknown = given.keys() - set(CompileOptions._fields)
+        if unknown:
+            raise FormatError("unknown option of the compilation", path=path, field=FLAGS,
+                              expected=", ".join(CompileOptions._fields), got=min(unknown)[:40])  # fmt: skip
     options = CompileOptions(**{"target": neff.target.name, "lnc": len(neff.subgraphs), **given})
     check_options(options)
     return options

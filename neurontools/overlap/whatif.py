@@ -131,7 +131,7 @@ def _programs(
         for chosen in sides if chosen.options() for path in files_of(file, where)
     }  # fmt: skip
     runs, reports = [], []
-    for chosen, sizes in zip(sides, packets, strict=True):
+    for when, chosen, sizes in zip(("before", "after"), sides, packets, strict=True):
         watched: list[list[Activity]] = []
 
         def watch(rank: int, watched: list[list[Activity]] = watched) -> list[Activity]:
@@ -149,6 +149,10 @@ def _programs(
             if found.hang is not None:
                 out.warn(*found.hang.text().splitlines())
             if not found.ok:
+                # Half a run is shorter than a whole one: it must not look like a gain.
+                out.warn(f"the run {when} the change did not finish: its times and outputs end there",
+                         *(f"rank {rank}: {' '.join(str(one.fault).split())}" for rank, one in enumerate(found.results)
+                           if one.fault is not None))  # fmt: skip
                 out.status = ExitStatus.FAULT
         runs.append(launches)
         reports.append([reported(found, mine, sizes) for found, mine in zip(launches, watched, strict=True)])

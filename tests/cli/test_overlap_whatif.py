@@ -196,8 +196,16 @@ def test_programs_with_nothing_to_shift(cli: Cli, layers: Path, tmp_path: Path) 
 def test_malformed_options_of_the_compilation(cli: Cli, layers: Path, tmp_path: Path) -> None:
     assert cli("neff", "unpack", layers, tmp_path / "all").status == 0
     (flags,) = (tmp_path / "all").rglob("compile_flags.json")
-    for data in ("{", "[]", '{"wrong": 1}', '{"optlevel": "2"}', '{"early_ag_shift": -9}'):
+    malformed = ["{", "[]", '{"wrong": 1}', '{"optlevel": "2"}', '{"early_ag_shift": -9}', '{"lnc": 1, "lnc": 1}']
+    for data in (*malformed, "[" * 60_000, '{"lnc": 1, "target": "' + " " * (1 << 16) + '"}'):
         flags.write_text(data)
         assert cli("neff", "pack", tmp_path / "all", "-o", tmp_path / "t.neff").status == 0
         ended = cli("overlap", "whatif", tmp_path / "t.neff", "--ranks", 4, "--shift-ag", 1)
-        assert ended.status == 3, (data, ended.err)
+        assert ended.status == 3 and ended.err.count("\n") == 1, (data[:40], ended.err)
+
+
+def test_a_run_that_does_not_finish_is_told(cli: Cli, root: Path) -> None:
+    ended = cli("overlap", "whatif", root / "examples/ranks/deadlock.py", "--ranks", 2, "--dma-packet", 65536)
+    assert ended.status == 5
+    for when in ("before", "after"):
+        assert f"the run {when} the change did not finish: its times and outputs end there" in ended.err

@@ -11,7 +11,6 @@ from formats.errors import FormatError, NeuronError, UnsupportedError
 from neurontools.hlo_interpreter import evaluate
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-ml_dtypes = pytest.importorskip("ml_dtypes")
 
 NAN = np.nan
 
