@@ -130,9 +130,7 @@ def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractS
     if cls.CODE >= 0 and 12 <= offset < 16:  # the extension's code and length
         return
     usual, known = cls.defaults()[offset], 0
-    for field in cls.FIELDS.values():
-        if not field.offset <= offset < field.offset + field.size:
-            continue
+    for field in _fields_at(cls)[offset]:
         bits = field.mask >> 8 * offset & 0xFF
         known |= bits
         ignored = _IGNORED.get((cls.NAME, field.name))
@@ -152,6 +150,16 @@ def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractS
 
 def _meaningless(name: str) -> Callable[[int], str]:
     return lambda value: f"what {name} means is not known"
+
+
+@cache
+def _fields_at(cls: type[Instruction]) -> tuple[tuple[Field[Any], ...], ...]:
+    """Return, of every byte of a class, the fields that it is of."""
+    found: list[list[Field[Any]]] = [[] for _ in range(cls.SIZE)]
+    for field in cls.FIELDS.values():
+        for offset in range(field.offset, field.offset + field.size):
+            found[offset].append(field)
+    return tuple(map(tuple, found))
 
 
 @cache
@@ -183,15 +191,22 @@ def _pattern(cls: type[Instruction]) -> re.Pattern[bytes]:
         return re.compile(b".*", re.DOTALL)
     parts = []
     for offset in range(cls.SIZE):
-        if any(isinstance(field, Text) and field.offset < offset < field.offset + field.size
-               for field in cls.FIELDS.values()):  # fmt: skip
+        if any(isinstance(field, Text) and field.offset < offset for field in _fields_at(cls)[offset]):
             parts.append(b"(?:\\x00|(?<!\\x00).)")  # nothing follows the zero that ends a name
             continue
-        values = sorted({value for found, _ in _refused_at(cls, offset) for value in found})
-        usual = b"\\x%02x" % cls.defaults()[offset]
-        refused = b"".join(b"\\x%02x" % value for value in values)
-        parts.append(b"." if not values else usual if len(values) == 255 else b"[^" + refused + b"]")
+        refused = frozenset[int]().union(*(found for found, _ in _refused_at(cls, offset)))
+        parts.append(_one_of(_EVERY - refused))
     return re.compile(b"".join(parts), re.DOTALL)
+
+
+@cache
+def _one_of(values: frozenset[int]) -> bytes:
+    """Return a pattern of one byte of these values, as short as ranges make it: patterns are made at every start."""
+    if values == _EVERY:
+        return b"."
+    first = sorted(value for value in values if value - 1 not in values)
+    last = sorted(value for value in values if value + 1 not in values)
+    return b"[%b]" % b"".join(b"\\x%02x-\\x%02x" % pair for pair in zip(first, last, strict=True))
 
 
 _REASONS: dict[type[Instruction], list[dict[int, str]]] = {}
