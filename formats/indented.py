@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -23,33 +23,34 @@ def indented_json(value: object, indent: int, sort_keys: bool = False) -> str:
 
 
 def _text(value: Any, line: str, step: str, sort_keys: bool) -> str:
+    # Leaves are written where they stand: a call for each would be most of a file's cost.
     leaf = _LEAVES.get(type(value))
     if leaf is not None:
         return leaf(value)
     inner = line + step
+    parts: list[str] = []
     if isinstance(value, list | tuple):
         if not value:
             return "[]"
-        return f"[{inner}{f',{inner}'.join(_elements(value, inner, step, sort_keys))}{line}]"
+        kinds = set(map(type, value))
+        leaf = _LEAVES.get(kinds.pop()) if len(kinds) == 1 else None
+        if leaf is not None:
+            parts += map(leaf, value)
+        else:
+            parts += [_text(each, inner, step, sort_keys) for each in value]
+        return f"[{inner}{f',{inner}'.join(parts)}{line}]"
     if isinstance(value, dict):
         if not value:
             return "{}"
-        items = sorted(value.items()) if sort_keys else value.items()
-        pairs = [f"{_key(key)}: {_text(each, inner, step, sort_keys)}" for key, each in items]
-        return f"{{{inner}{f',{inner}'.join(pairs)}{line}}}"
+        for key, each in sorted(value.items()) if sort_keys else value.items():
+            leaf = _LEAVES.get(type(each))
+            name = encode_basestring_ascii(key) if type(key) is str else _key(key)
+            parts.append(f"{name}: {_text(each, inner, step, sort_keys) if leaf is None else leaf(each)}")
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
     return json.dumps(value)
 
 
-def _elements(value: Sequence[Any], line: str, step: str, sort_keys: bool) -> Sequence[str]:
-    kinds = set(map(type, value))
-    if len(kinds) == 1 and (leaf := _LEAVES.get(kinds.pop())) is not None:
-        return list(map(leaf, value))
-    return [_text(each, line, step, sort_keys) for each in value]
-
-
 def _key(key: object) -> str:
-    if type(key) is str:
-        return encode_basestring_ascii(key)
-    # Numbers and the like as keys: as the standard library writes them.
+    """Return a number or the like as a key, as the standard library writes it."""
     only: Mapping[Any, None] = {key: None}
     return json.dumps(only)[1:].rpartition(": null}")[0]

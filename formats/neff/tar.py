@@ -123,8 +123,35 @@ def read_index(source: ByteSource, limits: Limits, path: str | None = None) -> T
     return TarIndex(tuple(entries), start, False)
 
 
+def _blank_header() -> bytes:
+    """Return the header block of a regular file as neuronx-cc writes it, without name, size and checksum.
+
+    Mode 0664, nobody, mtime 0. Source: formats.md 2.2.
+    """
+    block = bytearray(BLOCK)
+    for offset, value in (
+        (100, b"000664 \0"),
+        (108, b"001750 \0"),
+        (116, b"001750 \0"),
+        (136, b"00000000000 "),
+        (148, b" " * 8),  # the checksum is over blanks in its place
+        (156, b"0"),
+        (257, b"ustar\x0000"),
+        (265, b"nobody"),
+        (297, b"nobody"),
+        (329, b"000000 \0"),
+        (337, b"000000 \0"),
+    ):
+        block[offset : offset + len(value)] = value
+    return bytes(block)
+
+
+_BLANK = _blank_header()
+_BLANK_SUM = sum(_BLANK)
+
+
 def member_header(name: str, size: int) -> bytes:
-    """Return the header block of a regular file as neuronx-cc writes it: mode 0664, nobody, mtime 0.
+    """Return the header block of a regular file as neuronx-cc writes it.
 
     Raises FormatError for a name that ustar cannot hold. Source: formats.md 2.2.
     """
@@ -136,33 +163,25 @@ def member_header(name: str, size: int) -> bytes:
         prefix, raw = raw[:cut], raw[cut + 1 :]
         if cut < 1 or not 0 < len(raw) <= 100:
             raise FormatError("member name is too long for ustar", field=name)
-    block = bytearray(BLOCK)
-    for offset, value in (
-        (0, raw),
-        (100, b"000664 \0"),
-        (108, b"001750 \0"),
-        (116, b"001750 \0"),
-        (136, b"00000000000 "),
-        (156, b"0"),
-        (257, b"ustar\x0000"),
-        (265, b"nobody"),
-        (297, b"nobody"),
-        (329, b"000000 \0"),
-        (337, b"000000 \0"),
-        (345, prefix),
-    ):
-        block[offset : offset + len(value)] = value
-    return resized_header(bytes(block), size)
+    digits = _octal(size)
+    checksum = b"%06o\0 " % (_BLANK_SUM + sum(raw) + sum(prefix) + sum(digits))
+    block = b"%b%b%b%b%b%b%b" % (raw.ljust(100, b"\0"), _BLANK[100:124], digits, _BLANK[135:148], checksum,
+                                 _BLANK[156:345], prefix)  # fmt: skip
+    return block.ljust(BLOCK, b"\0")
+
+
+def _octal(size: int) -> bytes:
+    """Return the eleven octal digits of a member's size."""
+    if size >= 8 << 30:
+        raise FormatError("member is too big for ustar", got=size)
+    return b"%011o" % size
 
 
 def resized_header(block: bytes, size: int) -> bytes:
     """Return a header block with another member size and the checksum that goes with it."""
-    # eleven octal digits
-    if size >= 8 << 30:
-        raise FormatError("member is too big for ustar", got=size)
     new = bytearray(block)
     # The number keeps the terminator that the archive's writer uses.
-    new[124:136] = b"%011o" % size + block[135:136]
+    new[124:135] = _octal(size)
     new[148:156] = b" " * 8
     new[148:156] = b"%06o\0 " % sum(new)
     return bytes(new)

@@ -16,6 +16,7 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
 from formats.errors import FormatError
@@ -161,7 +162,7 @@ def write_visits(
                 elif one.__class__ is TensorName:
                     text = tensors.get(one)
                     if text is None:
-                        text = tensors[one] = encode(_plain(one))
+                        text = tensors[one] = f'{{"tensor":{encode_basestring_ascii(one)}}}'
                     parts.append(head + text)
                 else:
                     parts.append(head + encode(_plain(one)))

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from formats.errors import FormatError
 from formats.indented import indented_json
 from formats.neff.compilers import OWN_COMPILER
+from formats.neff.fields import printable
 from formats.neff.graph import TensorInfo
 from formats.neff.gzipstream import DeflateParameters, gzip_member
 from formats.neff.hashing import HASH_VARIANTS, hash_field
 from formats.neff.header import HEADER_SIZE, Header
 from formats.neff.problem import collect
 from formats.neff.reader import Neff, open_neff
-from formats.neff.tar import BLOCK, BLOCKING, member_header, padding
+from formats.neff.tar import BLOCK, BLOCKING, TarEntry, TarIndex, member_header, padding
 from formats.neff.verify import graph_problems
 from formats.neff.verify_subgraph import TABLE_CHECKS
 from formats.neff.writer_subgraph import SubgraphWriter
@@ -27,6 +28,7 @@ __all__ = ["NeffWriter"]
 # entries of `num_tpb_per_node`, as many as the header has bytes for it (formats.md 2.1, 3.1)
 _NODE_SLOTS = 64
 _VIRTUAL_CORE = 1 << 10
+_SMALL = 1 << 16  # bytes of members that are copied once more, to be hashed with their neighbours
 # flags 0, mtime 0 (the same input gives the same bytes), XFL 4 "fastest", OS 3: as the compiler, but for the time
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000403")
 
@@ -97,7 +99,7 @@ class NeffWriter:
         Raises FormatError when what was put in does not fit together: unresolved variables, inputs without a variable,
         constants of another size than theirs, semaphores of two owners.
         """
-        parts = _tar(self._files())
+        parts, index = _tar(self._files())
         identity = hashlib.sha256()
         for part in parts:
             identity.update(part)
@@ -105,7 +107,7 @@ class NeffWriter:
         whole = b"".join((self._header(parts, identity.digest()).encode(), *parts))
         parts.clear()
         # checked as a bare tar, so that nothing has to be inflated for it
-        neff = self._check(whole)
+        neff = self._check(whole, index)
         if self.compression == "none":
             self.checked = neff
             return whole
@@ -215,12 +217,15 @@ class NeffWriter:
             "metadata": {"signatures": {"default": {"inputs": signature, "outputs": {}}}},
         }
 
-    def _check(self, whole: bytes) -> Neff:
+    def _check(self, whole: bytes, index: TarIndex) -> Neff:
         """Raise the first broken rule; rules about single words would take seconds, and are the builder's to check.
 
         Returns the file as it was opened for that.
         """
         neff = open_neff(whole)
+        sizes = [entry.size for entry in index.entries]
+        if len(sizes) <= neff.limits.members and max(sizes) <= neff.limits.member_size:
+            neff.archive.index = index  # what the reader would find, header by header
         problems = list(collect("neff.json", graph_problems(neff, neff.subgraphs)))
         for subgraph in neff.subgraphs:
             for check in TABLE_CHECKS:
@@ -231,14 +236,24 @@ class NeffWriter:
         return neff
 
 
-def _tar(files: dict[str, bytes]) -> list[bytes]:
-    """Return the archive in parts."""
-    parts = [
-        part
-        for name, content in files.items()
-        for part in (member_header(name, len(content)), content, bytes(padding(len(content))))
-    ]
-    return [*parts, bytes(2 * BLOCK)]
+def _tar(files: dict[str, bytes]) -> tuple[list[bytes], TarIndex]:
+    """Return the archive in parts, small members together, and where its members stand."""
+    parts: list[bytes] = []
+    small: list[bytes] = []
+    entries = []
+    at = 0
+    for name, content in files.items():
+        size = len(content)
+        entries.append(TarEntry(printable(name), size, "file", at, at + BLOCK))
+        at += BLOCK + size + padding(size)
+        small.append(member_header(name, size))
+        if size > _SMALL:
+            parts += (b"".join(small), content)
+            small = []
+        else:
+            small.append(content)
+        small.append(bytes(padding(size)))
+    return [*parts, b"".join((*small, bytes(2 * BLOCK)))], TarIndex(tuple(entries), at, True)
 
 
 def _json(value: dict[str, object]) -> bytes:

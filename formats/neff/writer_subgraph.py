@@ -277,7 +277,7 @@ class SubgraphWriter:
         """
         self._engine(engine)
         kept = list(entries)
-        if not {len(entry) for entry in kept if entry is not None} <= {1, 2, 3, 4}:
+        if not set(map(len, [entry for entry in kept if entry is not None])) <= {1, 2, 3, 4}:
             raise FormatError("debug entry is not (name, file, line)", path=self.name, field=engine)
         self._debug[engine] = kept
 

@@ -61,12 +61,13 @@ class Accesses:
 
     def begin(self, number: int) -> None:
         """Make room for the tiles whose lives begin with an operation."""
+        coming, lives = self._coming, self._tiles.lives
         while self.next <= number:
-            lives, row = self._tiles.lives, self._coming.pop()
+            row = coming.pop()
             tile = lives[row].allocation
             partition, byte = self._tiles.places[tile.id]
             self.tiles[tile.id] = TileState(self._tiles.place(tile), partition, byte, row * _ROW)
-            self.next = lives[self._coming[-1]].first if self._coming else _NEVER
+            self.next = lives[coming[-1]].first if coming else _NEVER
 
     def access(self, view: View, write: bool, actor: int, unit: int, needs: Needs) -> None:
         """Order an access with those before it: add to `needs` what it must wait for."""
@@ -132,8 +133,8 @@ class Accesses:
     def _claim(self, allocation: Allocation, tile: TileState) -> Region:
         """Give the bytes of a tile to it when it is touched for the first time."""
         low = tile.byte
-        high = low + max(allocation.partition_bytes, 1)
-        group = self._groups.get(allocation.id)
+        high = low + (allocation.partition_bytes or 1)
+        group = self._groups.get(allocation.id) if self._groups else None
         if group is None:
             region = Region(low, high)
         else:
@@ -142,7 +143,3 @@ class Accesses:
         tile.region = region
         (self._psum if allocation.space is _PSUM else self._sbuf).claim(low, high, region)
         return region
-
-    def end(self, tile: int) -> None:
-        """Let go of a tile behind its last access; its bytes know what touched them until another takes them over."""
-        del self.tiles[tile]

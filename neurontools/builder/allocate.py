@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ class Span(NamedTuple):
     high: int
 
 
+# What `Span(...)` does, without its function: every tile takes one.
+_span_of: Callable[[tuple[int, int]], Span] = partial(tuple.__new__, Span)
 # Return the first byte for a tile of `size` bytes among the taken spans (ascending), or None.
 Policy = Callable[[int, Sequence[Span]], "int | None"]
 
@@ -167,7 +170,7 @@ def _in_order(lives: Sequence[Life], policy: Policy) -> tuple[dict[int, tuple[in
         if at is None:
             return places, life
         places[allocation.id] = (0, at)
-        span = Span(at, at + size)
+        span = _span_of((at, at + size))
         insort(taken, span)
         heappush(ending, (last, span))
     return places, None

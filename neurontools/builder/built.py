@@ -189,6 +189,8 @@ def _ours(stream: bytearray) -> bool:
         cls = BY_OPCODE[opcode]
         if opcode == EXTENSION_OPCODE or cls is None:
             return True
+        if not cls.OURS_MASK and not cls.OURS_CODES:
+            continue
         mine = words[words[:, 0] == opcode]
         mask = np.frombuffer(cls.OURS_MASK.to_bytes(WORD, "little"), np.uint8)
         if (mine & mask).any() or any((mine[:, offset] >= limit).any() for offset, limit in cls.OURS_CODES):

@@ -142,7 +142,7 @@ class Region:
             ordered = its == actor and area.way is not None and _in_ring(area, other)
             if (its_write or write) and not (write and ordered):
                 its_unit = other.unit
-                if (its_unit != unit or its != actor) and into.get(its, -1) < its_unit:
+                if (its_unit != unit or its != actor) and (its not in into or into[its] < its_unit):
                     into[its] = its_unit
             # What this access covers has nothing more to say: whoever follows has to wait for this one anyway. Reads of
             # one queue that are cut differently are on different DMA engines: a later write may be in order with one.
@@ -238,6 +238,12 @@ class Memory:
         begin = bisect_right(self._starts, low)
         if begin and self._pieces[begin - 1][1] > low:
             begin -= 1
+            start, stop, owner = self._pieces[begin]
+            if start == low and stop == high:  # all of one owner's bytes, as tiles of one size take them over
+                self._pieces[begin] = (low, high, region)
+                if owner is not region:
+                    region.adopt(owner.within(low, high))
+                return
         end = bisect_left(self._starts, high)
         replaced = self._pieces[begin:end]
         if not replaced:

@@ -39,7 +39,6 @@ from neurontools.builder.trace import (
     Space,
     Trace,
     View,
-    visit_of,
 )
 from neurontools.builder.trace_facts import Facts
 from neurontools.builder.transfers import TransferEncoder, descriptors, fill_direct
@@ -117,7 +116,7 @@ class Program:
             stream.seen = stream.count
         for number, op in enumerate(self.trace.ops):
             name = op.name or f"I-{number}"
-            visit = visit_of(op.source)
+            visit = getattr(op.source, "visit", -1)  # as `visit_of` does
             self._number = number
             if accesses.next <= number:
                 begin(number)
@@ -149,7 +148,7 @@ class Program:
             rows.clear()
             while ending and ending[-1].last == number:
                 tile = ending.pop().allocation
-                accesses.end(tile.id)
+                del accesses.tiles[tile.id]  # its bytes know what touched them until another tile takes them over
                 if tile.space is _PSUM:
                     self._psum.end(tile.id)
         for stream in engines:

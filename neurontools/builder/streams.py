@@ -29,6 +29,7 @@ _GUARDED = frozenset({ENGINE["DVE"]})
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
 _FIRST, _SECOND = 4, 32
+_ENGINES = len(ENGINES)
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
 
@@ -135,8 +136,9 @@ class Streams:
             wanted = self._missing(stream.actor, needs, queue)
         if not wanted:
             return stream.append(raw, origin)
-        missing = self.clocks.essential(wanted) if len(wanted) > 1 else [*wanted.items()]
+        missing = list(wanted.items())
         if len(missing) > 1:
+            missing = self.clocks.essential(missing)
             name, file, line = origin
             for number in range(0, len(missing) - 1, 2):
                 stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
@@ -162,13 +164,13 @@ class Streams:
                 wanted[actor] = unit
         if self.after:
             for actor, unit in self.after:
-                if known[actor] < unit and actor != ignored:
-                    wanted[actor] = max(unit, wanted.get(actor, -1))
+                if known[actor] < unit and actor != ignored and wanted.get(actor, -1) < unit:
+                    wanted[actor] = unit
             self.after.clear()
         # Words of one engine complete in order; `hazards` has left out what rings keep in order.
         itself = -1 if queue >= 0 else own
         for actor, unit in needs.order.items():
-            if known[actor] < unit and actor != itself and wanted.get(actor, -1) < unit:
+            if known[actor] < unit and actor != itself and (actor not in wanted or wanted[actor] < unit):
                 wanted[actor] = unit
         return wanted
 
@@ -177,7 +179,7 @@ class Streams:
         place = stream.last + _FIRST
         for actor, unit in pairs:
             self.clocks.wait(stream.actor, actor, unit)
-            if actor < len(ENGINES):
+            if actor < _ENGINES:
                 self._by_actor[actor].awaited[unit] = 1
             stream.conditions.extend((place, actor, unit))
             self.waits += 1
@@ -208,7 +210,7 @@ class Streams:
     def _await(self, engine: str, wanted: list[tuple[int, int]], origin: Origin) -> None:
         stream = self.of[engine]
         known = self.clocks.known[stream.actor]
-        missing = self.clocks.essential({actor: unit for actor, unit in wanted if known[actor] < unit})
+        missing = self.clocks.essential([(actor, unit) for actor, unit in wanted if known[actor] < unit])
         for number in range(0, len(missing), 2):
             pairs = missing[number : number + 2]
             stream.append(_NOP if len(pairs) == 1 else _EVENT, origin)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from formats.engines import ENGINES
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
@@ -19,6 +22,7 @@ from neurontools.builder.sinking import hoist_last_uses, ordered_by_bytes, sink_
 from neurontools.builder.trace import (
     Allocation,
     ComputeOp,
+    DmaOp,
     LoopEndOp,
     LoopOp,
     Source,
@@ -31,6 +35,9 @@ from neurontools.builder.trace import (
 __all__ = ["Tiles", "lives_of", "loops_of", "place_tiles", "tile_map", "views_of"]
 
 
+# What `Place(...)` and `Life(...)` do, without their functions: every tile has one of each.
+_place_of: Callable[[tuple[int, int]], Place] = partial(tuple.__new__, Place)
+_life_of: Callable[[tuple[Allocation, int, int, Source]], Life] = partial(tuple.__new__, Life)
 # above every byte
 _NOWHERE = 1 << 62
 
@@ -46,7 +53,7 @@ class Tiles(NamedTuple):
         """Return where the engines find a tile."""
         partition, byte = self.places[tile.id]
         base, stride = (PSUM_BASE, PSUM_PARTITION_STRIDE) if tile.space is Space.PSUM else (0, SBUF_PARTITION_STRIDE)
-        return Place(base + partition * stride + byte, stride)
+        return _place_of((base + partition * stride + byte, stride))
 
     def bounds(self) -> dict[Space, tuple[int, int]]:
         """Return, for each memory that is in use, its lowest byte and the byte behind its highest one."""
@@ -73,8 +80,11 @@ def lives_of(trace: Trace) -> list[Life]:
     hbm = Space.HBM
     looped = False
     for number, op in enumerate(trace.ops):
+        views: Iterable[View]
         if type(op) is ComputeOp:
-            views: Iterable[View] = op.operands.values()
+            views = op.operands.values()
+        elif type(op) is DmaOp:
+            views = op.src, op.dst
         else:
             views = views_of(op)
             looped = looped or type(op) is LoopOp
@@ -85,7 +95,7 @@ def lives_of(trace: Trace) -> list[Life]:
                 if tile not in last:
                     first.append((allocation, number, op.source))
                 last[tile] = number
-    lives = [Life(tile, start, last[tile.id], source) for tile, start, source in first]
+    lives = [_life_of((tile, start, last[tile.id], source)) for tile, start, source in first]
     for begin, end in loops_of(trace) if looped else ():
         # The next turn finds what an earlier one left in tiles that are older than the loop.
         lives = [
@@ -163,28 +173,27 @@ def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) ->
     The format is described in `formats.neff.tiles`.
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    # JSON written by hand, with what many tiles have in common made once
-    kinds: dict[Any, str] = {}  # what tiles of one kind have in common
-    texts = [f'"{engine}":[%d,%d]' for engine in ENGINES]
-    psum = Space.PSUM
+    # JSON written by hand: rows of one shape, type and set of engines differ in a name and a few numbers.
+    kinds: dict[Any, str] = {}
     rows: list[str] = []
     lost: dict[int, list[list[object]]] = {}
     for loss in losses:
         lost.setdefault(loss.tile, []).append([loss.engine, loss.pc, loss.other])
-    at, width = 0, 2 * len(ENGINES)
-    for life in tiles.lives:
+    width = 2 * len(ENGINES)
+    pcs = np.array(words, np.int64).reshape(-1, width)
+    touched = ((pcs[:, ::2] >= 0) @ (1 << np.arange(len(ENGINES)))).tolist()
+    places = tiles.places
+    for life, engines, row in zip(tiles.lives, touched, pcs.tolist(), strict=True):
         one = life.allocation
-        partition, byte = tiles.places[one.id]
-        key = one.shape, one.dtype
+        partition, byte = places[one.id]
+        key = one.space, one.shape, one.dtype, engines
         kind = kinds.get(key)
         if kind is None:
-            kind = kinds[key] = f'"shape":{encode(list(one.shape))},"dtype":"{one.dtype.numpy_name}"'
-        space = "PSUM" if one.space is psum else "SBUF"
-        row = words[at : at + width]
-        at += width
-        pairs = zip(texts, row[::2], row[1::2])  # noqa: B905  all have one item per engine
-        pcs = ",".join([text % (first, last) for text, first, last in pairs if first >= 0])
-        rows.append(f'{{"name":{encode_basestring_ascii(one.name)},"space":"{space}","partition":{partition},'
-                    f'"partitions":{one.partitions},"offset":{byte},{kind},"pcs":{{{pcs}}}'
-                    + (f',"lost":{encode(lost[one.id])}}}' if one.id in lost else "}"))  # fmt: skip
+            named = ",".join(f'"{engine}":[%d,%d]' for bit, engine in enumerate(ENGINES) if engines >> bit & 1)
+            kind = kinds[key] = (
+                f'{{"name":%s,"space":"{one.space.name}","partition":%d,"partitions":{one.partitions},"offset":%d,'
+                f'"shape":{encode(list(one.shape))},"dtype":"{one.dtype.numpy_name}","pcs":{{{named}}}'
+            )
+        text = kind % (encode_basestring_ascii(one.name), partition, byte, *[pc for pc in row if pc >= 0])
+        rows.append(f'{text},"lost":{encode(lost[one.id])}}}' if one.id in lost else f"{text}}}")
     return f"[{','.join(rows)}]".encode()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from formats.neff.writer_subgraph import SubgraphWriter
@@ -17,6 +18,8 @@ _ALIGNMENT = 64
 # the offset in a DMA address has 32 bits (isa.md 8)
 _ADDRESSABLE = 1 << 32
 _HBM = Space.HBM
+# What `Side(...)` does, without its function: every transfer has two.
+_side_of: Callable[[tuple[int, int, str]], Side] = partial(tuple.__new__, Side)
 
 
 class _Place(NamedTuple):
@@ -123,12 +126,12 @@ class Variables:
     def side(self, view: View, places: dict[int, tuple[int, int]]) -> Side:
         """Return one end of a transfer; `places` are (partition, byte) of the tiles."""
         allocation = view.allocation
-        if allocation.space is Space.HBM:
+        if allocation.space is _HBM:
             place = self._places[allocation.id]
-            return Side(view.offset, place.code, place.name)
+            return _side_of((view.offset, place.code, place.name))
         partition, byte = places[allocation.id]
         offset = (partition + view.partition) * SBUF_PARTITION_STRIDE + byte + view.offset
-        return Side(offset, self._state, STATE_BUFFER)
+        return _side_of((offset, self._state, STATE_BUFFER))
 
 
 def _payload(allocation: Allocation) -> bytes:

@@ -41,18 +41,22 @@ class VectorClocks:
         """Return the number of units that each actor has so far."""
         return [len(units) for units in self._units]
 
-    def essential(self, wanted: dict[int, int]) -> list[tuple[int, int]]:
-        """Return the (actor, unit) pairs to wait for, so that all wanted ones are known; implied ones are left out."""
-        units = self._units
+    def essential(self, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the (actor, unit) pairs to wait for, so that all wanted ones are known; implied ones are left out.
+
+        `wanted` has one pair of each actor; it is sorted here.
+        """
+        wanted.sort()
+        clocks = [(other, self._units[other][its]) for other, its in wanted]
         found = []
-        for actor, unit in sorted(wanted.items()):
-            for other, its in wanted.items():
-                clock = units[other][its]
+        for pair in wanted:
+            actor, unit = pair
+            for other, clock in clocks:
                 # whoever waits for `other` knows by that what `other` knew when it started
                 if other != actor and len(clock) > actor and clock[actor] >= unit:
                     break
             else:
-                found.append((actor, unit))
+                found.append(pair)
         return found
 
     def wait(self, engine: int, actor: int, unit: int) -> None:

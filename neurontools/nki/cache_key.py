@@ -71,8 +71,8 @@ def key_of(function: Any, arguments: Arguments, surroundings: Iterable[object]) 
 
 
 @functools.cache
-def _package() -> tuple[tuple[str, int, int], ...]:
-    """Return name, size and time of every source file of this toolkit: another version builds other files."""
+def _package() -> bytes:
+    """Return the digest of name, size and time of each source file of this toolkit: another version builds others."""
     found = []
     for package in map(os.path.dirname, (str(formats.__file__), os.path.dirname(os.path.abspath(__file__)))):
         for folder, _, names in os.walk(package):
@@ -80,7 +80,8 @@ def _package() -> tuple[tuple[str, int, int], ...]:
                 if name.endswith(".py"):
                     status = os.stat(os.path.join(folder, name))
                     found.append((os.path.join(folder, name), status.st_size, status.st_mtime_ns))
-    return tuple(sorted(found))
+    # Each launch asks for it: of hundreds of files only the digest is handed on.
+    return hashlib.sha256(repr(sorted(found)).encode("utf-8", "backslashreplace")).digest()
 
 
 class _Digest:
@@ -281,15 +282,9 @@ class _Digest:
 
     def _code(self, code: CodeType) -> None:
         """Add code with its file and lines, which stand in the file's debug information."""
-        impure = _IMPURE.intersection(code.co_names) - _OF_KERNELS
-        loaded = _OF_KERNELS.intersection(code.co_names)
-        if impure or (loaded and not _from_nki(code, loaded)):
-            raise Unknown(f"{code.co_name} uses {', '.join(sorted(impure or loaded))}")
-        for one in dis.get_instructions(code):
-            if one.opname in _WRITES or (one.opname == "STORE_DEREF" and one.argval in code.co_freevars):
-                raise Unknown(f"{code.co_name} writes {one.argval}")
-            if one.opname == "IMPORT_NAME" and not _trusted(str(one.argval)):
-                raise Unknown(f"{code.co_name} imports {one.argval}")
+        reason = _impurity(code)
+        if reason is not None:
+            raise Unknown(f"{code.co_name} {reason}")
         self._put(
             "code",
             code.co_filename,
@@ -320,6 +315,21 @@ def _cells(function: FunctionType) -> list[object]:
         except ValueError:
             found.append(None)
     return found
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _impurity(code: CodeType) -> str | None:
+    """Return what code does that makes two runs of it differ, None where nothing does; equal codes do the same."""
+    impure = _IMPURE.intersection(code.co_names) - _OF_KERNELS
+    loaded = _OF_KERNELS.intersection(code.co_names)
+    if impure or (loaded and not _from_nki(code, loaded)):
+        return f"uses {', '.join(sorted(impure or loaded))}"
+    for one in dis.get_instructions(code):
+        if one.opname in _WRITES or (one.opname == "STORE_DEREF" and one.argval in code.co_freevars):
+            return f"writes {one.argval}"
+        if one.opname == "IMPORT_NAME" and not _trusted(str(one.argval)):
+            return f"imports {one.argval}"
+    return None
 
 
 def _names(code: CodeType) -> Iterator[str]:

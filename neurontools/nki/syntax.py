@@ -16,6 +16,10 @@ __all__ = ["assigned_name", "loops_of"]
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _KNOWN = 1 << 14  # places of calls whose names are kept
+# What names, loops or results hang on, and what holds none of these inside; most of a tree is the latter.
+_TOLD = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While, ast.ListComp, ast.SetComp,
+                   ast.DictComp, ast.GeneratorExp, ast.Return, ast.Assign, ast.AnnAssign, ast.NamedExpr})  # fmt: skip
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.alias})
 _Position = tuple[int, int, int, int]  # line and column of the first character, and of the one behind the last
 
 
@@ -51,28 +55,48 @@ def _text_of(file: str) -> _Text:
     waiting: list[tuple[ast.AST, tuple[str, int]]] = [(tree, ("<module>", 1))]
     while waiting:
         node, function = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            function = node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
-        elif isinstance(node, ast.Lambda):
-            function = "<lambda>", node.lineno
-            returns.append(_position(node.body))
-        elif isinstance(node, ast.For):
-            names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
-            blocks.append(_Block(node.body[0].lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
-        elif isinstance(node, ast.While):
-            names = tuple(dict.fromkeys(each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)))
-            blocks.append(_Block(node.lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            for part in node.generators:
-                names = tuple(each.id for each in ast.walk(part.target) if isinstance(each, ast.Name))
-                own = Loop(node.lineno, names)
-                blocks.append(_Block(node.lineno, _last(node), ("<comprehension>", node.lineno), own))
-        elif isinstance(node, ast.Return) and node.value is not None:
-            returns.append(_position(node.value))
-        assigned += [(*pair, function) for pair in _assigned(node)]
-        waiting += [(child, function) for child in ast.iter_child_nodes(node)]
+        if type(node) in _TOLD:
+            function = _tell(node, function, blocks, assigned, returns)
+        for field in node._fields:
+            value = getattr(node, field)
+            for child in value if type(value) is list else (value,):
+                if isinstance(child, ast.AST) and type(child) not in _LEAVES:
+                    waiting.append((child, function))
     blocks.sort(key=lambda block: (block.first, -block.last))
     return _Text(tuple(blocks), tuple(assigned), tuple(returns))
+
+
+def _tell(
+    node: ast.AST,
+    function: tuple[str, int],
+    blocks: list[_Block],
+    assigned: list[tuple[_Position, str, tuple[str, int]]],
+    returns: list[_Position],
+) -> tuple[str, int]:
+    """Add what a node tells; return the function that what it holds belongs to."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    if isinstance(node, ast.Lambda):
+        returns.append(_position(node.body))
+        return "<lambda>", node.lineno
+    if isinstance(node, ast.For):
+        names = _names(node.target)
+        blocks.append(_Block(node.body[0].lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
+    elif isinstance(node, ast.While):
+        names = tuple(dict.fromkeys(_names(node.test)))
+        blocks.append(_Block(node.lineno, _last(node.body[-1]), function, Loop(node.lineno, names)))
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        for part in node.generators:
+            own = Loop(node.lineno, _names(part.target))
+            blocks.append(_Block(node.lineno, _last(node), ("<comprehension>", node.lineno), own))
+    elif isinstance(node, ast.Return) and node.value is not None:
+        returns.append(_position(node.value))
+    assigned += [(*pair, function) for pair in _assigned(node)]
+    return function
+
+
+def _names(node: ast.expr) -> tuple[str, ...]:
+    return tuple(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
 def _last(node: ast.stmt | ast.expr) -> int:
@@ -127,23 +151,19 @@ def assigned_name(frame: FrameType | None, bottom: FrameType | None) -> str:
     What a function returns is named where the function was called, up to the frame `bottom`.
     """
     while frame is not None and frame is not bottom:
-        name, returned = _name_at(frame.f_code, frame.f_lasti)
+        # By identity, asked for at each tile: the hash of a code goes through all of its constants and names.
+        code = frame.f_code
+        key = id(code), frame.f_lasti
+        found = _known.get(key)
+        if found is None:
+            if len(_known) >= _KNOWN:
+                _known.clear()
+            found = _known[key] = (code, *_look(code, frame.f_lasti))  # kept alive with its number
+        _, name, returned = found
         if name or not returned:
             return name
         frame = frame.f_back
     return ""
-
-
-def _name_at(code: CodeType, instruction: int) -> tuple[str, bool]:
-    """Return the variable that an instruction's value becomes, and whether the function returns it instead."""
-    # By identity, asked for at each tile: the hash of a code goes through all of its constants and names.
-    key = id(code), instruction
-    found = _known.get(key)
-    if found is None:
-        if len(_known) >= _KNOWN:
-            _known.clear()
-        found = _known[key] = (code, *_look(code, instruction))  # kept alive with its number
-    return found[1], found[2]
 
 
 def _look(code: CodeType, instruction: int) -> tuple[str, bool]:

@@ -173,17 +173,17 @@ class VisitRecorder:
         if calls and calls[-1].frame is frame:
             if calls[-1].callee is callee:
                 return self._place
-            self._visit(frame, callee)  # the usual case: the same function calls something else
+            number = self._visit(frame, callee)  # the usual case: the same function calls something else
         else:
             chain = None if self._bottom is None else self._chain(frame, callee)
             if chain is None:
                 return Place(frame.f_code.co_filename, frame.f_lineno, -1)
             for each, called in chain:
                 self._visit(each, called)
-        visit = calls[-1].visit
-        site = self.sites[self.rows[visit][1]]
-        place = self._place = _place_of((site.file, site.line))
-        place.visit = visit
+            number = self.rows[calls[-1].visit][1]
+        file, _, line, _ = self.sites[number]
+        place = self._place = _place_of((file, line))
+        place.visit = calls[-1].visit
         return place
 
     def _chain(self, frame: FrameType, callee: FrameType) -> list[tuple[FrameType, FrameType]] | None:
@@ -210,7 +210,8 @@ class VisitRecorder:
         self._calls.clear()
         return chain[::-1]
 
-    def _visit(self, frame: FrameType, callee: FrameType) -> None:
+    def _visit(self, frame: FrameType, callee: FrameType) -> int:
+        """Note a visit; return the number of its site."""
         calls = self._calls
         if not calls or calls[-1].frame is not frame:
             code = frame.f_code
@@ -237,6 +238,7 @@ class VisitRecorder:
         else:
             self.rows.append((parent, site, call.base, turn, own))
         call.held = variables
+        return site
 
     def _site(self, frame: FrameType) -> int:
         code = frame.f_code

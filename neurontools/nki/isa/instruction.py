@@ -20,7 +20,7 @@ class NkiInstruction(NKIObject):
     def __init__(self, handle: Any) -> None:
         self.op = handle
         name = getattr(handle, "name", None)
-        if name is not None and not isinstance(name, str):
+        if name is not None and name.__class__ is not str and not isinstance(name, str):
             raise tracer().unnamed(name)
 
     def __repr__(self) -> str:

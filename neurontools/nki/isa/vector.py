@@ -29,6 +29,7 @@ __all__ = ["reciprocal", "scalar_tensor_tensor", "tensor_scalar", "tensor_tensor
 
 _PSUM = Space.PSUM
 _WIDE_INTEGERS = ("int32", "uint32")
+_WIDE = frozenset(_WIDE_INTEGERS)  # asked for each operand: by hash, which compares no texts
 
 
 def _not_both_psum(t: Tracer, instruction: str, names: str, first: View, second: View) -> None:
@@ -68,9 +69,9 @@ def tensor_tensor(
         chosen = pick_engine(t, "tensor_tensor", engine, "DVE", ("DVE",))
     else:
         if operator.name == "power" or (
-            data1.dtype in _WIDE_INTEGERS
-            and data2.dtype in _WIDE_INTEGERS
-            and dst.dtype in _WIDE_INTEGERS
+            data1.dtype in _WIDE
+            and data2.dtype in _WIDE
+            and dst.dtype in _WIDE
             and not any(view.allocation.space is _PSUM for view in (first, second, out))
         ):
             default = "Pool"

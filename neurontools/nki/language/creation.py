@@ -56,7 +56,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "", address: Any = None) -> NkiTensor:
     """Allocate a tensor, its contents undefined; `address` is (partition, byte in the partition), on chip only."""
     t = tracer()
-    region = region_of(buffer)
+    region = buffer if buffer.__class__ is MemoryRegion else region_of(buffer)
     place = None
     if address is not None:
         if region.space is Space.HBM:
@@ -68,7 +68,8 @@ def ndarray(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str =
         except (TypeError, ValueError):
             raise t.error(f"ndarray: address={address!r} must be (partition, byte)") from None
         place = (partition, byte)
-    return new_tensor(t, _shape(shape), dtype_of(dtype), region, name, place)
+    kind = dtype if dtype.__class__ is DType else dtype_of(dtype)
+    return new_tensor(t, _shape(shape), kind, region, name, place)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:

@@ -22,7 +22,7 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["binary", "combine", "unary", "where"]
 
-_WIDE = ("int32", "uint32")
+_WIDE = frozenset({"int32", "uint32"})
 
 
 def _on_chip(t: Tracer, op: Operator, argument: str, x: Any) -> NkiTensor:

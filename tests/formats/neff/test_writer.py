@@ -63,6 +63,16 @@ def test_every_target_verifies(target: Any, compression: str) -> None:
     assert names == sorted(names, key=lambda n: (n == "neff.json" and neff.target.generation != "gen2", n))
 
 
+def test_a_written_file_knows_its_members_as_its_reader_finds_them() -> None:
+    writer = small(lnc=2, compression="none")
+    writer.member("long/" * 25 + "name", b"x" * 513)
+    writer.member("large", bytes(1 << 17))
+    data = writer.to_bytes()
+    assert writer.checked is not None
+    assert writer.checked.archive.index == open_neff(data).archive.index
+    assert all(writer.checked.read(one.name) == open_neff(data).read(one.name) for one in writer.checked.members)
+
+
 def test_tensors_go_in_and_out() -> None:
     neff = small(lnc=2).build()
     assert [(t.name, t.dtype, t.shape) for t in neff.inputs] == [("a", "float32", (1,))]
