@@ -61,7 +61,7 @@ def read_source(file: str, trusted: Iterable[Path], searched: Iterable[Path] | N
             refused = refused or (getattr(error, "strerror", None) or "cannot be read").lower()
     if refused:
         raise RefusedSourceError(f"source file {file} {refused}")
-    raise NotFoundError(f"source file {file} is not here")
+    raise NotFoundError(f"source file {file} is not here; --source-path DIR looks for it below DIR")
 
 
 def _places(file: str, folders: tuple[Path, ...]) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from formats.errors import FormatError
 
@@ -47,19 +47,26 @@ def open_neff_file(path: Path) -> Neff:
     return open_neff(need_file(path))
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file; bytes that are not UTF-8 are a FormatError with their offset."""
-    return _decoded(need_file(path).read_bytes(), path)
+def read_text(path: Path, largest: int | None = None) -> str:
+    """Return the text of a file; FormatError for bytes that are not UTF-8, with their offset, and for too many."""
+    with need_file(path).open("rb") as file:
+        return _decoded(file.read() if largest is None else _bounded(file, path, largest), path)
 
 
 def read_text_or_input(path: Path, largest: int) -> str:
     """Return the text of a file, or for "-" that of standard input; FormatError for more bytes of it than `largest`."""
     if str(path) != _INPUT:
         return read_text(path)
-    data = sys.stdin.buffer.read(largest + 1)
+    return _decoded(_bounded(sys.stdin.buffer, path, largest), path)
+
+
+def _bounded(file: BinaryIO, path: Path, largest: int) -> bytes:
+    """Return the bytes of a file that may have no end, as a device or a pipe; FormatError for more than `largest`."""
+    data = file.read(largest + 1)
     if len(data) > largest:
-        raise FormatError("too much on standard input", path=str(path), expected=f"at most {largest:,} bytes")
-    return _decoded(data, path)
+        what = "too much on standard input" if str(path) == _INPUT else "file is too large"
+        raise FormatError(what, path=str(path), expected=f"at most {largest:,} bytes")
+    return data
 
 
 def _decoded(data: bytes, path: Path) -> str:

@@ -211,6 +211,11 @@ class Breakpoints(Sequence[Breakpoint]):
         """Return what a stop at these is called: what the first of them is, including temporary ones that are gone."""
         return next((self._met[number].noun for number in numbers if number in self._met), "breakpoint")
 
+    def lines_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the source lines that breakpoints of a stop are on, including temporary ones that are gone."""
+        met = (self._met[number] for number in numbers if number in self._met)
+        return tuple(each.where for each in met if each.kind == "line")
+
     def errors_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return why the conditions of the breakpoints of a stop could not be computed, of those that could not."""
         met = (self._met[number] for number in numbers if number in self._met)

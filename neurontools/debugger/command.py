@@ -162,10 +162,11 @@ def debug(
         from neurontools.debugger import opening as debugging  # deferred: start-up
         from neurontools.debugger.commands.carry_out import split_commands  # deferred: start-up
         from neurontools.debugger.repl import Line, Repl, script_lines  # deferred: start-up
+        from neurontools.debugger.scripting import LARGEST  # deferred: start-up
         from neurontools.text.progress import waiting  # deferred: start-up
 
         lines = [Line(line) for text in commands or () for line in split_commands(text)]
-        lines += script_lines(execute, read_text(execute)) if execute is not None else []
+        lines += script_lines(execute, read_text(execute, LARGEST)) if execute is not None else []
         configuration = RunConfiguration(
             tuple(arguments or ()), launch, target, lnc, inputs, inputs_from, seed, timing, act, hang_timeout_ps,
             max_steps, limit_ps, max_seconds, nki, checks=tuple(checks or ()), lenient=lenient, given=options,

@@ -165,8 +165,12 @@ def _value(node: ast.expr, at: Situation) -> Value:
 
 
 def _plain(values: Any) -> Value:
-    """Return elements in a type that NumPy computes with: narrow floating-point types become fp32."""
-    return values if np.asarray(values).dtype.isbuiltin == 1 else np.asarray(values).astype(np.float32)[()]
+    """Return elements in a type that results fit in: floating-point types up to fp32 become fp32, integers 64 bits."""
+    # In their own types a sum of fp16 is infinite and 1 - 2 of uint8 is 255: an answer that nobody asked for.
+    kind = np.asarray(values).dtype
+    if kind.kind == "b" or (kind.isbuiltin == 1 and kind.itemsize == 8):
+        return values
+    return np.asarray(values).astype(np.int64 if kind.kind in "iu" else np.float32, copy=False)[()]
 
 
 def _truth(node: ast.expr, at: Situation) -> bool:
@@ -178,15 +182,18 @@ def _truth(node: ast.expr, at: Situation) -> bool:
 
 def _computed(node: ast.expr, function: Callable[..., Value], *values: Value) -> Value:
     try:
-        return function(*values)
+        found = function(*values)
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         why = "" if isinstance(error, TypeError) else f" ({error})"
         raise UsageError(f"{ast.unparse(node)} cannot be computed{why}") from None
+    if isinstance(found, complex):  # such as (-8) ** 0.5, which Python's own numbers make one
+        raise UsageError(f"{ast.unparse(node)} cannot be computed (it is no real number)")
+    return found
 
 
 def _bounded(node: ast.BinOp, left: Value, right: Value) -> None:
     """Raise UsageError for what would become too large: numbers of thousands of bits, arrays that fill the memory."""
-    if type(left) is int and type(right) is int:
+    if isinstance(left, int) and isinstance(right, int):  # truths among them, which shift as 0 and 1
         bits = abs(left).bit_length()
         if isinstance(node.op, ast.Pow):
             bits *= max(abs(right), 1)
@@ -219,7 +226,7 @@ def _compared(node: ast.Compare, at: Situation) -> Value:
         if type(kind) not in _COMPARE:
             raise UsageError(f"{ast.unparse(node)!r}: compare with == != < <= > >=")
         right = _value(item, at)
-        answer = answer & _COMPARE[type(kind)](left, right)
+        answer = answer & _computed(node, _COMPARE[type(kind)], left, right)
         left = right
     return answer
 

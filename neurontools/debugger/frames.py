@@ -6,13 +6,14 @@ import re
 from typing import NamedTuple
 
 from formats.neff.visits import TensorName, Variable
+from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution
 from neurontools.debugger.program import Location, Program
 from neurontools.debugger.results import FrameRow, LocalRow
 from neurontools.debugger.tensors import Tensors
 from neurontools.debugger.turns import places_of
 
-__all__ = ["Standing", "backtrace", "bound", "local_rows", "standing_at"]
+__all__ = ["Standing", "backtrace", "bound", "local_rows", "need_call", "standing_at"]
 
 _NAME = re.compile(r"([A-Za-z_]\w*)(?![\w.:])|[\"']([^\"']+)[\"']")
 
@@ -33,6 +34,15 @@ class Standing(NamedTuple):
         if self.visits and other.visits:
             return self.visits[:depth] == other.visits[:depth]
         return (self.file, self.line) == (other.file, other.line)
+
+
+def need_call(here: Standing | None, done: bool) -> tuple[int, ...]:
+    """Return the visits of a word in a function that the kernel calls; UsageError for any other, or an end."""
+    if done:
+        raise UsageError("the engine has completed all its instructions and is in no function any more")
+    if here is None or len(here.visits) < 2:
+        raise UsageError("this line is in no function that the kernel calls, or the file does not say so")
+    return here.visits
 
 
 def standing_at(program: Program, location: Location) -> Standing | None:

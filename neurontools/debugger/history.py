@@ -7,7 +7,7 @@ import re
 from formats.errors import NotFoundError
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import LiveExecution
-from neurontools.debugger.frames import Standing, standing_at
+from neurontools.debugger.frames import Standing, need_call, standing_at
 from neurontools.debugger.interrupt import Flag, interruptible
 from neurontools.debugger.names import parse_number, parse_time, positive
 from neurontools.debugger.navigator import Navigator
@@ -70,10 +70,10 @@ class History:
     def reverse_finish(self) -> Moved:
         """Go back to before the call of the kernel's function that the focus engine is in; UsageError in none."""
         engine = self._execution.standing()
-        here = standing_at(self._execution.program, engine)
-        if here is None or len(here.visits) < 2:
-            raise UsageError("this line is in no function that the kernel calls, or the file does not say so")
-        caller, own = here.visits[:-1], self._own_entries()
+        core, name = self._execution.focus
+        done = self._execution.device.cores[core].engines[name].done
+        visits = need_call(standing_at(self._execution.program, engine), done)
+        caller, own = visits[:-1], self._own_entries()
         target = self._position()
         while own:
             found = self._standing(own[-1])
@@ -215,7 +215,7 @@ class History:
     def _arrive(self, at: int, here: int, reason: str, hit: tuple[int, ...] = (),
                 watched: tuple[int, ...] = ()) -> Moved:  # fmt: skip
         self._execution.events, self._execution.time_ps = self._event_and_time(at)
-        self._navigator.reported = self._execution.device.steps if hit else -1
+        self._navigator.stand_at(hit)
         return self._moved(reason, here, hit + watched)
 
     def _forward(self, number: int | None, time_ps: int | None, count: int | None = None) -> Moved:
@@ -237,20 +237,13 @@ class History:
                     reason = device.outcome
                     break
                 self._execution.events, self._execution.time_ps, at = event.number + 1, event.time_ps, at + 1
-        self._navigator.reported = -1
+        self._navigator.stand_at(())
         return self._moved(reason, here, ())
 
     def _moved(self, reason: str, before: int, hit: tuple[int, ...]) -> Moved:
-        stop, here = self._navigator.stopped(reason, (), 0, hit), self._execution
-        moved = self._position() - before
-        return Moved(
-            reason,
-            here.time_ps,
-            here.events,
-            moved,
-            hit,
-            stop.ahead,
-            stop.fault,
-            stop.hang,
-            self._stops.breakpoints.errors_of(hit),
-        )
+        here = self._execution
+        if reason == "goto" and here.outcome in ("fault", "hang"):
+            reason = here.outcome  # the place asked for is where the run ended so
+        stop = self._navigator.stopped(reason, (), 0, hit)
+        return Moved(reason, here.time_ps, here.events, self._position() - before, hit, stop.ahead, stop.fault,
+                     stop.hang, self._stops.breakpoints.errors_of(hit))  # fmt: skip

@@ -158,12 +158,13 @@ def cast_values(value: object, dtype: np.dtype[Any], place: str) -> Array:
         raise UsageError(f"{place} takes numbers")
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        exact = array.astype(np.float64)
         low = limits.min if dtype.kind == "i" else -(limits.max // 2) - 1
-        if (exact != np.trunc(exact)).any() or (exact < low).any() or (exact > limits.max).any():
+        # Python's own integers: in fp64 the limits of 64 bits are rounded up.
+        fits = array.dtype.kind != "f" or (np.isfinite(array) & (array == np.trunc(array))).all()
+        if not fits or (array.size and not low <= int(array.min()) <= int(array.max()) <= limits.max):
             raise UsageError(f"{place} takes whole numbers from {limits.min} to {limits.max}")
-        if array.dtype.kind in "biu":
-            return array.astype(np.int64).astype(dtype) if array.dtype.kind != "u" else array.astype(dtype)
+        # By way of 64 bits: from floating point, a negative number has no meaning in an unsigned type.
+        return array.astype(np.int64 if array.size and array.min() < 0 else np.uint64).astype(dtype)
     with np.errstate(all="ignore"):
         return array.astype(dtype)
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from emulator.dma.queues import DmaQueue
 from emulator.events import Event
 from emulator.sequencer import Sequencer
+from formats.times import duration
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import LiveExecution, key_of
-from neurontools.debugger.frames import Standing, standing_at
+from neurontools.debugger.frames import Standing, need_call, standing_at
 from neurontools.debugger.interrupt import Flag, interruptible
 from neurontools.debugger.names import parse_number, parse_time, positive
 from neurontools.debugger.results import Step, Stop
@@ -36,8 +37,14 @@ class Navigator:
     def restart(self) -> None:
         """Begin again on a fresh device with the same inputs."""
         self._execution.restart()
-        self.reported = -1
+        self.stand_at(())
         self._waited = -1, 0
+
+    def stand_at(self, hit: tuple[int, ...]) -> None:
+        """Remember the breakpoints that the program stands before: `continue` goes on from them, `next` over a line."""
+        here, lines = self._execution, self.stops.breakpoints.lines_of(hit)
+        self.reported = here.device.steps if hit else -1
+        self._line = (here.events, lines[0]) if lines else None
 
     def step(self, count: int = 1) -> Stop:
         """Advance by `count` completions; breakpoints on the way stop it, except one on the first."""
@@ -91,9 +98,7 @@ class Navigator:
     def finish(self) -> Stop:
         """Run until the focus engine is behind the call of the kernel's function that it is in; UsageError in none."""
         engine, start = self._begin()
-        visits = () if start is None else start.visits
-        if len(visits) < 2:
-            raise UsageError("this line is in no function that the kernel calls, or the file does not say so")
+        visits = need_call(start, engine.done)
         caller = visits[: self._depth(start) - 1] or visits[:1]
 
         def after(event: Event) -> str | None:
@@ -185,6 +190,8 @@ class Navigator:
         text = where.strip()
         time_ps = parse_time(text)
         if time_ps is not None:
+            if time_ps < (now_ps := self._execution.time_ps):
+                raise UsageError(f"{text} has passed already, it is {duration(now_ps)}; goto goes back")
             return self._until_time(time_ps)
         if text.startswith("#"):
             number, here = parse_number(text[1:], "an event number"), self._execution.events
@@ -208,7 +215,6 @@ class Navigator:
         count, reason = 0, ""
         hit: tuple[int, ...] = ()
         watched: tuple[int, ...] = ()
-        hit_points: tuple[Breakpoint, ...] = ()
         with interruptible(flag):
             try:
                 while not reason:
@@ -216,19 +222,14 @@ class Navigator:
                     look = count > 0 or (check_first and device.steps != self.reported)
                     if (look and points.before) or (before is not None and (count or check_first)):
                         due = device.ahead()
-                        events = execution.events if last is None else last.number + 1
-                        if due is None and look and (refused := execution.refused()) is not None:
-                            hit_points = points.before
-                            hit = stops.before((*refused, "instruction"), device.now_ps, events)
-                            reason = "breakpoint" if hit else ""
-                            if reason:
-                                break
                         if due is not None:
-                            hit_points = points.before
-                            hit = stops.before(key_of(due[1]), due[0], events) if look else ()
+                            hit = stops.before(key_of(due[1]), due[0], execution.events) if look else ()
                             reason = "breakpoint" if hit else "" if before is None else before(*due) or ""
-                            if reason:
-                                break
+                        elif look and (refused := execution.refused()) is not None:
+                            hit = stops.before((*refused, "instruction"), device.now_ps, execution.events)
+                            reason = "breakpoint" if hit else ""
+                        if reason:
+                            break
                     event = device.step()
                     if event is None:
                         reason = device.outcome
@@ -251,15 +252,12 @@ class Navigator:
                     count, last = count + 1, event
                     if keep:
                         steps.append(self._step(event))
-        if hit:
-            self.reported = device.steps
-            events = execution.events if last is None else last.number + 1
-            lines = [each.where for each in hit_points if each.number in hit and each.kind == "line"]
-            self._line = (events, lines[0]) if lines else None
         if last is not None:
             execution.events, execution.time_ps = last.number + 1, last.time_ps
             if not keep:
                 steps.append(self._step(last))
+        if hit:
+            self.stand_at(hit)
         numbers = hit or watched
         errors = points.errors_of(numbers)
         return self.stopped(reason, tuple(steps), count, hit)._replace(breakpoints=numbers, errors=errors)

@@ -216,7 +216,7 @@ class Program:
             raise UsageError("break where? ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION")
         if rest.startswith("%"):
             return self._operation(core, rest[1:])
-        if rest[0].isdigit():
+        if rest[0].isdigit() and not _LINE.fullmatch(rest):  # files may begin with a digit
             return self._pc(core, focus, parse_number(rest, "a pc"))
         head, colon, tail = rest.rpartition(":")
         if colon and is_engine(head):

@@ -141,8 +141,7 @@ class RankHistory(History):
         """Return how a move ended with all ranks where they are; this one is selected."""
         self._ranks.selected = self._rank
         for rank, session in self._ranks.sessions.items():
-            stopped = rank == self._rank and hit
-            session.navigator.reported = session.device.steps if stopped else -1
+            session.navigator.stand_at(hit if rank == self._rank else ())
         found = self._moved(reason, own, hit + watched)
         self._ranks.agree(hit + watched)
         return found._replace(rank=self._rank, ranks=self._ranks.waiting().hang)

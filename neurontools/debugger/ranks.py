@@ -162,7 +162,7 @@ class RankSessions:
         if due is not None and points.before and navigator.reported != device.steps:
             hit = stops.before(key_of(due[1]), due[0], execution.events)
             if hit:
-                navigator.reported = device.steps
+                navigator.stand_at(hit)
                 raise _StoppedElsewhere(rank, "breakpoint", hit, None)
         found: _StoppedElsewhere | None = None
         for event in device.go_on():

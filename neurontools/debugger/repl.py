@@ -17,6 +17,7 @@ from neurontools.debugger.commands.carry_out import Answer, carry_out, takes_blo
 from neurontools.debugger.commands.table import completions, look_up
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.json_values import plain
+from neurontools.debugger.results import Lines
 from neurontools.debugger.scripting import MOST_LINES
 from neurontools.running.view import printed_lines
 from neurontools.text.terminal import History, page
@@ -60,8 +61,8 @@ class Repl:
         self._prints = 0  # of the program's prints, how many have been shown
         self._lines: Iterator[Line] = iter(())  # what follows the present line
         self._where = ""
-        self._hook: deque[str] = deque()  # what is left of the commands of the breakpoint that stopped last
-        self._script: deque[str] = deque()  # of a file of commands, or of a command that the person made
+        self._hook: deque[Line] = deque()  # what is left of the commands of the breakpoint that stopped last
+        self._script: deque[Line] = deque()  # of a file of commands, or of a command that the person made
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class Repl:
         self._script.clear()
         status, count = self._execute(line), 0
         while (self._hook or self._script) and not status and not self.ended:
-            text = (self._hook or self._script).popleft()
+            text, self._where = (self._hook or self._script).popleft()
             count += 1
             if count > MOST_LINES:
                 return self._failed(line, UsageError(f"{line.split()[0]} runs more than {MOST_LINES} lines"))
@@ -103,9 +104,12 @@ class Repl:
         self._show(answer)
         if answer.reason == "interrupted":
             return ExitStatus.INTERRUPTED
-        (self._hook or self._script).extendleft(reversed(answer.follow))
+        if isinstance(answer.value, Lines):
+            name, lines, numbers = answer.value
+            places = [f"{name}:{number}" for number in numbers] or [self._where] * len(lines)
+            (self._hook or self._script).extendleft(reversed(list(map(Line, lines, places))))
         if answer.stopped_at:  # what was left of the commands of the stop before goes
-            self._hook = deque(self.session.commands_of(answer.stopped_at))
+            self._hook = deque(Line(text, self._where) for text in self.session.commands_of(answer.stopped_at))
         return ExitStatus.OK
 
     def _block(self, text: str) -> Answer:
@@ -172,11 +176,15 @@ class Repl:
 
     # --- where lines come from ---------------------------------------------------------------------------------------
 
-    def batch(self, lines: Iterable[str | Line]) -> ExitStatus:
-        """Run commands until one fails or quits; at the end a fault or hang is a failure too."""
+    def batch(self, lines: Iterable[str | Line], *, repeats: bool = False) -> ExitStatus:
+        """Run commands until one fails or quits; at the end a fault or hang is a failure too.
+
+        Where an empty line `repeats` the last command, those of a block do not.
+        """
         self._lines = (line if isinstance(line, Line) else Line(line) for line in lines)
         for line in self._lines:
-            text, self._where = without_comment(line.text), line.where
+            again = self.last if repeats and not line.text.strip() else ""
+            text, self._where = without_comment(line.text) or again, line.where
             if not text:
                 continue
             if not self.as_json:
@@ -205,7 +213,7 @@ class Repl:
 
     def piped(self, stream: TextIO) -> ExitStatus:
         """Run the lines of a pipe or file; an empty line repeats the last command."""
-        return self.batch(self.last if not line.strip() else line for line in stream)
+        return self.batch(stream, repeats=True)
 
     def interact(self) -> ExitStatus:
         """Ask at the terminal until quit or the end of input."""

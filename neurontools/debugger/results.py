@@ -296,10 +296,11 @@ class Found(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines of commands to run next: those of a file or of a command that `define` made."""
+    """Lines of commands to run next: those of a file, with their numbers, or of a command that `define` made."""
 
     name: str
     lines: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
 
 class Defined(NamedTuple):

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from formats.errors import FormatError, NotFoundError
+from neurontools.command.files import read_text
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.results import Defined, Display, Lines
 
-__all__ = ["MOST_LINES", "Scripting", "read_lines"]
+__all__ = ["LARGEST", "MOST_LINES", "Scripting", "read_lines"]
 
 MOST_LINES = 10_000  # of scripts and commands of one's own that one line may set off
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _DEEPEST = 20  # names that stand for names
-_LARGEST = 1 << 20
+LARGEST = 1 << 20  # bytes of a file of commands
 
 
 class Scripting:
@@ -114,10 +115,6 @@ def _split(line: str) -> tuple[str, str]:
 def read_lines(path: Path) -> tuple[str, ...]:
     """Return the lines of a file of commands; FormatError where it cannot be read."""
     try:
-        if path.stat().st_size > _LARGEST:
-            raise FormatError("file of commands is too large", path=str(path), expected=f"at most {_LARGEST} bytes")
-        return tuple(path.read_text().splitlines())
+        return tuple(read_text(path, LARGEST).splitlines())
     except OSError as error:
         raise FormatError(f"cannot be read ({(error.strerror or str(error)).lower()})", path=str(path)) from None
-    except UnicodeDecodeError:
-        raise FormatError("is not text", path=str(path)) from None

@@ -301,7 +301,8 @@ class Session:
 
     def script(self, path: Path) -> Lines:
         """Return the commands in a file, to be run by whoever drives the session; FormatError where it is none."""
-        return Lines(str(path), read_lines(self.writing.readable(path)))
+        lines = read_lines(self.writing.readable(path))
+        return Lines(str(path), lines, tuple(range(1, len(lines) + 1)))
 
     ahead = _by("execution", Execution.ahead)
     step = _by("navigator", Navigator.step)

@@ -6,6 +6,7 @@ from formats.errors import NotFoundError
 from formats.neff import SourceLocation
 from neurontools.debugger import listing
 from neurontools.debugger.breakpoints import Breakpoints
+from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution
 from neurontools.debugger.names import parse_number, positive
 from neurontools.debugger.place import index_of, place_of
@@ -39,7 +40,9 @@ class SourceView:
             begin, _, last = around.rpartition(",")
             file, first = self._place(begin.strip())
             end = parse_number(last.strip(), "a line") if last.strip() else first + count - 1
-            count = positive(min(end - first + 1, _MOST))
+            if end < first:
+                raise UsageError(f"the last line, {end}, comes before the first, {first}")
+            count = min(end - first + 1, _MOST)
         else:
             file, line = self._place(around)
             first = max(1, line - count // 2)

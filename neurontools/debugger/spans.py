@@ -286,7 +286,8 @@ def shares(start: Longs, end: Longs, first_ps: int, step_ps: int, columns: int) 
     low = np.append(first_ps - 1, low[begins])
     length = np.append(0, high[ends] - low[1:])
     before = length.cumsum() - length
-    edges = np.arange(first_ps, first_ps + columns * step_ps + 1, step_ps)
+    # Not `arange` with a step: it counts in floating point, and long steps would lose the last edge.
+    edges = first_ps + step_ps * np.arange(columns + 1)
     index = low.searchsorted(edges, side="right") - 1
     covered = before[index] + np.minimum(edges - low[index], length[index])
     found: Shares = ((covered[1:] - covered[:-1]) / step_ps).astype(np.float32)

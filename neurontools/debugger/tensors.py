@@ -105,7 +105,9 @@ class Tensors:
     def at(self, region: Region) -> DeviceTensor | Tile | None:
         """Return the tensor that a region begins in; of several tiles as in `find`."""
         if region.space == "HBM":
-            return next((item for item in self._variables(region.core).values() if self._holds(item, region)), None)
+            # Regions of HBM name no core: it may be a variable of any.
+            own = (item for core in self.device.cores for item in core.variables.values())
+            return next((item for item in (*self.device.tensors.values(), *own) if self._holds(item, region)), None)
         found = [tile for tile in self.tiles(region.core) if self._holds(tile, region)]
         return self._present(found, region.core) if found else None
 

@@ -74,13 +74,17 @@ def _number(value: object, base: str) -> str:
         return str(int(plain)) if base else str(plain)
     if isinstance(plain, float) and base in ("x", "u", "o", "t"):
         # The bits, in the type that the number has: fp32 where it is Python's own.
-        typed = value if isinstance(value, np.generic) else np.float32(plain)
+        with np.errstate(over="ignore"):
+            typed = value if isinstance(value, np.generic) else np.float32(plain)
         plain = int.from_bytes(typed.tobytes(), "little")
-    if isinstance(plain, int) and base == "f":
-        return f"{np.uint32(plain & 0xFFFF_FFFF).view(np.float32):.9g}"  # the bits of a register as fp32
+    # An element has the bits of its type; other numbers those of a register, or as many as they take.
+    width = 8 * value.itemsize if isinstance(value, np.generic) else 32
+    if isinstance(plain, int) and base == "f" and width == 32:
+        return f"{np.uint32(plain & 0xFFFF_FFFF).view(np.float32):.9g}"
     if isinstance(plain, int) and base in ("x", "u", "o", "t"):
-        bits = max(32, plain.bit_length() + 1)
-        whole = plain if plain >= 0 else plain + (1 << (64 if bits > 32 else 32))
+        while not -(1 << width - 1) <= plain < 1 << width:
+            width *= 2
+        whole = plain % (1 << width)
         return {"x": f"{whole:#x}", "u": str(whole), "o": f"{whole:#o}", "t": f"{whole:#b}"}[base]
     if isinstance(plain, float):
         return str(int(plain)) if base == "d" and np.isfinite(plain) else f"{plain:.9g}"

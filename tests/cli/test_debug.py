@@ -225,6 +225,19 @@ def test_errors_of_a_script_name_its_file_and_line(cli: Cli, double: Path) -> No
     ended = cli("debug", double, "--inputs", "in.npz", "-x", "block.cmd")
     assert ended.status == 2 and ended.error_line.startswith("block.cmd:4: no command 'fly'")
     assert cli("debug", double, "--inputs", "in.npz", "-c", "fly").error_line.startswith("no command 'fly'")
+    Path("outer.cmd").write_text("step\nsource inner.cmd\n")
+    Path("inner.cmd").write_text("\n# a comment\ndefine two\nstep\nend\nfly\n")
+    ended = cli("debug", double, "--inputs", "in.npz", "-x", "outer.cmd")
+    assert ended.status == 2 and ended.error_line.startswith("inner.cmd:6: no command 'fly'")
+    ended = cli("debug", double, "--inputs", "in.npz", "-c", "source inner.cmd")
+    assert ended.error_line.startswith("inner.cmd:6: ")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="the file without an end of this test is a device")
+def test_a_file_of_commands_without_end_is_refused(cli: Cli, double: Path) -> None:
+    for words in (("-x", "/dev/zero"), ("-c", "source /dev/zero")):
+        ended = cli("debug", double, "--inputs", "in.npz", *words)
+        assert ended.status == 3 and "too large" in ended.error_line
 
 
 def test_bad_files_and_options(cli: Cli, double: Path, kernel: Path, tmp_path: Path) -> None:
@@ -303,6 +316,8 @@ def test_commands_come_from_a_pipe(cli: Cli, double: Path, monkeypatch: pytest.M
     assert [line.split()[0] for line in ended.out.splitlines() if line.startswith("#")] == ["#0", "#1", "#2"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("bogus\ns\n"))
     assert cli("debug", double, "--inputs", "in.npz").status == 2
+    monkeypatch.setattr(sys, "stdin", io.StringIO("break dve\ns\ncommands 1\n\nstate\nend\ninfo breakpoints\n"))
+    assert cli("debug", double, "--inputs", "in.npz").out.endswith("\n        state\n"), "only what stands in the block"
 
 
 class _Terminal(io.StringIO):
@@ -433,10 +448,17 @@ def test_commands_of_a_breakpoint_go_on(cli: Cli, double: Path) -> None:
 
 @pytest.mark.parametrize("line", ["b dve if", "watch", "catch", "catch snow", "condition", "condition x", "ignore 1",
                                   "ignore a b", "checks maybe", "info registers pe act", "info events some",
-                                  "info dma x", "b dve if S[1", "continue 3"])  # fmt: skip
+                                  "info dma x", "b dve if S[1", "continue 3", "stepi -2", "list 20,10",
+                                  "until dve:"])  # fmt: skip
 def test_arguments_that_make_no_sense(cli: Cli, double: Path, line: str) -> None:
     ended = cli("debug", double, "--inputs", "in.npz", "-c", line)
     assert ended.status == 2 and ended.error_line
+
+
+@pytest.mark.parametrize("line", ["info timeline 0us 99999999s", "info\tregisters\tpe", "x/2i DVE:0x1"])
+def test_odd_arguments_that_make_sense(cli: Cli, double: Path, line: str) -> None:
+    ended = cli("debug", double, "--inputs", "in.npz", "-c", line)
+    assert (ended.status, ended.err) == (0, "")
 
 
 def test_completion_knows_the_new_commands(program_file: Path) -> None:

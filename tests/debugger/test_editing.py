@@ -116,12 +116,18 @@ def test_checks_see_what_was_set(program_file: Path) -> None:
     ["set", "set S[6]", "set S[6] = ", "set S[300] = 1", "set S[6] = 1.5", "set S[6] = x", "set E[3] = 2",
      "set E[3] = -1", "set PE.R[3] = 1 << 40", "set PE.S[3] = 1", "set XX.R[3] = 1", "set nothing = 1",
      "set x[999] = 1", "set x[0, 0:2] = x[0, 0:3]", "set 0:0x4000/b = 300", "set 0:0x4000/q = 3", "set S[6] == 1",
-     "set 999:0 = 1", "set S[6] = 1 // 0", "set x = y = 1"],
+     "set 0:0x4000/dg = 1 << 63", "set 0:0x4000/g = 1 << 64", "set 999:0 = 1", "set S[6] = 1 // 0", "set x = y = 1"],
 )  # fmt: skip
 def test_what_cannot_be_set_is_refused_and_changes_nothing(session: Session, line: str) -> None:
     events, before = session.events, session.device.state_hash()
     assert isinstance(carry_out(session, line).error, NeuronError), line
     assert (session.events, session.device.state_hash()) == (events, before)
+
+
+def test_the_largest_and_negative_numbers_of_a_type(session: Session) -> None:
+    for given, shown in (("/g = (1 << 64) - 1", 2**64 - 1), ("/dg = -(1 << 63)", -(2**63)), ("/b = -1.0", 255)):
+        assert carry_out(session, f"set 0:0x4000{given}").error is None
+        assert session.examine("0:0x4000", 1, given[1:].split()[0]).values.tolist() == [shown]
 
 
 def test_without_a_journal_nothing_is_set(program_file: Path) -> None:

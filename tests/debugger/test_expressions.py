@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from formats.errors import NeuronError, NotFoundError
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.expressions import FUNCTIONS, Expression
@@ -84,6 +86,62 @@ def test_arrays_have_a_limit(session: Session, monkeypatch: pytest.MonkeyPatch) 
     assert session.evaluate("x * x") is not None
     with pytest.raises(UsageError, match="elements"):
         session.evaluate("x[:, None] * x")
+
+
+TYPED = """
+.target trn2
+.input h float16 [4]
+.input i8 int8 [4]
+.input u8 uint8 [4]
+.input i16 int16 [4]
+.input u32 uint32 [4]
+.engine sp
+    NOP cycle=0
+"""
+
+
+@pytest.fixture(scope="module")
+def typed() -> Session:
+    """Return a session whose inputs are of narrow types."""
+    given = {
+        "h": np.array([60000, 60000, 0.5, -1], np.float16), "i8": np.array([-128, -1, 3, 127], np.int8),
+        "u8": np.array([1, 2, 200, 255], np.uint8), "i16": np.array([-4000, -1, 3, 4000], np.int16),
+        "u32": np.array([0, 1, 7, 0x3F80_0000], np.uint32),
+    }  # fmt: skip
+    return Session(to_neff(parse_program(TYPED, "typed.s")), given, timing=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sum(h)", 119999.5), ("h[0] * 100", 6e6), ("h[0] == 60000", True), ("(h @ h) > 7e9", True),
+        ("u8[0] - u8[1]", -1), ("max(abs(u8[0:2] - u8[2:4]))", 253), ("-u8[3]", -255), ("~u8[0]", -2),
+        ("u8[3] + 300", 555), ("u8[0] << 9", 512), ("i8[0] - 100", -228), ("abs(i8[0])", 128),
+        ("i16[0] * i16[0]", 16_000_000), ("-u32[1]", -1), ("u32[0] - u32[2]", -7),
+    ],
+)  # fmt: skip
+def test_narrow_types_do_not_wrap(typed: Session, text: str, expected: object) -> None:
+    assert value(typed, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("p/x i16[0]", "i16[0] = 0xf060"), ("p/x i16[0:1]", "[0xf060]"), ("p/u i8[1]", "i8[1] = 255"),
+        ("p/t i8[0]", "i8[0] = 0b10000000"), ("p/f u32[3]", "u32[3] = 1"), ("p/f i8[1]", "i8[1] = -1"),
+        ("p/f i8[1:2]", "[-1]"), ("p/x -2 ** 70", "-2 ** 70 = 0xffffffffffffffc00000000000000000"),
+        ("p/x 1e300", "1e300 = 0x7f800000"), ("p/x h[2]", "h[2] = 0x3800"),
+    ],
+)  # fmt: skip
+def test_numbers_have_the_bits_of_their_type(typed: Session, line: str, shown: str) -> None:
+    answer = carry_out(typed, line)
+    assert answer.error is None and answer.lines[-1] == shown
+
+
+def test_what_has_no_answer_in_numbers_is_refused(session: Session) -> None:
+    for text in ("(-8) ** 0.5", "(-8) ** 0.5 < 1", "x == x[0:3]", "x[0:2] < x[0:3]", "True << 10 ** 10"):
+        with pytest.raises(UsageError):
+            session.evaluate(text)
 
 
 def test_every_function_takes_an_array(session: Session) -> None:

@@ -22,13 +22,15 @@ from formats.neff.visits import (
     read_visits,
     write_visits,
 )
+from neurontools.assembly.assemble_neff import to_neff
+from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.frames import backtrace
 from neurontools.debugger.post_mortem import DumpedExecution
 from neurontools.debugger.program import Program
 from neurontools.nki.launch import build_neff, trace_kernel
-from tests.debugger import unrolled
+from tests.debugger import calls, unrolled
 
 FILE = Path(unrolled.__file__)
 TURNS = unrolled.TURNS
@@ -182,6 +184,46 @@ def test_finish_and_reverse_finish(session: Session) -> None:
         session.finish()
     with pytest.raises(UsageError, match="no function"):
         session.reverse_finish()
+
+
+def test_next_steps_over_the_call_at_whose_line_a_breakpoint_stopped() -> None:
+    session = Session(build_neff(calls.calls, (calls.X,), {}), {"x": calls.X})
+    text = Path(calls.__file__).read_text().splitlines()
+    call = next(number for number, line in enumerate(text, 1) if line.endswith("# CALL"))
+    session.break_at(f"calls.py:{call}", condition="k == 1")
+
+    def places() -> list[tuple[int, object]]:
+        return [(row.line, [one.value for one in row.iteration]) for row in session.backtrace()]
+
+    session.continue_()
+    before, inside = session.events, places()
+    assert session.next().reason == "line" and places()[1] == (call, [2]), "the call as a whole"
+    # Reached from behind, the place is the same.
+    session.goto("end")
+    assert session.reverse_continue().reason == "breakpoint" and session.events == before
+    assert session.next().reason == "line" and places()[1] == (call, [2])
+    # Without the breakpoint, at the same event of another run, each word of the function has its own line.
+    session.reverse_continue()
+    session.delete()
+    session.restart()
+    session.step(before)
+    assert places() == inside
+    session.next()
+    assert places()[1] == (call, [1])
+
+
+def test_a_function_that_is_over_is_not_finished(session: Session) -> None:
+    session.goto("end")
+    for leave in (session.finish, session.reverse_finish):
+        with pytest.raises(UsageError, match="completed all its instructions"):
+            leave()
+
+
+def test_files_may_begin_with_a_digit(tmp_path: Path, program_text: str) -> None:
+    session = Session(to_neff(parse_program(program_text, "01_double.s")), timing=False)
+    assert session.break_at("01_double.s:17").kind == "line"
+    with pytest.raises(UsageError, match="not a pc"):
+        session.break_at("01:x")
 
 
 def test_until_alone_leaves_the_loop(session: Session) -> None:

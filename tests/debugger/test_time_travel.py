@@ -33,6 +33,25 @@ STATE = """
 """
 
 
+def test_a_place_where_the_run_failed_says_so(root: Path) -> None:
+    for name, reason in (("out_of_bounds", "fault"), ("deadlock", "hang")):
+        path = root / "examples" / f"{name}.s"
+        session = Session(to_neff(parse_program(path.read_text(), name)), timing=False)
+        session.goto("end")
+        last = session.events - 1
+        session.goto("start")
+        found = session.goto(f"#{last}")
+        assert (found.reason, getattr(found, reason) is None) == (reason, False)
+        assert session.goto(f"#{last - 1}").reason == "goto"
+
+
+def test_what_has_passed_is_not_run_to(session: Session) -> None:
+    session.goto("end")
+    with pytest.raises(UsageError, match="has passed already"):
+        session.until("1ps")
+    assert session.until(f"{session.time_ps}ps").reason == "finished"
+
+
 @pytest.fixture
 def session(program_file: Path) -> Session:
     """Return a session at the beginning of the doubling program."""

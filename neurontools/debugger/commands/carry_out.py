@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError, NeuronError
@@ -43,31 +43,31 @@ def takes_block(line: str) -> bool:
         return False
 
 
-def grouped(lines: Iterable[str]) -> tuple[str, ...]:
+def _grouped(found: Lines) -> Lines:
     """Return lines with those of a block, up to its `end`, as one; without comments and empty ones."""
     made: list[str] = []
-    rest = [text for text in map(without_comment, lines) if text]
-    while rest:
-        first = rest.pop(0)
-        if takes_block(first):
-            block = _block(rest)
-            del rest[: len(block) + 1]
-            first = "\n".join([first, *block, "end"])
-        made.append(first)
-    return tuple(made)
+    numbers: list[int] = []
+    rest = ((number, text) for number, line in enumerate(found.lines, 1) if (text := without_comment(line)))
+    for number, first in rest:
+        numbers.append(number)
+        block = ["", *_block(text for _, text in rest), "end"] if takes_block(first) else []
+        made.append(first + "\n".join(block))
+    return found._replace(lines=tuple(made), numbers=tuple(numbers) if found.numbers else ())
 
 
-def _block(lines: Sequence[str]) -> list[str]:
+def _block(lines: Iterable[str]) -> list[str]:
     """Return the lines up to the `end` that closes a block, those of blocks in it too."""
+    found: list[str] = []
     depth = 0
-    for number, line in enumerate(lines):
+    for line in lines:
         if line == "end":
             if not depth:
-                return list(lines[:number])
+                break
             depth -= 1
         elif line:
             depth += takes_block(line)
-    return list(lines)
+        found.append(line)
+    return found
 
 
 class Answer(NamedTuple):
@@ -136,7 +136,7 @@ def carry_out(session: Session, line: str) -> Answer:
         first = session.scripting.expanded(first)
         own = session.scripting.lines_of(first)
         if own is not None:
-            return Answer(first, COMMANDS["source"], own._replace(lines=grouped(own.lines)))
+            return Answer(first, COMMANDS["source"], _grouped(own))
         command, rest = look_up(first)
         if command.live and session.post_mortem:
             raise UsageError(NOT_LIVE)
@@ -150,7 +150,7 @@ def carry_out(session: Session, line: str) -> Answer:
             rest = "\n".join([rest, *filter(None, block)])
         value = command.run(session, rest)
         if isinstance(value, Lines):
-            value = value._replace(lines=grouped(value.lines))
+            value = _grouped(value)
         stops = isinstance(value, Stop | Moved) or command.name in ("display", "set")
         return Answer(first, command, value, None, _displays(session, value) if stops else ())
     except NeuronError as error:

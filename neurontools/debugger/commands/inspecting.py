@@ -73,8 +73,8 @@ def _examine(session: Session, rest: str) -> Examined | Disassembly:
 def _words(session: Session, address: str, count: int) -> Disassembly:
     """Return words from ENGINE:PC on, else from where the focus engine stands."""
     core, place = parse_core(address)
-    engine, _, pc = place.rpartition(":")
-    if place and not pc.isdigit():
+    engine, colon, pc = place.rpartition(":")
+    if not colon and not pc[:1].isdigit():
         engine, pc = place, ""
     where = session.execution.standing(core, engine or None)
     first = parse_number(pc, "a pc") if pc else where[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,15 @@ __all__ = ["MOVING", "WHERE"]
 
 WHERE = "ENGINE:PC, FILE:LINE, PC, %OPERATION, ENGINE, QUEUE, OPCODE or FUNCTION, with ncN in front for one core"
 
+_COUNT = re.compile(r"-?\d")  # how what is meant as a count begins, also one that is none
+
 _forward = partial(Command[Stop], result=Stop, view=stop_lines, live=True, moves=True, repeats="line")
 _back = partial(Command[Moved], result=Moved, view=moved_lines, live=True, moves=True, repeats="line")
 
 
 def _stepi(session: Session, rest: str) -> Stop:
     core, words = core_and_words(rest)
-    engine = words.pop(0) if words and not words[0].isdigit() else None
+    engine = words.pop(0) if words and not _COUNT.match(words[0]) else None
     repeat = parse_number(words.pop(0), "a count") if words else 1
     if words:
         raise UsageError("stepi [ncN] [ENGINE] [COUNT]")

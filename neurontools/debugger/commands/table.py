@@ -103,10 +103,10 @@ def look_up(line: str) -> tuple[AnyCommand, str]:
 
 def _topic(command: AnyCommand, rest: str) -> tuple[AnyCommand, str]:
     """Return the topic of a command: the first that begins so, and what follows."""
-    word, _, more = rest.partition(" ")
+    word, *more = rest.split(None, 1)
     for topic in command.topics:
         if topic.name.removeprefix(f"{command.name} ").startswith(word):
-            return topic, more.strip()
+            return topic, "".join(more).strip()
     names = ", ".join(topic.name.removeprefix(f"{command.name} ") for topic in command.topics)
     raise UsageError(f"{command.name} on what? {names}")
 
