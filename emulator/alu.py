@@ -79,12 +79,12 @@ def _minimum(a: Array, b: ArrayLike, out: Array) -> None:
 
 
 def _abs_max(a: Array, b: ArrayLike, out: Array) -> None:
-    """Keep the operand of the larger magnitude with its sign; a tie gives `b`."""
-    np.copyto(out, np.where(np.abs(a) > np.abs(b), a, b))
+    """Keep the operand of the larger magnitude with its sign; a tie gives `b`, and NaN stays as in `max`."""
+    np.copyto(out, np.where((np.abs(a) > np.abs(b)) | (a != a), a, b))  # `b` is what a comparison with NaN gives
 
 
 def _abs_min(a: Array, b: ArrayLike, out: Array) -> None:
-    np.copyto(out, np.where(np.abs(a) < np.abs(b), a, b))
+    np.copyto(out, np.where((np.abs(a) < np.abs(b)) | (a != a), a, b))
 
 
 def _rsqrt(a: Array, b: ArrayLike, out: Array) -> None:

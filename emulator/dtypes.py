@@ -28,6 +28,7 @@ __all__ = [
     "chain",
     "element_type",
     "from_float32",
+    "holds_numbers",
     "is_plain_float32",
     "nothing",
     "numpy_dtype",
@@ -39,6 +40,7 @@ Array = npt.NDArray[Any]
 Step = Callable[[], object]
 
 _PACKED = frozenset((Dtype.FLOAT8E4FN_X4, Dtype.FLOAT8E5_X4, Dtype.FLOAT4E2_X4))
+_NO_NUMBERS = _PACKED | {Dtype.UNKNOWN, Dtype.INT64, Dtype.UINT64}
 _FP32_SIZED = frozenset((Dtype.FLOAT32, Dtype.FLOAT32R))
 _LIMITS = {
     Dtype.INT8: (-128, 127),
@@ -89,11 +91,15 @@ def is_plain_float32(code: int) -> bool:
     return code in _FP32_SIZED
 
 
+def holds_numbers(code: int) -> bool:
+    """Return whether engines compute with elements of a type: not with packed ones, nor with 64 bits."""
+    return element_type(code) not in _NO_NUMBERS
+
+
 def _require_number(dtype: Dtype) -> None:
-    if dtype in _PACKED or dtype is Dtype.UNKNOWN:
-        raise UnsupportedError(f"arithmetic on {dtype.spelling} elements is not modelled")
-    if dtype in (Dtype.INT64, Dtype.UINT64):
-        raise UnsupportedError(f"arithmetic on {dtype.spelling} elements is not modelled: engines use fp32 and int32")
+    if dtype in _NO_NUMBERS:
+        why = ": engines use fp32 and int32" if dtype in (Dtype.INT64, Dtype.UINT64) else ""
+        raise UnsupportedError(f"arithmetic on {dtype.spelling} elements is not modelled{why}")
 
 
 class Chain:

@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from emulator.dtypes import Array, Step, bind_load, bind_store, element_type, is_plain_float32, numpy_dtype
+from emulator.dtypes import (
+    Array,
+    Step,
+    bind_load,
+    bind_store,
+    element_type,
+    from_float32,
+    holds_numbers,
+    is_plain_float32,
+    numpy_dtype,
+)
 from emulator.faults import FaultError, fault_error
 from emulator.scratch import scratch
 from formats.dtypes import Dtype
@@ -154,14 +164,14 @@ def immediate_float(word: Instruction, name: str, signed: bool = True) -> np.flo
 
 
 def scalar_bits(value: float | np.floating[Any], code: int) -> Any:
-    """Return a number converted to an element type, as the unsigned integer of its bits."""
-    source = np.array([value], np.float64 if isinstance(value, float | np.floating) else object)
+    """Return the bits of a number in a type as an unsigned integer: floats as a tile stores, integers wrap."""
     dtype = numpy_dtype(code)
-    with np.errstate(all="ignore"):
-        if dtype.kind in "iu":
-            low = int(value) & ((1 << 8 * dtype.itemsize) - 1)
-            return np.array([low], f"u{dtype.itemsize}")[0]
-        return source.astype(np.float32).astype(dtype).view(f"u{dtype.itemsize}")[0]
+    bits = np.dtype(f"u{dtype.itemsize}")
+    # Types that hold no number of fp32 (64 bits, packed ones) take whole numbers as they stand; others are refused.
+    whole = isinstance(value, int) or (not holds_numbers(code) and float(value).is_integer())
+    if whole and dtype.kind in "iu":
+        return bits.type(int(value) & ((1 << 8 * dtype.itemsize) - 1))
+    return from_float32(np.array([value], np.float32), code).view(bits)[0]
 
 
 def bind_once(view: Array, dtype: np.dtype[Any]) -> tuple[Array, Step]:

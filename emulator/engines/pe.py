@@ -15,7 +15,7 @@ import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain, element_type, is_plain_float32
 from emulator.engines.operands import elements, raw_view, refuse, reshaped, squeezed
-from emulator.engines.pe_state import Form, Pending, PeState, Place, keep_high
+from emulator.engines.pe_state import Form, Pending, PeState, Place, keep_high, keep_low
 from emulator.engines.registry import executes
 from emulator.port import Port
 from emulator.scratch import scratch
@@ -174,10 +174,7 @@ def _moving(src: Array, facts: _Facts, shape: tuple[int, int]) -> tuple[Array, S
     if facts.fp32_pass in (_NONE, _LOW_HIGH):
         return flat, load
     half = scratch(shape, np.float32)
-    split = partial(keep_high, flat, half)
-    if facts.fp32_pass == _HIGH:
-        return half, chain(load, split)
-    return half, chain(load, split, partial(np.subtract, flat, half, half))
+    return half, chain(load, partial(keep_high if facts.fp32_pass == _HIGH else keep_low, flat, half))
 
 
 def _place(pattern: isa.AccessPattern, array: Array) -> Place:

@@ -12,7 +12,18 @@ from formats.isa import Fp32Pass
 from formats.neuron_core import PARTITIONS
 from formats.regions import Pattern, RegionParts, share_bytes
 
-__all__ = ["Form", "Latch", "LatchState", "PeFlow", "PeSnapshot", "PeState", "Pending", "Place", "keep_high"]
+__all__ = [
+    "Form",
+    "Latch",
+    "LatchState",
+    "PeFlow",
+    "PeSnapshot",
+    "PeState",
+    "Pending",
+    "Place",
+    "keep_high",
+    "keep_low",
+]
 
 # What HIGH keeps of an fp32: all but 12 mantissa bits. The split is a model, the real one is not public (isa.md 11).
 _HIGH_BITS = np.uint32(0xFFFFF000)
@@ -52,6 +63,13 @@ def keep_high(values: Array, out: Array) -> None:
     """Write the HIGH half of fp32 `values` into `out`; infinities and NaNs stay as they are."""
     kept = (values.view(np.uint32) & _HIGH_BITS).view(np.float32)
     np.copyto(out, np.where(np.isfinite(values), kept, values))
+
+
+def keep_low(values: Array, out: Array) -> None:
+    """Write what `keep_high` leaves of fp32 `values` into `out`: nothing of infinities and NaNs."""
+    keep_high(values, out)
+    np.subtract(values, out, out)
+    np.copyto(out, 0.0, where=~np.isfinite(values))
 
 
 Form = tuple[int, int, int, int, bool]
@@ -195,10 +213,7 @@ class PeState:
     def _add(self, chosen: list[tuple[Any, ...]]) -> None:
         if not chosen:
             return
-        keep_high(self.low.weights, self.scratch)
-        np.subtract(self.low.weights, self.scratch, self.scratch)
-        # The HIGH half of an infinity or a NaN is all of it.
-        np.copyto(self.scratch, 0.0, where=~np.isfinite(self.low.weights))
+        keep_low(self.low.weights, self.scratch)
         for key in chosen:
             self.pending.pop(key).add(self.scratch)
 

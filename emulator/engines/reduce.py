@@ -102,10 +102,11 @@ def tensor_reduce(word: isa.TensorReduce, port: Port) -> Step:
     if op in _BITS:
         if word.negate or element_type(word.src_dtype).is_float or element_type(word.dst_dtype).is_float:
             raise UnsupportedError("TENSOR_REDUCE: bit-pattern operators work on integers and cannot negate")
-        bits = scratch(src.shape, raw_view(src).dtype)
-        fold = scratch((partitions, kept), bits.dtype)
+        # Signed where the type is: a wider output extends the sign, as it does for TENSOR_TENSOR.
+        bits = scratch(src.shape, src.dtype)
+        fold = scratch((partitions, kept), src.dtype)
         return chain(
-            partial(np.copyto, bits, raw_view(src)),
+            partial(np.copyto, bits, src),
             partial(_BITS[op].reduce, bits.reshape(shape), 2, None, fold),
             partial(np.copyto, raw_view(dst), fold.reshape(dst.shape), casting="unsafe"),
         )

@@ -80,7 +80,7 @@ class Occupancy:
         self.findings: list[Any] = []
         self._memories: dict[tuple[str, int], _Memory] = {}
         self._events: list[tuple[int, str]] = []
-        self._hbm: list[tuple[int, int, int, str]] = []
+        self._hbm: list[tuple[Region, int, str]] = []
         self.trips: list[RoundTrip] = []
         self.small: dict[str, tuple[int, int]] = {}
 
@@ -122,13 +122,15 @@ class Occupancy:
                     memory.read[quadrant, low:high] = time_ps
 
     def _through(self, region: Region, time_ps: int, number: int, *, write: bool) -> None:
+        text = self._events[number][1]
         if write:
-            self._hbm.append((region.byte, region.end, time_ps, self._events[number][1]))
+            # What is written over went nowhere else: a later read has the new bytes.
+            self._hbm = [entry for entry in self._hbm if not region.covers(entry[0])]
+            self._hbm.append((region, time_ps, text))
             return
-        for low, high, written, writer in self._hbm:
-            common = min(high, region.end) - max(low, region.byte)
-            if common > 0:
-                self.trips.append(RoundTrip(writer, self._events[number][1], common, written, time_ps))
+        for one, written, writer in self._hbm:
+            if region.overlaps(one):
+                self.trips.append(RoundTrip(writer, text, region.common(one).size, written, time_ps))
 
     def _transfer(self, event: Event) -> None:
         """Note transfers whose pieces in a partition are short."""

@@ -203,6 +203,12 @@ def ask(
         every = (read_groups(pairs, "src_target_pairs") or [[]])[0]
         if any(len(pair) != 2 for pair in every):
             raise FormatError("no pair", path=str(pairs), field="src_target_pairs", expected="[[source, target], ...]")
+        if what not in ("permute", "sendrecv"):
+            raise UnsupportedError(f"pairs for {operation}: they belong to permute and sendrecv")
+        lost = [pair for pair in every if not any(set(pair) <= set(group) for group in lists)]
+        if lost:
+            raise FormatError("pair", path=str(pairs), field="src_target_pairs", expected="ranks of one group",
+                              got=lost[0])  # fmt: skip
     found = []
     choice: Choice | None = None
     forced, variable = algo != "auto", operation.strip().lower() in VARIABLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
@@ -96,7 +97,10 @@ def planned(asked: Asked) -> Planned:
     time_ps, jobs = timed(requests, item)
     tiny = [replace(one, elements=one.group.size, counts=None) for one in requests]
     latency_ps, _ = timed(tiny, 1)
-    first, counters = requests[0], jobs[0].counters
+    first = requests[0]
+    carried: Counter[str] = Counter()
+    for job in jobs:  # groups run beside each other and share stretches
+        carried.update(job.counters.links)
     rows = [job.counters.ranks[rank] for job in jobs for rank in job.plan.ranks]
     traffic = [
         TrafficRow(kind, max(getattr(row, field) for row in rows), sum(getattr(row, field) for row in rows))
@@ -104,7 +108,7 @@ def planned(asked: Asked) -> Planned:
                             ("inside a chip, written", "inside_chip"), ("inside a chip, read", "read_inside_chip"))
     ]  # fmt: skip
     hier = first.algorithm == "hier"
-    links = sorted(counters.links.items(), key=lambda pair: (-pair[1], pair[0]))[:4]
+    links = sorted(carried.items(), key=lambda pair: (-pair[1], pair[0]))[:4]
     return Planned(
         first.operation, first.group.size, len(requests), first.elements * item, first.algorithm,
         first.inner if hier else None, first.outer if hier else None, asked.choice.rule,

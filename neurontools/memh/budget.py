@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, ProgramFile
 from neurontools.command.output import report
-from neurontools.memh.watching import watched
+from neurontools.memh.watching import ended, watched
 from neurontools.text.table import duration, table
+
+if TYPE_CHECKING:
+    from emulator.runtime import Result
 
 
 class MemoryRow(NamedTuple):
@@ -43,15 +46,13 @@ class Budget(NamedTuple):
     round_trips: tuple[TripRow, ...]
 
 
-def budget_of(file: Path, aside: bool) -> tuple[Budget, int]:
-    """Return the budget of a program and the exit status of its run."""
-    from neurontools.program.execution import outcome  # deferred: start-up
-
+def budget_of(file: Path, aside: bool) -> tuple[Budget, Result]:
+    """Return the budget of a program and the result of its run."""
     name, occupancy, result = watched(file, aside=aside)
     peaks = tuple(MemoryRow(p.space, p.core, p.capacity, p.touched, p.live, p.time_ps / 1000, p.writer)
                   for p in occupancy.peaks())  # fmt: skip
     trips = tuple(TripRow(t.writer, t.reader, t.bytes, t.written_ps / 1000, t.read_ps / 1000) for t in occupancy.trips)
-    return Budget(name, peaks, trips), int(outcome(result))
+    return Budget(name, peaks, trips), result
 
 
 def view(found: Budget) -> Iterator[str]:
@@ -72,10 +73,10 @@ def budget(file: ProgramFile, json: Json = False) -> None:
     The program runs with random inputs of its kind; a byte is live from the event that writes it to its last read.
     """
     with report("memh budget", json, file=file) as out:
-        found, status = budget_of(file, json)
+        found, result = budget_of(file, json)
         out.result = found
         out.lines = lambda: view(found)
-        out.exit_code = status or None
+        out.status = ended(result, out)
 
 
 app = command_app(budget, result=Budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -12,7 +12,10 @@ from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, ProgramFile
 from neurontools.command.output import report
-from neurontools.memh.watching import watched
+from neurontools.memh.watching import ended, watched
+
+if TYPE_CHECKING:
+    from emulator.runtime import Result
 
 SMALL = 512  # bytes of a partition below which a transfer has not half of its rate (machine.md 7)
 
@@ -33,12 +36,12 @@ class Linted(NamedTuple):
     findings: tuple[LintRow, ...]
 
 
-def linted(file: Path, least: int, aside: bool) -> Linted:
-    """Return what a program does wrong, or badly, with its memories."""
+def linted(file: Path, least: int, aside: bool) -> tuple[Linted, Result]:
+    """Return what a program does wrong, or badly, with its memories, and the result of its run."""
     from emulator.checks.registry import make_checks  # deferred: start-up
 
     (memcheck,) = make_checks(["memcheck"])
-    name, occupancy, _ = watched(file, (memcheck,), aside=aside)
+    name, occupancy, result = watched(file, (memcheck,), aside=aside)
     rows = [LintRow(one.kind, _place(one), one.message, True) for one in memcheck.findings]
     for text, (shortest, size) in occupancy.small.items():
         if shortest < least:
@@ -47,7 +50,7 @@ def linted(file: Path, least: int, aside: bool) -> Linted:
     for trip in occupancy.trips:
         message = f"{trip.bytes:,} bytes were written to HBM by {trip.writer[:60]} and are read again"
         rows.append(LintRow("round-trip", trip.reader, message, False))
-    return Linted(name, tuple(rows))
+    return Linted(name, tuple(rows)), result
 
 
 def _place(finding: object) -> str:
@@ -76,11 +79,14 @@ def lint(
     """Find accesses that break the rules of a memory, and slow ones.
 
     Rules are those of memcheck: bounds, start partitions, banks, alignment, who reaches what.  Slow are short pieces of
-    transfers and bytes that go through HBM and back.  Exit status 1: a rule is broken, with --strict also what is slow.
+    transfers and bytes that go through HBM and back.  Exit status 1: a rule is broken, with --strict also what is slow;
+    5: the program faults or hangs.
     """
     with report("memh lint", json, file=file, small=least) as out:
-        out.result = found = linted(file, least, json)
+        found, result = linted(file, least, json)
+        out.result = found
         out.lines = lambda: view(found)
+        out.status = ended(result, out)  # a run that faulted or hung is not clean, whatever was seen until then
         if any(row.error or strict for row in found.findings):
             out.status = ExitStatus.FINDING
 

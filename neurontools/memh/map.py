@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -11,8 +11,11 @@ from formats.errors import NotFoundError
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, ProgramFile
 from neurontools.command.output import report
-from neurontools.memh.watching import watched
+from neurontools.memh.watching import ended, watched
 from neurontools.text.table import duration, table
+
+if TYPE_CHECKING:
+    from emulator.runtime import Result
 
 
 class RangeRow(NamedTuple):
@@ -36,10 +39,8 @@ class Map(NamedTuple):
     ranges: tuple[RangeRow, ...]
 
 
-def map_of(file: Path, space: str, core: int, partition: int, aside: bool) -> tuple[Map, int]:
-    """Return what a partition holds at the end of a run, and the exit status of the run."""
-    from neurontools.program.execution import outcome  # deferred: start-up
-
+def map_of(file: Path, space: str, core: int, partition: int, aside: bool) -> tuple[Map, Result]:
+    """Return what a partition holds at the end of a run, and the result of the run."""
     name, occupancy, result = watched(file, aside=aside)
     try:
         held = occupancy.held(space, core, partition)
@@ -47,7 +48,7 @@ def map_of(file: Path, space: str, core: int, partition: int, aside: bool) -> tu
         raise NotFoundError(f"{name} has no core {core}") from None
     rows = tuple(RangeRow(one.byte, one.end - one.byte, one.born_ps / 1000,
                           None if one.read_ps is None else one.read_ps / 1000, one.writer) for one in held)  # fmt: skip
-    return Map(name, space, core, partition, occupancy.capacity[space], rows), int(outcome(result))
+    return Map(name, space, core, partition, occupancy.capacity[space], rows), result
 
 
 def view(found: Map) -> list[str]:
@@ -77,10 +78,10 @@ def map_(
     with report("memh map", json, file=file, partition=partition, space=space, core=core) as out:
         if space.upper() not in ("SBUF", "PSUM"):
             raise typer.BadParameter(f"{space!r} is none of SBUF, PSUM", param_hint="--space")
-        found, status = map_of(file, space.upper(), core, partition, json)
+        found, result = map_of(file, space.upper(), core, partition, json)
         out.result = found
         out.lines = lambda: view(found)
-        out.exit_code = status or None
+        out.status = ended(result, out)
 
 
 app = command_app(map_, result=Map)

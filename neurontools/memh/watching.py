@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from emulator.machine.occupancy import Occupancy
     from emulator.runtime import Result
+    from neurontools.command.exits import ExitStatus
+    from neurontools.command.output import Report
 
-__all__ = ["watched"]
+__all__ = ["ended", "watched"]
 
 
 def watched(file: Path, observers: tuple[Any, ...] = (), *, aside: bool) -> tuple[str, Occupancy, Result]:
@@ -24,3 +26,15 @@ def watched(file: Path, observers: tuple[Any, ...] = (), *, aside: bool) -> tupl
     result = runtime.execute(program.neff, program.inputs, program.configuration.bounded().settings(),
                              observers=[occupancy, *observers], guard=interruptible)  # fmt: skip
     return program.name, occupancy, result
+
+
+def ended(result: Result, out: Report) -> ExitStatus:
+    """Return the exit status of a run, with a warning where it did not finish: what was watched is a part of it."""
+    from neurontools.program.execution import outcome  # deferred: start-up
+
+    if not result.ok:
+        why = (
+            result.fault.message if result.fault is not None else result.hang.reason if result.hang is not None else ""
+        )
+        out.warn(f"the run did not finish, and only what ran until then is shown: {why}")
+    return outcome(result)

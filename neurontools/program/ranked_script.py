@@ -66,13 +66,14 @@ class _Left(BaseException):
 class RankedScript:
     """One script, run for every rank; `together` runs the launches that all of them have come to.
 
-    `look` sees the first launch of all before any other rank's script begins: it may raise. `failed` has the exit
-    statuses of the ranks whose scripts have ended with one, also where a launch of the others raises.
+    `look` sees the first launch of all before any other rank's script begins: it may raise, and returns how many ranks
+    a node has, `per_node` until then. `failed` has the exit statuses of the ranks whose scripts have ended with one,
+    also where a launch of the others raises.
     """
 
-    def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together,
-                 look: Callable[[Asked], None] = lambda asked: None) -> None:  # fmt: skip
-        self._together, self._look, self._looked = together, look, False
+    def __init__(self, file: Path, configuration: RunConfiguration, ranks: int, together: Together, per_node: int,
+                 look: Callable[[Asked], int]) -> None:  # fmt: skip
+        self._together, self._per_node, self._look, self._looked = together, per_node, look, False
         self.failed: dict[int, int] = {}
         self._turns = [_Turn(file, configuration, rank, ranks) for rank in range(ranks)]
 
@@ -82,14 +83,14 @@ class RankedScript:
             while any(turn.alive for turn in self._turns):
                 for turn in self._turns:
                     if turn.alive:
-                        turn.go_on(aside)
+                        turn.go_on(aside, self._per_node)
                         if turn.error is not None:
                             raise turn.error
                         if turn.status and not turn.alive:
                             self.failed[turn.rank] = turn.status
                         if turn.asked is not None and not self._looked:
                             self._looked = True
-                            self._look(turn.asked)
+                            self._per_node = self._look(turn.asked)
                 asked = [turn.asked for turn in self._turns]
                 if not any(asked):
                     continue
@@ -115,16 +116,17 @@ class _Turn(Launches):
         self.error: BaseException | None = None
         self.alive = True
         self._world: _World | None = None
-        self._own = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
+        self._own = {"RANK": str(rank), "WORLD_SIZE": str(ranks)}
         self._mine, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         self._leaving = False
 
-    def go_on(self, aside: bool) -> None:
-        """Let the script run to its next launch, or to its end."""
+    def go_on(self, aside: bool, per_node: int) -> None:
+        """Let the script run to its next launch, or to its end; where it begins, it is told its place on its node."""
         before = _World.now()
         if self._world is None:
-            before._replace(environment={**before.environment, **self._own}).enter()
+            own = {**self._own, "LOCAL_RANK": str(self.rank % per_node)}
+            before._replace(environment={**before.environment, **own}).enter()
         else:
             self._world.enter()
         if self._thread is None:

@@ -125,12 +125,13 @@ def files_of(file: Path, where: Ranks) -> list[Path]:
 
 def script_of_ranks(file: Path, configuration: RunConfiguration, where: Ranks, together: Together) -> RankedScript:
     """Return a script that runs for every rank; its first launch of all says whether the machine has so many."""
-    from emulator.runtime.ranks import machine_of  # deferred: start-up
+    from emulator.runtime.ranks import machine_of, most_ranks  # deferred: start-up
 
-    def look(asked: Asked) -> None:
-        machine_of([open_neff(asked.neff)], where)
+    def look(asked: Asked) -> int:
+        return machine_of([open_neff(asked.neff)], where).ranks_per_node
 
-    return RankedScript(file, configuration, where.ranks, together, look)
+    per_node = most_ranks(where, configuration.target, configuration.lnc).ranks_per_node
+    return RankedScript(file, configuration, where.ranks, together, per_node, look)
 
 
 def kind_of(file: Path, configuration: RunConfiguration, where: Ranks) -> Kind:

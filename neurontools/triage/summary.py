@@ -50,9 +50,13 @@ class Cluster:
     firsts: int = 0  # how many of them were the first of their execution
     instances: Counter[str] = field(default_factory=Counter)
     more_instances: bool = False
-    executions: int = 0
     examples: list[Rank] = field(default_factory=list)
-    _last: str = ""
+    _seen: set[str] = field(default_factory=set)
+
+    @property
+    def executions(self) -> int:
+        """Return how many executions have it; their ranks come in any order, since one may lie in several places."""
+        return len(self._seen)
 
     def add(self, rank: Rank, execution: str) -> None:
         """Add one failure."""
@@ -61,9 +65,7 @@ class Cluster:
             self.instances[rank.instance] += 1
         else:
             self.more_instances = True
-        if execution != self._last:  # ranks of one directory come together
-            self.executions += 1
-            self._last = execution
+        self._seen.add(execution)
         if len(self.examples) < _EXAMPLES:
             self.examples.append(rank)
 

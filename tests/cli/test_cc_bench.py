@@ -41,6 +41,16 @@ def test_all_ones_and_sizes(cli: Cli) -> None:
     assert all(row["passed"] and row["output_bytes"] * 8 == row["input_bytes"] for row in found["rows"])
 
 
+def test_ones_of_narrow_integers_wrap(cli: Cli) -> None:
+    words = ("cc", "bench", "allr", "-N", 4, "-b", "1kb", "-e", "1kb", "-d", "uint8", "-c", "all_ones")
+    assert "check: passed" in cli(*words).out  # 256 ranks, whose sum is 0
+
+
+def test_a_warning_is_shown(cli: Cli) -> None:
+    ended = cli("cc", "bench", "allr", "-r", 2, "-b", 8, "-e", 8, "-w", 0, "-W", 1)
+    assert ended.status == 0 and "no warm-up operations" in ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [(("allr", "-b", "2kb", "-e", "1kb"), 2), (("allr", "-c", "maybe"), 2), (("allr", "--unit", "mb"), 2),

@@ -50,6 +50,14 @@ def test_json_of_nccom_test(cli: Cli, tmp_path: Path) -> None:
     assert found[0]["rows"][0]["unit"] == "gb" and found[0]["rows"][0]["busbw_right"]
 
 
+@pytest.mark.parametrize("row", ["1024 1024 uint8 nan 1.0 1.0", "-5 1 uint8 3.0 1.0 1.0", "8 8 uint8 inf 1.0 1.0"])
+def test_a_row_that_nobody_measured(cli: Cli, tmp_path: Path, row: str) -> None:
+    head = "size(B) count(elems) type time:avg(us) algbw(GB/s) busbw(GB/s)"
+    (tmp_path / "n.txt").write_text(f"nccom-test -r 2 allr\n{head}\n{row}\n")
+    ended = cli("cc", "bench-parse", tmp_path / "n.txt")
+    assert ended.status == 3 and "a number of 0 and more" in ended.error_line
+
+
 @pytest.mark.parametrize("data", [b"", b"\x00\xff" * 99, b'{"results": [3]}', b'{"results": 5}', b"{", b"size(B)\n4\n"])
 def test_what_is_no_output(cli: Cli, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "n").write_bytes(data)

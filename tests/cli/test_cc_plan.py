@@ -35,6 +35,31 @@ def test_the_choice_goes_by_size_and_group(cli: Cli, words: tuple[object, ...], 
     assert all(row["reason"] for row in found["rejected"])  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("words", "name", "reason"),
+    [
+        (("allr", "--size", 64, "--nodes", 2, "--ranks", 2), "mesh", "a second step"),
+        (("allr", "--size", 64, "--nodes", 2, "--ranks", 2), "hier", "one rank a node"),
+        (("allr", "--size", "4kb", "--nodes", 32, "--ranks", 32), "mesh", "up to 1,048,576 bytes, 16 ranks"),
+        (("allr", "--size", "4kb", "--nodes", 4, "--ranks", 4), "rdh", "from 1,048,576 to 67,108,864 bytes"),
+        (("allr", "--size", "4kb", "--instance", "inf2.48xlarge"), "kangaring", "above 1,000,000 bytes"),
+    ],
+)
+def test_reasons_are_those_of_the_group(cli: Cli, words: tuple[object, ...], name: str, reason: str) -> None:
+    found = planned(cli, *words)
+    rejected = {row["algorithm"]: row["reason"] for row in found["rejected"]}  # type: ignore[attr-defined]
+    assert reason in rejected[name] and "inf " not in found["rule"]
+
+
+def test_stretches_carry_the_bytes_of_all_groups(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "g.json"
+    carried = []
+    for groups in ([[0, 1]], [[0, 1], [2, 3]]):
+        path.write_text(json.dumps({"replica_groups": [groups]}))
+        carried.append(planned(cli, "allr", "--size", "64kb", "--groups", path)["links"])
+    assert carried[1][0]["bytes"] == 2 * carried[0][0]["bytes"]  # type: ignore[index]
+
+
 def test_the_worked_answer(cli: Cli) -> None:
     """64 ranks, 1 MiB: 126 steps of Ring with 2,064,384 bytes, 62 hops of KangaRing, one step with 66,060,288."""
     base = ("allr", "--ranks", 64, "--size", "1MiB", "--nodes", 1)

@@ -47,3 +47,16 @@ def test_groups_run_beside_each_other(cli: Cli, tmp_path: Path) -> None:
     ended = cli("cc", "run", "allr", "--groups", path)
     assert ended.status == 6 and "rank 1 is in group 0 and in group 1" in ended.error_line
     assert cli("cc", "run", "allr", "--inputs", "zeros").status == 2
+
+
+def test_pairs_are_honoured_or_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    for pairs, operation, status, message in (
+        ([[0, 1], [0, 2]], "sendrecv", 0, ""),
+        ([[0, 1], [2, 1]], "sendrecv", 3, "several for rank 1"),
+        ([[0, 1], [0, 77]], "sendrecv", 3, "[0, 77]"),
+        ([[0, 1], [1, 0]], "allr", 6, "they belong to permute and sendrecv"),
+    ):
+        path.write_text(json.dumps({"src_target_pairs": [pairs]}))
+        ended = cli("cc", "run", operation, "--ranks", 4, "--size", 64, "--pairs", path)
+        assert ended.status == status and message in ended.err

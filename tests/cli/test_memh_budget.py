@@ -39,9 +39,13 @@ def test_live_bytes_and_a_round_trip(cli: Cli, tmp_path: Path) -> None:
     found = checked_json(cli("memh", "budget", tmp_path / "k.py", "--json"), "memh budget")
     assert sum(trip["bytes"] for trip in found["round_trips"]) == 64 * 256 * 4
     assert all(trip["written_ns"] < trip["read_ns"] for trip in found["round_trips"])
+    (tmp_path / "k.py").write_text(KERNEL.format(spill=SPILL, through=f"{THROUGH}; {THROUGH}"))
+    found = checked_json(cli("memh", "budget", tmp_path / "k.py", "--json"), "memh budget")
+    assert len(found["round_trips"]) == 2  # what was written over does not come back
 
 
 def test_a_program_that_faults(cli: Cli, root: Path) -> None:
-    assert cli("memh", "budget", root / "examples/out_of_bounds.s").status == 5
+    ended = cli("memh", "budget", root / "examples/out_of_bounds.s")
+    assert ended.status == 5 and "the run did not finish" in ended.err
     assert "live at most" in cli("memh", "budget", root / "examples/attention.py").out
     assert cli("memh", "budget", root / "missing.neff").status == 4

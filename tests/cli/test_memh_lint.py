@@ -19,6 +19,11 @@ def test_a_broken_rule(cli: Cli, root: Path) -> None:
     assert rules(cli, root / "examples/vector_add.py", "--strict") == (0, set())
 
 
+def test_a_program_that_hangs_is_not_clean(cli: Cli, root: Path) -> None:
+    ended = cli("memh", "lint", root / "examples/deadlock.s")
+    assert ended.status == 5 and "the run did not finish" in ended.err and "0 broken rules" in ended.out
+
+
 def test_slow_accesses(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "k.py"
     path.write_text(KERNEL.format(spill="", through=""))

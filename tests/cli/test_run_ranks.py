@@ -64,6 +64,13 @@ def test_a_script_runs_once_for_each_rank_and_launches_together(cli: Cli, script
         assert (found == 36).all()
 
 
+def test_ranks_are_told_their_place_on_their_node(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "step.py"
+    path.write_text(SCRIPT.replace('"has", z[0, 0]', '"is", os.environ["LOCAL_RANK"]'))
+    words = ("--ranks", 4, "--instance", "trn1.2xlarge", "--nodes", 2, "--target", "trn1")
+    assert cli("run", path, *words).out.splitlines() == [f"rank {rank} is {rank % 2}" for rank in range(4)]
+
+
 def test_a_script_as_json(cli: Cli, script: Path) -> None:
     ended = cli("run", script, "--ranks", 2, "--target", "trn2", "--lnc", 1, "--instance", "trn2u.48xlarge", "--json")
     result = checked_json(ended, "run")

@@ -85,7 +85,8 @@ def test_power_and_rsqrt_are_within_two_units(a: float, b: float) -> None:
 
 
 def test_max_keeps_nan_so_that_bytes_never_written_show() -> None:
-    assert np.isnan(compute(AluOp.MAX, math.nan, 1.0)) and np.isnan(compute(AluOp.MIN, 1.0, math.nan))
+    for op in (AluOp.MAX, AluOp.MIN, AluOp.ABS_MAX, AluOp.ABS_MIN):
+        assert np.isnan(compute(op, math.nan, 1.0)) and np.isnan(compute(op, 1.0, math.nan))
 
 
 @pytest.mark.parametrize("op", [AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY])

@@ -11,6 +11,7 @@ __all__ = ["DEFAULTS", "Choice", "Rejected", "Thresholds", "choose", "single_ste
 
 MB = 1_000_000
 MIB = 1 << 20
+_MESH_NODES = 16  # ranks between nodes up to which mesh is taken; ours
 
 
 class Thresholds(NamedTuple):
@@ -73,7 +74,7 @@ def choose(operation: str, group: Group, size: int, thresholds: Thresholds = DEF
     for name in ALGORITHMS:
         if name != taken:
             reason = illegal(name, group, operation)
-            rejected.append(Rejected(name, reason or _why_not(name, group, size, thresholds), not reason))
+            rejected.append(Rejected(name, reason or _why_not(name, taken, group, thresholds), not reason))
     return Choice(taken, inner, outer, rule, tuple(rejected))
 
 
@@ -95,24 +96,34 @@ def _between(operation: str, group: Group, size: int, limits: Thresholds, *, sin
     figures = group.machine.figures
     limit = single_step_limit(group.size, figures["efa_rate"].value, figures["efa_latency"].value)
     if single and operation == "allreduce" and size <= limit:
+        if group.size == 2:
+            return "single-step-mesh", "two ranks: one step has no extra bytes"
         return "single-step-mesh", f"its extra bytes take less than one hop up to {limit:,.0f} bytes"
-    if size <= limits.inter_mesh and group.size <= 16:
-        return "mesh", f"at most 16 nodes and {limits.inter_mesh:,} bytes (ours)"
+    if size <= limits.inter_mesh and group.size <= _MESH_NODES:
+        return "mesh", f"at most {_MESH_NODES} nodes and {limits.inter_mesh:,} bytes (ours)"
     if not illegal("rdh", group, operation) and size <= limits.inter_rdh:
         return "rdh", f"a power of two, up to {limits.inter_rdh:,} bytes (ours)"
     return "ring", f"more than {limits.inter_rdh:,} bytes, or no power of two (ours)"
 
 
-def _why_not(name: Algorithm, group: Group, size: int, limits: Thresholds) -> str:
+def _why_not(name: Algorithm, taken: Algorithm, group: Group, limits: Thresholds) -> str:
     """Return why an algorithm that would be legal was not taken."""
+    inside = group.nodes == 1
+    mesh, rdh = (limits.mesh, limits.rdh) if inside else (limits.inter_mesh, limits.inter_rdh)
     if name == "mesh":
-        return f"{size:,} bytes oversubscribe links: mesh is taken up to {limits.mesh:,}"
+        if taken == "single-step-mesh":
+            return "a second step costs more than the bytes that it saves"
+        return f"its writes oversubscribe links: taken up to {mesh:,} bytes" + (
+            "" if inside else f", {_MESH_NODES} ranks"
+        )
     if name == "rdh":
-        return f"taken from {limits.mesh:,} to {limits.rdh:,} bytes"
+        return f"taken from {mesh:,} to {rdh:,} bytes"
     if name == "kangaring":
-        return f"taken above {limits.rdh:,} bytes"
+        return f"taken above {mesh if illegal('rdh', group, 'allreduce') else rdh:,} bytes"
     if name == "single-step-mesh":
         return "its traffic grows with the square of the ranks"
     if name == "flat-ring":
         return "enabled on Trn1 for large messages only"
+    if name == "hier":
+        return "one rank a node: there is nothing to do inside nodes"
     return f"a fallback: its latency grows with the {group.size} ranks"

@@ -249,6 +249,10 @@ def _permute(b: Builder, request: Request) -> Plan:
             raise UnsupportedError(f"permute: {wrong[0]}")
     elif not request.pairs:
         raise FormatError("pairs of a SendRecv", expected="one or more", got="none")
+    receivers = [target for _, target in request.pairs]
+    if len(set(receivers)) < len(receivers):  # which of two came last would decide
+        twice = max(receivers, key=receivers.count)
+        raise FormatError("pairs of a SendRecv", expected="one source for each target", got=f"several for rank {twice}")
     taking = {rank for pair in request.pairs for rank in pair}
     if not taking <= set(group.ranks):
         raise FormatError("pairs of a permute", expected="ranks of the group", got=min(taking - set(group.ranks)))
@@ -256,6 +260,6 @@ def _permute(b: Builder, request: Request) -> Plan:
     for source, target in request.pairs:
         spans: Spans = ((0, n),) if n else ()
         b.move(source, [b.at(source, "in", spans)], [b.at(target, "out", spans)], step=0, phase="permute")
-    senders, receivers = {a for a, _ in request.pairs}, {z for _, z in request.pairs}
+    senders = {source for source, _ in request.pairs}
     return _plan(b, request, [n if rank in senders else 0 for rank in group.ranks],
                  [n if rank in receivers else 0 for rank in group.ranks], 1)  # fmt: skip

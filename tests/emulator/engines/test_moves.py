@@ -89,6 +89,13 @@ def test_cast_from_a_strided_source() -> None:
         (Dtype.UINT8, Bits(258), 2),
         (I32, 7.0, 7),
         (Dtype.FLOAT4E2_X4, 0.0, 0),
+        # Floats in integer types round and saturate as a tile does; NaN gives 0.
+        (Dtype.INT8, 2.7, 3),
+        (Dtype.UINT8, -3.5, 0),
+        (I32, 1e10, (1 << 31) - 1),
+        (Dtype.INT16, -np.inf, -(1 << 15)),
+        (I32, np.nan, 0),
+        (Dtype.TFLOAT32, 0.1, np.uint32(0x3DCCC000).view(np.float32)),
     ],
 )
 def test_memset(dtype: Dtype, value: object, expected: object) -> None:

@@ -262,6 +262,16 @@ def test_infinities_survive_both_passes() -> None:
     assert (bench.result(4, 4)[0] == np.inf).all() and np.isfinite(bench.result(4, 4)[1:]).all()
 
 
+def test_an_infinity_that_moves_survives_both_passes() -> None:
+    bench, (w, x) = Engine(), operands(4, 4, 4)
+    w[...], x[1, 2] = np.abs(w), np.inf
+    bench.load(w)
+    for fp32_pass, flags in ((LOW, 1), (HIGH, 2)):
+        bench.multiply(x, 4, flags, F32, fp32_pass)
+    assert np.array_equal(np.isinf(bench.result(4, 4)), np.broadcast_to(np.arange(4) == 2, (4, 4)))
+    assert not np.isnan(bench.result(4, 4)).any()
+
+
 def test_moving_passes_take_half_of_the_moving_operand() -> None:
     bench, (w, x) = Engine(), operands(n=32)
     low, high = split(x)

@@ -131,6 +131,9 @@ def test_bit_folds_and_what_cannot_fold() -> None:
         run_reduce(AluOp.BITWISE_XOR, values, dtype=I32, out=I32)[:, 0],
         np.bitwise_xor.reduce(values.astype(np.int32), axis=1),
     )
+    narrow = RNG.integers(-128, 128, (128, 9))
+    wide = run_reduce(AluOp.BITWISE_OR, narrow, dtype=Dtype.INT8, out=I32)[:, 0]
+    assert np.array_equal(wide, np.bitwise_or.reduce(narrow.astype(np.int8), axis=1))
     for op, match in ((AluOp.DIVIDE, "not documented for reductions"), (AluOp.BITWISE_OR, "work on integers")):
         with pytest.raises(UnsupportedError, match=match):
             run_reduce(op, values)
