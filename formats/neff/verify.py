@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from formats.errors import FormatError
 from formats.neff.archive import unsafe_names
 from formats.neff.hashing import HASH_VARIANTS, SEEN_VARIANTS, matching_variant
-from formats.neff.header import HEADER_SIZE
 from formats.neff.problem import Problem, collect, error, remark
 from formats.neff.understood import unknown_in_file
 from formats.neff.verify_subgraph import SUBGRAPH_CHECKS
@@ -52,10 +51,6 @@ def _header(neff: Container) -> Iterator[Problem]:
         yield error("header", f"file is {missing} bytes shorter than its header says")
     elif missing < 0:
         yield remark("header", f"file has {-missing} bytes after its data")
-    if header.header_size != HEADER_SIZE:
-        yield remark("header", f"header_size is {header.header_size}, {HEADER_SIZE} in every known file")
-    if header.pad:
-        yield remark("header", "the last 468 bytes are not zero")
     if header.lnc_size not in (1, 2):
         yield remark("header", f"lnc_size is {header.lnc_size}, 1 or 2 in every known file")
 
@@ -87,7 +82,10 @@ def _json(neff: Container) -> Iterator[Problem]:
             continue
         found = _Ambiguous()
         try:
-            json.loads(neff.read(member.name), object_pairs_hook=found.pairs, parse_constant=found.constant)
+            json.loads(neff.parsed_bytes(member.name), object_pairs_hook=found.pairs, parse_constant=found.constant)
+        except FormatError as damage:
+            yield remark(member.name, f"not looked at: {damage.what}")
+            continue
         except (ValueError, RecursionError):
             continue  # who needs the member says so
         yield from (error(member.name, f"key {key!r} stands twice in an object") for key in found.twice)
