@@ -76,9 +76,7 @@ class _PeWord(Instruction):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule("src is in SBUF.", "documented", "hardware.md 2.4", _sbuf_source),
         Rule("Only fp32 operands have passes.", "observed", "isa.md 7 (01, 02)", _fp32_pass),
-        Rule(
-            "Row and column groups are masks of four with room for all.", "inferred", "isa.md 7 (01, 02)", _tiles
-        ),
+        Rule("Row and column groups are masks of four with room for all.", "inferred", "isa.md 7 (01, 02)", _tiles),
     )
 
     dtype = Enumeration(32, Dtype, "element type of the source")

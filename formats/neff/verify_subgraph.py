@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from formats.engines import ENGINES
 from formats.errors import FormatError, UnsupportedError
 from formats.neff.definition import QUEUE_KINDS, VARIABLE_KINDS, Variable
+from formats.neff.inferred import inferred_in_subgraph
 from formats.neff.problem import Problem, error, remark
 from formats.neff.transfers import DESCRIPTOR_OPS, MAX_DIMENSIONS, extent
 from formats.neff.understood import unknown_in_subgraph, unknown_in_words
@@ -164,6 +165,10 @@ def _understood(subgraph: Subgraph) -> Iterator[Problem]:
         yield remark(part.where, f"{part.message}; not understood, so not executed")
 
 
+def _inferred(subgraph: Subgraph) -> Iterator[Problem]:
+    yield from (remark(*part) for part in inferred_in_subgraph(subgraph))
+
+
 def _words(subgraph: Subgraph) -> Iterator[Problem]:
     """Check what words refer to: DMA blocks one to one, queues of their own engine, variables, semaphores."""
     from formats.isa import UpdateMode, WaitMode  # deferred: start-up
@@ -285,6 +290,7 @@ SUBGRAPH_CHECKS: Mapping[str, Check] = {
     "DMA blocks": _blocks,
     "words": _words,
     "what is understood": _understood,
+    "what is inferred": _inferred,
 }
 
 
