@@ -18,7 +18,6 @@ from neurontools.command.results import plain
 from neurontools.core.arguments import CoreFile, open_core_file
 from neurontools.text.table import bytes_text, count, table
 
-_RANGES = 200  # of memory that are compared byte for byte
 _SHOWN, _WIDTH = 40, 60  # rows of a list, characters of a value
 # When and where a dump was taken differs between any two.
 _PASSED_OVER = frozenset(("created", "pid", "tool_version"))
@@ -143,7 +142,7 @@ def _memory(one: Core, two: Core) -> tuple[list[MemoryDifference], int]:
             left = one.segments.data(mine)[low - mine.address : high - mine.address]
             right = two.segments.data(its)[low - its.address : high - its.address]
             compared += high - low
-            if len(found) < _RANGES and bytes(left) != bytes(right):
+            if bytes(left) != bytes(right):
                 found.append(_difference(one, mine, low, left, right))
     return found, compared
 
