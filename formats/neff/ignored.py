@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["IGNORED", "IGNORED_MEMBERS", "Ignored", "may_be_ignored"]
+__all__ = ["IGNORED", "IGNORED_MEMBERS", "OWN_MEMBERS", "Ignored", "may_be_ignored"]
 
 
 class Ignored(NamedTuple):
@@ -77,6 +77,8 @@ IGNORED_MEMBERS: dict[str, str] = {
     "act_info.json": "lists the sets there are; those that are used are named by Activation.json",
     ".dbg": "names the source of words",
 }
+# Members of subgraphs that no compiler but this one writes; readers of this toolkit look for them by name.
+OWN_MEMBERS = ("operations.json", "visits.json", "tiles.json", "fresh.json")
 _IGNORED = {(each.kind, each.key): each for each in IGNORED}
 
 

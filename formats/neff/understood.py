@@ -75,7 +75,6 @@ _OPS = ("null", "tvm_op")
 def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
     """Yield what is not understood in the node graph and in the descriptions of compiled parts."""
     yield from (UnknownPart(*found) for found in in_file(neff))
-    names: list[str] = []
     if "neff.json" in neff.archive:
         graph = neff.json_fields("neff.json")
         yield from _keys("graph", "neff.json", graph.raw)
@@ -87,8 +86,7 @@ def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
             yield from _keys("node attrs", f"{where} attrs", attrs.raw)
             if node.text("op") not in _OPS or (node.text("op") != "null" and "kelf" not in attrs):
                 yield UnknownPart(where, f"operation {node.text('op')!r} is no compiled part")
-            names += [attrs.text("kelf")] if "kelf" in attrs else []
-    for name in dict.fromkeys(names):
+    for name in neff.kelf_members:
         kelf = neff.json_fields(name)
         yield from _keys("kelf", name, kelf.raw)
         for item in kelf.objects("graphs"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from formats.errors import FormatError
 from formats.neff.archive import unsafe_names
 from formats.neff.hashing import HASH_VARIANTS, SEEN_VARIANTS, matching_variant
+from formats.neff.ignored import IGNORED_MEMBERS, OWN_MEMBERS
 from formats.neff.problem import Problem, collect, error, remark
 from formats.neff.understood import unknown_in_file
 from formats.neff.verify_subgraph import SUBGRAPH_CHECKS
@@ -38,6 +39,7 @@ def verify(neff: Container, read_subgraphs: Callable[[], Sequence[Subgraph]]) ->
         return problems if any(problem.message == found.message for problem in problems) else [*problems, found]
     problems += [*collect("neff.json", graph_problems(neff, subgraphs)), *collect("kelf", _nodes(neff, subgraphs))]
     problems += collect("keys", (remark(*part) for part in unknown_in_file(neff)))
+    problems += collect("members", _unnamed(neff, subgraphs))
     for subgraph in subgraphs:
         for name, check in SUBGRAPH_CHECKS.items():
             problems += collect(f"{subgraph.name} {name}", check(subgraph))
@@ -73,6 +75,32 @@ def _archive(neff: Container) -> Iterator[Problem]:
     tail = neff.archive.stream_length
     if tail and any(neff.archive.data()[tail:]):
         yield remark("archive", "bytes after the gzip stream are not zero")
+
+
+def _unnamed(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem]:
+    """Yield the files of subgraphs' folders that nothing names and no list explains: who wrote them means something."""
+    named: set[str] = set()
+    for subgraph in subgraphs:
+        named.add(subgraph.definition_member)
+        texts = set(_texts(subgraph.definition.raw))
+        for file in subgraph.engine_files.values():
+            texts |= {file.act_info or "", *_texts(list(file.dve_tables))}
+        for one in subgraph.activation_sets:
+            named |= {one.member, one.buckets.where, one.controls.where}
+        named |= set(map(subgraph.member, (*texts, *OWN_MEMBERS)))
+    folders = tuple(f"{subgraph.folder}/" for subgraph in subgraphs if subgraph.folder)
+    for member in neff.members:
+        ignored = member.name.endswith(tuple(IGNORED_MEMBERS))
+        if member.kind == "file" and member.name.startswith(folders) and not ignored and member.name not in named:
+            yield remark(member.name, "nothing in the file names this member, and what it means is not known")
+
+
+def _texts(value: object, depth: int = 5) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)) and depth:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each, depth - 1)
 
 
 def _json(neff: Container) -> Iterator[Problem]:

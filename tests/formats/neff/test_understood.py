@@ -260,3 +260,10 @@ def test_a_scale_that_is_no_number_is_malformed(number: float) -> None:
 
     with pytest.raises(FormatError, match="scale: wrong value, expected a finite number"):
         unknown(edited(base(""), "sg00/SP.json", change))
+
+
+def test_a_compiled_part_is_looked_at_also_where_no_graph_names_it() -> None:
+    files = contents(base(""))
+    del files["neff.json"]
+    files["kelf-0.json"] = json.dumps({**json.loads(files["kelf-0.json"]), "surprise": 1}).encode()
+    assert any("surprise" in one for one in unknown(open_neff(wrapped(plain_tar(files)))))

@@ -187,3 +187,11 @@ def test_json_over_the_limit_is_not_made_into_values() -> None:
     assert "warning: metrics.json: not looked at: member is over the size limit" in [
         f"{one.severity}: {one.where}: {one.message}" for one in neff.verify()
     ]
+
+
+def test_a_member_that_nothing_names_is_told() -> None:
+    odd = "sg00/cc_streams.bin"
+    neff = open_neff(changed(sg00__cc_streams_DOT_bin=b"x", notes_DOT_txt=b"x"))
+    assert [(one.where, one.severity) for one in neff.verify() if "names this member" in one.message] == [
+        (odd, "warning")
+    ]
