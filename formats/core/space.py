@@ -142,10 +142,11 @@ class Segments(Sequence[Segment]):
             offset = segment.offset + start
             data[at : at + high - low] = self._data.part(offset, offset + high - low)
             present[at : at + high - low] = b"\1" * (high - low)
-            written[at : at + high - low] = self._written(segment, start, high - low)
+            written[at : at + high - low] = self.written(segment, start, high - low)
         return Bytes(bytes(data), bytes(present), bytes(written))
 
-    def _written(self, segment: Segment, start: int, nbytes: int) -> bytes:
+    def written(self, segment: Segment, start: int, nbytes: int) -> bytes:
+        """Return a 0 or 1 for each byte of a range of a segment."""
         if segment.written is None:
             return b"\1" * nbytes
         plane = self._bits(segment.written, start >> 3, (start + nbytes + 7) >> 3)
