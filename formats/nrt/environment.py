@@ -194,8 +194,11 @@ def parse_environment(lines: Iterable[str], path: str | None = None) -> dict[str
         text = line.strip()
         if not text or text.startswith("#") or "=" not in text:
             continue
+        if len(text) > _LONGEST:
+            raise FormatError("too long a line", path=path, field=f"line {number}",
+                              expected=f"at most {_LONGEST:,} characters", got=f"{len(text):,}")  # fmt: skip
         try:
-            words = shlex.split(text[:_LONGEST], comments=True)
+            words = shlex.split(text, comments=True)
         except ValueError as error:
             raise FormatError(
                 f"cannot be read as a line of a shell: {error}", path=path, field=f"line {number}"
