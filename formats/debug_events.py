@@ -35,9 +35,9 @@ def encode_event(event: DebugEvent) -> tuple[bytes, bytes]:
     if len(event.shape) > _DIMENSIONS:
         raise FormatError("too many dimensions", field="tensor_shape", expected=_DIMENSIONS, got=len(event.shape))
     shape = (*event.shape, *(0,) * (_DIMENSIONS - len(event.shape)))
-    # Texts end with a NUL.
-    prefix = event.prefix.encode()[:511]
-    payload = _PAYLOAD.pack(prefix, event.core, event.pipe, event.dtype.encode()[:15], *shape, len(event.data))
+    payload = _PAYLOAD.pack(
+        _room(event.prefix, 511), event.core, event.pipe, _room(event.dtype, 15), *shape, len(event.data)
+    )
     payload += event.data
     return _HEADER.pack(len(payload), TENSOR_READ), payload
 
@@ -57,6 +57,11 @@ def decode_event(header: bytes, payload: bytes) -> DebugEvent:
         raise FormatError("tensor of another size", field="tensor_data_size", expected=size - PAYLOAD_SIZE, got=nbytes)
     shape = tuple(dimensions[: next((n for n, length in enumerate(dimensions) if not length), _DIMENSIONS)])
     return DebugEvent(_text(prefix), core, pipe, _text(dtype), shape, payload[PAYLOAD_SIZE:])
+
+
+def _room(text: str, most: int) -> bytes:
+    """Return as many whole characters as there is room for before the NUL that ends a text."""
+    return text.encode()[:most].decode("utf-8", "ignore").encode()
 
 
 def _text(raw: bytes) -> str:

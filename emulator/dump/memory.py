@@ -26,7 +26,7 @@ __all__ = ["Piece", "chip_windows", "full_pieces", "light_pieces", "named_region
 _PAGE = {"SBUF": 512, "PSUM": 512, "HBM": 4096}  # kept or left out together
 # Bounds on program headers, of which an ELF file has 65,534 at most (`formats.core.elf.MOST_HEADERS`).
 _RUNS = 6000  # segments of one memory; above that whole partitions are kept
-_ALLOCATION_RUNS = 500
+_ALLOCATION_RUNS, _HBM_RUNS = 500, 8000  # of one allocation, of all; above that whole allocations are kept
 _LIGHT = 1 << 20  # bytes of memory in a light dump
 _OFFSETS = {"SBUF": (0, SBUF_PARTITION_STRIDE), "PSUM": (PSUM_BASE, PSUM_PARTITION_STRIDE)}
 
@@ -58,8 +58,10 @@ def full_pieces(device: Device) -> Iterator[Piece]:
     for core in device.cores:
         for space in _OFFSETS:
             yield from _chip(device, core.index, space, _pages(core.memory.written(space), _PAGE[space]))
-    for allocation in device.hbm.allocations.values():
-        yield from _allocation(allocation)
+    touched = [each for each in device.hbm.allocations.values() if each.touched and each.nbytes]
+    most = min(_ALLOCATION_RUNS, _HBM_RUNS // max(1, len(touched)))
+    for allocation in touched:
+        yield from _allocation(allocation, most)
 
 
 def light_pieces(device: Device) -> Iterator[Piece]:
@@ -199,9 +201,7 @@ def _chip(device: Device, core: int, space: str, mask: npt.NDArray[np.bool_]) ->
         yield Piece(space, core, address, array[row, first:behind], _bits(plane[row, first:behind]))
 
 
-def _allocation(allocation: Allocation) -> Iterator[Piece]:
-    if not allocation.touched or not allocation.nbytes:
-        return
+def _allocation(allocation: Allocation, most: int) -> Iterator[Piece]:
     if allocation.whole:
         yield Piece("HBM", 0, allocation.address, allocation.data, None)
         return
@@ -209,7 +209,7 @@ def _allocation(allocation: Allocation) -> Iterator[Piece]:
     whole = plane.size // page * page
     pages = np.append(plane[:whole].reshape(-1, page).any(axis=1), plane[whole:].any())
     runs = [(first * page, min(behind * page, plane.size)) for first, behind in _runs(pages)]
-    if len(runs) > _ALLOCATION_RUNS:
+    if len(runs) > most:
         runs = [(0, plane.size)]
     for first, behind in runs:
         yield _hbm_piece(allocation, first, behind)

@@ -23,7 +23,7 @@ from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 from formats.isa import Fp32Pass
-from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
+from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, QUADRANT, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 
 __all__: list[str] = []
@@ -71,6 +71,9 @@ def _read_facts(word: isa.LoadWeights | isa.MatMul, port: Port) -> _Facts:
         raise UnsupportedError(f"{word.NAME}: an fp32 pass on {dtype.spelling} elements is not modelled")
     if transposed and port.generation == "gen2":
         raise UnsupportedError(f"{word.NAME}: gen2 has no transpose mode; it multiplies by an identity")
+    for name, size, groups in (("row", rows, word.row_groups), ("column", cols, word.column_groups)):
+        if size > QUADRANT * groups.bit_count():
+            raise UnsupportedError(f"{word.NAME}: {size} {name}s in {name} groups {groups:#x} of {QUADRANT} each")
     form = (rows, cols, word.row_groups, word.column_groups, transposed)
     return _Facts(form, rows, cols, dtype, fp32_pass, transposed)
 

@@ -23,10 +23,15 @@ _LONGEST = 4096
 def public_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the Neuron stack; those whose names speak of secrets are left out, keys are blanked."""
     return {
-        name: _HIDDEN.sub("***", value[:_LONGEST])
+        name: _public(value)
         for name, value in sorted(environ.items())
         if _KEPT.match(name) and not _SECRET.search(name)
     }
+
+
+def _public(text: str) -> str:
+    """Return a text without secrets; it is cut last, since a pattern does not find half a secret."""
+    return _HIDDEN.sub("***", text)[:_LONGEST]
 
 
 def packages(folders: Iterable[str]) -> dict[str, str]:
@@ -52,5 +57,5 @@ def collect(environ: Mapping[str, str] = os.environ, arguments: Iterable[str] | 
         python=platform.python_version(),
         packages=packages(sys.path),
         variables=public_variables(environ),
-        arguments=tuple(_HIDDEN.sub("***", each[:_LONGEST]) for each in (sys.argv if arguments is None else arguments)),
+        arguments=tuple(map(_public, sys.argv if arguments is None else arguments)),
     )

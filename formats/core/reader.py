@@ -123,8 +123,11 @@ class Core:
                         known = NOTES.get(kind)
                         self._warnings.append(f"note {known.name if known else hex(kind)!r} is cut off")
                     break
-                if ours:
-                    found.setdefault(kind, Span(start, size))
+                if ours and kind in found:
+                    known = NOTES.get(kind)
+                    self._warnings.append(f"a second note {known.name if known else hex(kind)!r} is left out")
+                elif ours:
+                    found[kind] = Span(start, size)
                 at = start + elf.padded(size)
         return found
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from formats.core.elf import PF_X, PT_LOAD, PT_WRITTEN, ProgramHeader
 from formats.core.records import Window
 from formats.core.stored_bytes import StoredBytes
+from formats.limits import Span, overlapping
 
 __all__ = ["Bytes", "Segment", "Segments"]
 
@@ -77,6 +78,11 @@ class Segments(Sequence[Segment]):
                                  planes.get(header.address)))  # fmt: skip
         if cut:
             warnings.append(f"{cut} of {sum(h.type == PT_LOAD for h in headers)} segments are cut off or missing")
+        # A look at an address goes to one segment: which of two would be meant, nothing tells.
+        bad = overlapping([Span(segment.address, segment.size) for segment in found])
+        if bad:
+            warnings.append(f"{len(bad)} of {len(found)} segments have addresses that others have: left out")
+        found = [segment for number, segment in enumerate(found) if number not in bad]
         found.sort(key=lambda segment: segment.address)
         named = [window for window in windows if window.row_bytes > 0 and window.rows > 0]
         named.sort(key=lambda window: window.base)
@@ -136,10 +142,11 @@ class Segments(Sequence[Segment]):
             offset = segment.offset + start
             data[at : at + high - low] = self._data.part(offset, offset + high - low)
             present[at : at + high - low] = b"\1" * (high - low)
-            written[at : at + high - low] = self._written(segment, start, high - low)
+            written[at : at + high - low] = self.written(segment, start, high - low)
         return Bytes(bytes(data), bytes(present), bytes(written))
 
-    def _written(self, segment: Segment, start: int, nbytes: int) -> bytes:
+    def written(self, segment: Segment, start: int, nbytes: int) -> bytes:
+        """Return a 0 or 1 for each byte of a range of a segment."""
         if segment.written is None:
             return b"\1" * nbytes
         plane = self._bits(segment.written, start >> 3, (start + nbytes + 7) >> 3)

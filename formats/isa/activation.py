@@ -46,7 +46,7 @@ class Activate(Instruction):
     OVERWRITES = True
     # Bytes 12 and 15 are both 1 where gen2 applies `copy`, else both 0 (isa.md 7): one of them is read as the flag
     # that a pointer operand needs, the other only kept.
-    no_bias = Integer(12, 1, "1 where no bias operand is used", provenance="inferred")
+    no_bias = Integer(12, 1, "1 where no bias operand is used", provenance="inferred", known=range(2))
     unknown_15 = Integer(15, 1, "unknown; same values as byte 12", provenance="inferred")
     src = Pattern(16, 3, "input", role="read", dtype="src_dtype", partitions="channels")
     src_dtype = Nibble(32, Dtype, "element type of the input", high=False)

@@ -80,7 +80,7 @@ class EventSemaphore(Instruction):
     ENGINES = ENGINES
     CITE = "isa.md 7 (a0)"
     COST = Duration("event_semaphore")
-    setter = Integer(12, 1, "setter", provenance="inferred")
+    setter = Integer(12, 1, "setter", provenance="inferred", known=range(1))
     wait2_mode = Enumeration(32, WaitMode, "second wait: how")
     wait2_index = Integer(33, 1, "second wait: semaphore or event")
     update2_mode = Enumeration(34, UpdateMode, "second update: what")

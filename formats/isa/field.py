@@ -145,13 +145,22 @@ _INTEGER_CODES = {
 
 
 class Integer(Field[int]):
-    """An integer of 1, 2, 4 or 8 bytes."""
+    """An integer of 1, 2, 4 or 8 bytes; `known` are the values of a byte that mean something, where not all do."""
 
     kind = "integer"
 
-    def __init__(self, offset: int, size: int, doc: str, *, signed: bool = False, **facts: Unpack[Facts]) -> None:
+    def __init__(
+        self,
+        offset: int,
+        size: int,
+        doc: str,
+        *,
+        signed: bool = False,
+        known: range | None = None,
+        **facts: Unpack[Facts],
+    ) -> None:
         super().__init__(offset, size, doc, **facts)
-        self.signed = signed
+        self.signed, self.known = signed, known
         self.struct = struct.Struct("<" + _INTEGER_CODES[size, signed])
         self._unpack = self.struct.unpack_from
 

@@ -135,8 +135,8 @@ class Write(Instruction):
     OPCODE = 0xA5
     ENGINES = ENGINES
     CITE = "isa.md 10.2 (a5)"
-    size0 = Integer(12, 1, "bytes of the first value", unit="bytes", default=4)
-    size1 = Integer(13, 1, "bytes of the second value, 0 for none", unit="bytes")
+    size0 = Integer(12, 1, "bytes of the first value", unit="bytes", default=4, known=range(1, 9))
+    size1 = Integer(13, 1, "bytes of the second value, 0 for none", unit="bytes", known=range(9))
     address0 = Integer(16, 8, "first device address")
     address1 = Integer(24, 8, "second device address")
     data0 = Integer(32, 8, "first value")

@@ -15,7 +15,7 @@ from formats.isa.operand import Pattern, Pointer
 from formats.isa.rule import Context, Finding, Rule, in_psum, place, same_elements, span
 from formats.isa.syntax import Key, Product
 from formats.isa.syntax_operands import PatternItem
-from formats.neuron_core import MOVING_COLUMNS, PARTITIONS, PSUM_BANK_BYTES, PSUM_BASE
+from formats.neuron_core import MOVING_COLUMNS, PARTITIONS, PSUM_BANK_BYTES, PSUM_BASE, QUADRANT
 
 __all__ = ["LoadWeights", "MatMul"]
 
@@ -54,9 +54,12 @@ def _accumulate_flags(word: MatMul, context: Context) -> Iterator[Finding]:
 
 
 def _tiles(word: LoadWeights | MatMul, context: Context) -> Iterator[Finding]:
-    for name in ("row_groups", "column_groups"):
-        if not 1 <= getattr(word, name) <= 15:
-            yield name, f"{getattr(word, name):#x} is no mask of four groups"
+    for name, size in (("row_groups", word.rows), ("column_groups", word.cols)):
+        groups = getattr(word, name)
+        if not 1 <= groups <= 15:
+            yield name, f"{groups:#x} is no mask of four groups"
+        elif size > QUADRANT * groups.bit_count():
+            yield name, f"{size} do not fit into {groups.bit_count()} groups of {QUADRANT}"
 
 
 def _fp32_pass(word: LoadWeights | MatMul, context: Context) -> Iterator[Finding]:
@@ -73,7 +76,7 @@ class _PeWord(Instruction):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule("src is in SBUF.", "documented", "hardware.md 2.4", _sbuf_source),
         Rule("Only fp32 operands have passes.", "observed", "isa.md 7 (01, 02)", _fp32_pass),
-        Rule("Row and column groups are masks of four.", "inferred", "isa.md 7 (01, 02)", _tiles),
+        Rule("Row and column groups are masks of four with room for all.", "inferred", "isa.md 7 (01, 02)", _tiles),
     )
 
     dtype = Enumeration(32, Dtype, "element type of the source")
@@ -84,8 +87,12 @@ class _PeWord(Instruction):
     cols = Integer(
         39, 1, "stationary columns M: output partitions", unit="partitions", default=PARTITIONS, provenance="inferred"
     )
-    row_groups = Integer(44, 1, "mask of the four groups of 32 rows in use", default=0x0F, provenance="inferred")
-    column_groups = Integer(45, 1, "mask of the four groups of 32 columns in use", default=0x0F, provenance="inferred")
+    row_groups = Integer(
+        44, 1, "mask of the four groups of 32 rows in use", default=0x0F, provenance="inferred", known=range(1, 16)
+    )
+    column_groups = Integer(
+        45, 1, "mask of the four groups of 32 columns in use", default=0x0F, provenance="inferred", known=range(1, 16)
+    )
     unknown_46 = Integer(46, 1, "unknown; follows dtype and opcode on gen2, 0 on gen3", provenance="inferred")
 
 
@@ -113,7 +120,7 @@ class MatMul(_PeWord):
     OPCODE = 0x02
     DATAFLOW = Dataflow.PRODUCT
     src = Pattern(16, 3, "moving operand in SBUF", role="read", dtype="dtype", partitions="rows")
-    acc_flags = Integer(43, 1, "bit 0: first of a group (overwrite PSUM), bit 1: last of a group")
+    acc_flags = Integer(43, 1, "bit 0: first of a group (overwrite PSUM), bit 1: last of a group", known=range(4))
     dst_dtype = Integer(
         47,
         1,

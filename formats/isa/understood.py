@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from formats.isa.enums import ActivationFunction, UpdateMode, WaitMode
-from formats.isa.field import Enumeration, Field, Text
+from formats.isa.field import Enumeration, Field, Integer, Text
 from formats.isa.instruction import Instruction
 from formats.isa.unknown import Unknown
 
@@ -69,7 +69,6 @@ NOT_PRINTED: dict[tuple[str, str], str] = {
     ("LDWEIGHTS", "column_groups"): "weights and words of other groups are refused as they meet",
     ("MATMUL", "row_groups"): "weights and words of other groups are refused as they meet",
     ("MATMUL", "column_groups"): "weights and words of other groups are refused as they meet",
-    ("ACTIVATE", "no_bias"): "a pointer that is 0 is the same without a bias",
     ("NOTIFY", "trace"): "notifications go to the host alone",
     ("PSEUDO_DMA_TRIGGER", "queue"): "a name that cannot be printed stands in braces, and no block has it",
     ("COMPARE_BRANCH", "branch_kind"): "another kind than relative is refused as it is reached",
@@ -139,6 +138,8 @@ def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractS
         if not _has_meaning(cls, field):
             allowed = {one >> 8 * (offset - field.offset) & 0xFF for one in ignored.values} if ignored else set()
             yield _EVERY - allowed - {usual}, _meaningless(field.name)
+        elif isinstance(field, Integer) and field.known is not None:
+            yield _EVERY - set(field.known) - {usual}, _unknown_value(field.name)
         elif isinstance(field, Enumeration) and field.enum not in _JUDGED_ELSEWHERE:
             yield from _codes_at(field, offset, bits, usual)
     if known != 0xFF:
@@ -150,6 +151,10 @@ def _refused_at(cls: type[Instruction], offset: int) -> Iterator[tuple[AbstractS
 
 def _meaningless(name: str) -> Callable[[int], str]:
     return lambda value: f"what {name} means is not known"
+
+
+def _unknown_value(name: str) -> Callable[[int], str]:
+    return lambda value: f"what {name} {value} means is not known"
 
 
 @cache

@@ -134,7 +134,7 @@ class TensorReduce(_OneInput):
     NAME = "TENSOR_REDUCE"
     OPCODE = 0x42
     ENGINES = ("DVE",)
-    negate = Integer(35, 1, "change the sign of the result")
+    negate = Integer(35, 1, "change the sign of the result", known=range(2))
     op = Enumeration(36, AluOp, "operator")
     dims = Enumeration(37, ReduceDims, "dimensions folded", default=ReduceDims.X)
     SYNTAX = (Key("op"), Key("dims", "dim"), Key("negate", "negated", optional=True), *_OneInput.SYNTAX)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, overload
 
 from formats.errors import FormatError
 from formats.neff.fields import Fields
@@ -33,6 +33,7 @@ __all__ = [
 
 # bytes of an entry of either table (formats.md 3.10)
 _ENTRY = 32
+_Entry = TypeVar("_Entry")
 _PIECES = re.compile(r"(.+)_(\d{1,9})p")
 
 
@@ -54,24 +55,51 @@ class Control(NamedTuple):
     log2_count: int
 
 
-class Buckets(Sequence[Bucket]):
-    """The entries of a `*_bkt.bin`, decoded one by one."""
+class _Table(Sequence[_Entry]):
+    """The entries of a table, decoded one by one."""
+
+    # Bits of an entry that mean something (formats.md 3.10).
+    KNOWN: ClassVar[int]
 
     def __init__(self, data: bytes, where: str) -> None:
-        self.data = _whole(data, where)
+        if len(data) % _ENTRY:
+            raise FormatError(
+                "activation table is not a whole number of entries",
+                path=where,
+                expected=f"a multiple of {_ENTRY}",
+                got=len(data),
+            )
+        self.data, self.where = data, where
 
     def __len__(self) -> int:
         return len(self.data) // _ENTRY
 
     @overload
-    def __getitem__(self, index: int) -> Bucket: ...
+    def __getitem__(self, index: int) -> _Entry: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Bucket, ...]: ...
-    def __getitem__(self, index: int | slice) -> Bucket | tuple[Bucket, ...]:
+    def __getitem__(self, index: slice) -> tuple[_Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> _Entry | tuple[_Entry, ...]:
         places = range(len(self))[index]
         if isinstance(places, range):
             return tuple(self._at(place) for place in places)
         return self._at(places)
+
+    def _at(self, place: int) -> _Entry:
+        raise NotImplementedError
+
+    def unknown_entry(self) -> int | None:
+        """Return the first entry with a bit set that nothing is known of, None where there is none."""
+        unknown = ~self.KNOWN
+        for place in range(0, len(self.data), _ENTRY):
+            if int.from_bytes(self.data[place : place + _ENTRY], "little") & unknown:
+                return place // _ENTRY
+        return None
+
+
+class Buckets(_Table[Bucket]):
+    """The entries of a `*_bkt.bin`."""
+
+    KNOWN = (1 << 8 * 20) - 1
 
     def _at(self, place: int) -> Bucket:
         return Bucket(*struct.unpack_from("<5f", self.data, place * _ENTRY))
@@ -83,36 +111,15 @@ class Buckets(Sequence[Bucket]):
         return np.frombuffer(self.data, dtype="<f4").reshape(-1, _ENTRY // 4)[:, :5].astype(np.float32)
 
 
-class Controls(Sequence[Control]):
-    """The entries of a `*_ctrl.bin`, decoded one by one."""
+class Controls(_Table[Control]):
+    """The entries of a `*_ctrl.bin`."""
 
-    def __init__(self, data: bytes, where: str) -> None:
-        self.data = _whole(data, where)
-
-    def __len__(self) -> int:
-        return len(self.data) // _ENTRY
-
-    @overload
-    def __getitem__(self, index: int) -> Control: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Control, ...]: ...
-    def __getitem__(self, index: int | slice) -> Control | tuple[Control, ...]:
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            return tuple(self._at(place) for place in places)
-        return self._at(places)
+    KNOWN = 0xFFFFF
 
     def _at(self, place: int) -> Control:
         word = int.from_bytes(self.data[place * _ENTRY : place * _ENTRY + 4], "little")
         # bits 10 to 0: first bucket, 15 to 11: shift, 19 to 16: log2 of the count (formats.md 3.10)
         return Control(word & 0x7FF, word >> 11 & 0x1F, word >> 16 & 0xF)
-
-    def array(self) -> npt.NDArray[np.uint32]:
-        """Return all entries as (n, 3) uint32: bucket, shift, log2_count."""
-        import numpy as np
-
-        words = np.frombuffer(self.data, dtype="<u4").reshape(-1, _ENTRY // 4)[:, 0]
-        return np.stack([words & 0x7FF, words >> 11 & 0x1F, words >> 16 & 0xF], axis=1).astype(np.uint32)
 
 
 class ActivationFunction(NamedTuple):
@@ -144,7 +151,8 @@ class ActivationSet(NamedTuple):
     buckets: Buckets
     controls: Controls
     bucket_starts: Mapping[str, int]
-    control_starts: Mapping[str, int]
+    member: str = ""
+    raw: Mapping[str, Any] = {}
 
 
 class ActivationInfoSet(NamedTuple):
@@ -208,6 +216,7 @@ def parse_activation_set(
                 expected=fields.integer(key),
                 got=len(table),
             )
+    starts = fields.object("func_to_bkt_start_idx")
     functions: dict[int, ActivationFunction] = {}
     for item in fields.objects("profile_meta_data"):
         function = _function(name, item)
@@ -222,8 +231,9 @@ def parse_activation_set(
         tuple(functions.values()),
         buckets,
         controls,
-        _starts(fields, "func_to_bkt_start_idx"),
-        _starts(fields, "func_to_ctl_start_idx"),
+        {key: starts.integer(key) for key in starts.raw},
+        fields.where,
+        fields.raw,
     )
 
 
@@ -234,19 +244,3 @@ def _function(set_name: str, fields: Fields) -> ActivationFunction:
         if isinstance(value, int):  # true and false count as 1 and 0
             numbers[key] = int(value)
     return ActivationFunction(fields.integer("func_id"), name, set_name, pieces, numbers)
-
-
-def _starts(fields: Fields, key: str) -> dict[str, int]:
-    starts: dict[str, object] = fields.object(key).raw
-    return {name: fields.object(key).integer(name) for name in starts}
-
-
-def _whole(data: bytes, where: str) -> bytes:
-    if len(data) % _ENTRY:
-        raise FormatError(
-            "activation table is not a whole number of entries",
-            path=where,
-            expected=f"a multiple of {_ENTRY}",
-            got=len(data),
-        )
-    return data

@@ -1,8 +1,8 @@
 """Where parts of a file that say the same do not agree, or say what no part of a chip can be, as (where, what).
 
 The compiler writes some things twice: an engine's instruction file, the wiring of the graph, how many cores there are.
-Where the two differ it is not known which one the runtime follows, so such a file is not executed. All 52 readable
-public files agree in all of this (formats.md 3.3, 3.5).
+Where the two differ it is not known which one the runtime follows, so such a file is not executed. All 54 readable
+public files agree in all of this (formats.md 2.1, 3.3, 3.5).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from formats.neff.fields import Fields
+from formats.neff.header import FEATURE_BITS, HEADER_SIZE
+from formats.neff_versions import NEFF_VERSIONS
 from formats.neuron_core import PARTITIONS, SBUF_BYTES, SYNC_COUNT
 
 if TYPE_CHECKING:
@@ -28,23 +30,55 @@ _MOST_BYTES = max(SBUF_BYTES.values())  # of a partition
 RESERVATION_KINDS = ("evtaccel",)  # formats.md 3.5
 _SHOWN = 60
 _TAGS = {"shape": "list_shape", "dltype": "list_str"}
+_PACKAGES = (1, 2)  # versions that are documented, and say how the hash is made (formats.md 2.1)
+_FEATURES = sum(1 << feature.bit for feature in FEATURE_BITS)
+# What means something to one kind of variable alone (formats.md 3.5): its key, how it is called here, the kind.
+_OWN = (
+    ("file_name", "file_name", "file"),
+    ("backing_variable_off", "backing_offset", "virtual"),
+    ("list", "entries", "dge-table"),
+    ("referenced_var_id", "referenced_var_id", "pointer"),
+)
 
 
 def in_file(neff: Container) -> Found:
-    """Yield what does not agree in the node graph and in what the file says of its cores."""
+    """Yield what does not agree in the members, the header, the node graph and what the file says of its cores."""
+    members = Counter(member.name for member in neff.members if member.kind == "file")
+    yield from ((name, "is the name of two members") for name, count in members.items() if count > 1)
+    yield from _header(neff)
     if "neff.json" in neff.archive:
         yield from _graph(neff.json_fields("neff.json"))
         yield from _parts(neff, neff.json_fields("neff.json"))
-    said = {"header": neff.header.num_tpb}
+    said = {"header": neff.header.num_tpb, "header requested_tpb_count": neff.header.requested_tpb_count}
     if "info.json" in neff.archive:
         info = neff.json_fields("info.json")
-        said["info.json num_tpb"] = info.integer("num_tpb", 1)
+        said |= {f"info.json {key}": info.integer(key, 1) for key in ("num_tpb", "num_tpb_requested")}
         further = info.integers("num_tpb_per_node")[1:]
         if any(further):
             yield "info.json num_tpb_per_node", "asks for cores of further nodes"
     for where, number in said.items():
         if number not in (0, 1):  # cores of one logical core count as one (formats.md 2.1)
             yield where, f"asks for {number} logical cores; programs of one are known"
+
+
+def _header(neff: Container) -> Found:
+    """Yield what the header asks for and nobody knows: its feature bits are those that no reader may pass over."""
+    header = neff.header
+    if header.header_size != HEADER_SIZE:
+        yield "header", f"header_size is {header.header_size}; what a longer header says is not known"
+    if header.pkg_version not in _PACKAGES:
+        yield "header", f"pkg_version {header.pkg_version} is not known"
+    if header.neff_version not in NEFF_VERSIONS:
+        yield "header", f"NEFF version {header.neff_version_major}.{header.neff_version_minor} is not known"
+    unknown = header.feature_bits & ~_FEATURES
+    yield from (("header", f"feature bit {bit} is not known") for bit in range(64) if unknown >> bit & 1)
+    if header.pad:
+        yield "header", "the last 468 bytes are not zero"
+    if any(header.tpb_per_node[1:]):
+        yield "header tpb_per_node", "asks for cores of further nodes"
+    cores = sum(len(kelf.graphs) for kelf in neff.kelfs)
+    if cores != neff.lnc:
+        yield "header", f"lnc_size is {header.lnc_size}, there are {cores} subgraphs"
 
 
 def _graph(graph: Fields) -> Found:
@@ -122,6 +156,14 @@ def in_subgraph(subgraph: Subgraph) -> Found:
     for name, variable in definition.variables.items():
         if not 0 <= variable.var_id < 1 << 32:
             yield f"{where} var {name}", f"var_id {variable.var_id} is no number that a word can hold"
+        for key, attribute, kind in _OWN:
+            if getattr(variable, attribute) not in (None, ()) and variable.kind != kind:
+                yield f"{where} var {name}", f"{key} means nothing to a variable of type {variable.kind!r}"
+        if (begin := variable.backing_offset or 0) < 0:
+            yield f"{where} var {name}", f"begins {-begin} bytes before the scratchpad"
+    tables = [name for name, variable in definition.variables.items() if variable.kind == "dge-table"]
+    if len(tables) > 1:
+        yield where, f"which of the tables {_short(tables)} words index is not known"
     for name, queue in definition.queues.items():
         place, taken = f"{where} dma_queue {name}", Counter(queue.all_semaphores)
         yield from ((place, f"semaphore {index} stands there twice") for index, count in taken.items() if count > 1)
@@ -148,6 +190,8 @@ def in_subgraph(subgraph: Subgraph) -> Found:
             yield place, f"instr is {file.instructions!r}, the definition has {named!r}"
         for block in file.dma:
             owner = subgraph.queue_of(block.queue)
+            if owner is not None and owner.engine not in (None, engine):
+                yield f"{place} dma {block.queue} {block.block_id}", f"its queue is one of {owner.engine}"
             if owner is None or block.semaphore is None or not owner.all_semaphores:
                 continue
             if block.semaphore not in owner.all_semaphores:

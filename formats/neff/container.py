@@ -120,17 +120,23 @@ class Container:
         """Return the outputs in call order, each once: with LNC 2 all subgraphs write parts of the same ones."""
         return self.graph.outputs
 
-    @cached_property
-    def kelfs(self) -> tuple[Kelf, ...]:
-        """Return the compiled nodes: those that `neff.json` names, else every `kelf-*.json`."""
+    @property
+    def kelf_members(self) -> tuple[str, ...]:
+        """Return the members of compiled nodes: those that `neff.json` names, else every `kelf-*.json`."""
         names: list[str] = []
         if "neff.json" in self.archive:
             names = [node.kelf for node in self.graph.nodes if node.kelf is not None]
         if not names:
             names = [m.name for m in self.members if m.name.startswith("kelf-") and m.name.endswith(".json")]
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def kelfs(self) -> tuple[Kelf, ...]:
+        """Return the compiled nodes."""
+        names = self.kelf_members
         if not names:
             raise FormatError("no compiled node: neither neff.json nor a kelf member names one", path=self.path)
-        return tuple(parse_kelf(self.json_fields(name)) for name in dict.fromkeys(names))
+        return tuple(parse_kelf(self.json_fields(name)) for name in names)
 
     @cached_property
     def target(self) -> Target:

@@ -19,8 +19,8 @@ __all__ = ["ENGINE_IDS", "LEVELS", "DebugFile", "DebugInstruction", "DebugStep",
 ENGINE_IDS: dict[str, int] = {"PE": 1, "Activation": 2, "Pool": 3, "DMA": 4, "DVE": 5, "SP": 6}
 # Levels by the middle of their files' names (`debug_info_LEVEL….dbg`), and what people call them.
 LEVELS: dict[str, str] = {"asm": "asm", "backend": "BIR", "penguin": "Penguin", "hlo": "HLO", "pttf": "framework"}
-# asm, backend, penguin, hlo, framework: a chain that is longer runs in a circle.
 _KNOWN = 1 << 12  # entries kept as they were read
+# asm, backend, penguin, hlo, framework: a chain that is longer runs in a circle.
 _MAX_LEVELS = 8
 # Of a fused instruction's many parents the first ones tell where it comes from.
 _MAX_PARENTS = 32
@@ -179,7 +179,8 @@ def locate(asm: DebugFile, pc: int, open_parent: Callable[[DebugFile], DebugFile
                 if tensor is None:
                     tensor = _tensor_above(level, entry, depth, open_parent)
                 return SourceLocation(*place, name, tensor, kernel)
-        numbers = [number for entry in entries for number in entry.parents]
+        # Each parent once: a file whose entries are each other's parents would double them with every level.
+        numbers = dict.fromkeys(number for entry in entries for number in entry.parents)
         upper = open_parent(level) if numbers else None
         if upper is None:
             break

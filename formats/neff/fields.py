@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -131,14 +132,14 @@ class Fields:
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return an integer or a float."""
+        """Return a finite number, as a float."""
         value = self.raw.get(key, default)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self.fail(key, "a number")
-        try:
-            return float(value)
-        except OverflowError:
-            raise self.fail(key, "a number") from None
+        # Python reads NaN and Infinity, which JSON does not have, and integers that no float holds.
+        if not abs(value) <= sys.float_info.max:
+            raise self.fail(key, "a finite number")
+        return float(value)
 
     def integers(self, key: str) -> tuple[int, ...]:
         """Return a list of integers; empty where the key is absent or null."""

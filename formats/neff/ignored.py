@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["IGNORED", "IGNORED_MEMBERS", "Ignored", "may_be_ignored"]
+__all__ = ["IGNORED", "IGNORED_MEMBERS", "OWN_MEMBERS", "Ignored", "may_be_ignored"]
 
 
 class Ignored(NamedTuple):
@@ -51,6 +51,12 @@ IGNORED: tuple[Ignored, ...] = (
     Ignored("queue", "fabric_path", ("main",), "chooses the way that bytes take, the default one", 50),
     Ignored("queue", "pinned", None, "says where the runtime keeps a ring, not what it moves", 0),
     Ignored("engine", "act_semaphore", None, "no word or queue of any file refers to it", 50),
+    Ignored("activation set", "func_to_ctl_start_idx", None, "repeats where the profile says the controls begin", 35),
+    Ignored("activation set", "func_exp_to_bkt_start_idx", None, "says of each exponent what the controls say", 35),
+    Ignored("activation set", "func_exp_to_ctl_start_idx", None, "says of each exponent what the profile says", 35),
+    Ignored("activation profile", "imm_bias", (0, 1), "the functions compute what they are called either way", 35),
+    Ignored("activation profile", "lower_bound", (0, 0xFF7FFFFF), "bounds nothing: the least finite number", 35),
+    Ignored("activation profile", "upper_bound", (0, 0x7F7FFFFF), "bounds nothing: the greatest finite number", 35),
     Ignored("dve table", "control_table", ("default_control_table.bin",), _TABLES, 2),
     Ignored("dve table", "control_fast_table", ("default_control_fast_table.bin",), _TABLES, 48),
     Ignored("dve table", "control_slow_table", ("default_control_slow_table.bin",), _TABLES, 48),
@@ -71,6 +77,8 @@ IGNORED_MEMBERS: dict[str, str] = {
     "act_info.json": "lists the sets there are; those that are used are named by Activation.json",
     ".dbg": "names the source of words",
 }
+# Members of subgraphs that no compiler but this one writes; readers of this toolkit look for them by name.
+OWN_MEMBERS = ("operations.json", "visits.json", "tiles.json", "fresh.json")
 _IGNORED = {(each.kind, each.key): each for each in IGNORED}
 
 

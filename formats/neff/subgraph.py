@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from formats.engines import ENGINES
-from formats.errors import FormatError, NotFoundError
+from formats.errors import FormatError, NotFoundError, UnsupportedError
 from formats.neff.activation import (
     ActivationFunction,
     ActivationInfo,
@@ -187,9 +187,18 @@ class Subgraph:
         return parse_npy(data, self.member(name))
 
     def constant(self, variable: str | Variable) -> bytes:
-        """Return the bytes that a constant occupies in device memory: the array's payload, or the raw file."""
-        array = self.npy(variable)
-        return self._constant_file(variable)[1] if array is None else array.payload
+        """Return the bytes that a constant occupies in device memory: the array's payload, or the raw file.
+
+        Raises UnsupportedError for an array in another order than the device's: whether it is turned is not known.
+        """
+        name, data = self._constant_file(variable)
+        if not name.endswith(".npy"):
+            return data
+        array = parse_npy(data, self.member(name))
+        if array.fortran_order or array.descr[0] == ">":
+            order = "columns first" if array.fortran_order else "most significant bytes first"
+            raise UnsupportedError(f"{self.member(name)}: how a constant stored {order} is loaded is not known")
+        return array.payload
 
     def constant_array(self, variable: str | Variable) -> npt.NDArray[Any]:
         """Return a constant as an array, raw files as uint8.

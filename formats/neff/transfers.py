@@ -10,6 +10,7 @@ from formats.neff.fields import Fields
 
 __all__ = [
     "DESCRIPTOR_OPS",
+    "MAX_DIMENSIONS",
     "Descriptor",
     "DmaBlock",
     "EngineFile",
@@ -22,6 +23,7 @@ __all__ = [
 # A step of a dimension of one element reaches nothing, so no bound of a memory holds it; addresses have 64 bits.
 _FARTHEST = (1 << 62) - 1
 # Source: formats.md 3.6. copy and cast were seen.
+MAX_DIMENSIONS = 4  # of a side (formats.md 3.6)
 DESCRIPTOR_OPS: tuple[str, ...] = ("copy", "cast", "add", "min", "max", "fma", "transpose")
 
 
@@ -206,8 +208,10 @@ def _descriptor(fields: Fields) -> Descriptor:
     sources = tuple(
         _side(item, "from")._replace(extra=item.rest(*_side_keys("from"))) for item in fields.objects("from_arr")
     )
+    if sources and "from" in fields:
+        raise FormatError("two ways to name what is read", path=fields.where, field="from", expected="from_arr alone")
     # with several sources, the first stands for them where one is asked for
-    source = sources[0] if sources and "from" not in fields else _side(fields, "from")
+    source = sources[0] if sources else _side(fields, "from")
     target = _side(fields, "to")
     transpose_op = fields.optional_text("transpose_op")
     constant = None if fields.raw.get("constant") is None else fields.number("constant")

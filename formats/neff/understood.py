@@ -12,6 +12,7 @@ from formats.engines import ENGINES
 from formats.neff.agreement import in_file, in_subgraph
 from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS
 from formats.neff.ignored import may_be_ignored
+from formats.neff.transfers import MAX_DIMENSIONS
 
 if TYPE_CHECKING:
     from formats.neff.container import Container
@@ -55,6 +56,16 @@ READ_KEYS: Mapping[str, frozenset[str]] = {
         "descriptor": "",
         "transpose": "",
         "source": "",
+        "activation set": "bkt_bin ctl_bin bkt_entry_cnt ctl_entry_cnt profile_meta_data func_to_bkt_start_idx",
+        # What `emulator.activation_tables` computes with, or refuses where it is not 0.
+        "activation profile": "func_name func_id exp_offset symmetry_opt_en symmetry_opt_use_neg_region"
+        " sym_invert_sign_point symmetry_point fma_const_0 fma_const_1 fma_indirection_src_sel use_multipass"
+        " fnan_result fpinf_result fninf_result fzero_result "
+        + " ".join(
+            f"pwl_control_base_{sign} small_{sign}_signal_exp_threshold large_{sign}_signal_exp_threshold"
+            f" large_{sign}_signal_mantissa_threshold {sign}_small_signal_pwl_control {sign}_large_signal_pwl_control"
+            for sign in ("pos", "neg")
+        ),
     }.items()
 }
 _FEATURES = ("neff_feature_vnc", EXTENDED_FEATURE)
@@ -64,7 +75,6 @@ _OPS = ("null", "tvm_op")
 def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
     """Yield what is not understood in the node graph and in the descriptions of compiled parts."""
     yield from (UnknownPart(*found) for found in in_file(neff))
-    names: list[str] = []
     if "neff.json" in neff.archive:
         graph = neff.json_fields("neff.json")
         yield from _keys("graph", "neff.json", graph.raw)
@@ -76,8 +86,7 @@ def unknown_in_file(neff: Container) -> Iterator[UnknownPart]:
             yield from _keys("node attrs", f"{where} attrs", attrs.raw)
             if node.text("op") not in _OPS or (node.text("op") != "null" and "kelf" not in attrs):
                 yield UnknownPart(where, f"operation {node.text('op')!r} is no compiled part")
-            names += [attrs.text("kelf")] if "kelf" in attrs else []
-    for name in dict.fromkeys(names):
+    for name in neff.kelf_members:
         kelf = neff.json_fields(name)
         yield from _keys("kelf", name, kelf.raw)
         for item in kelf.objects("graphs"):
@@ -97,6 +106,13 @@ def unknown_in_subgraph(subgraph: Subgraph) -> Iterator[UnknownPart]:
             yield from _keys("dve table", f"{where} dve_tables[{number}]", table)
         for block in file.dma:
             yield from _block(f"{where} dma {block.queue} {block.block_id}", block)
+    for one in subgraph.activation_sets:
+        yield from _keys("activation set", one.member, one.raw)
+        for row, function in zip(one.raw.get("profile_meta_data", ()), one.functions, strict=True):
+            yield from _keys("activation profile", f"{one.member} {function.name}", row)
+        for entries in (one.buckets, one.controls):
+            if (entry := entries.unknown_entry()) is not None:
+                yield UnknownPart(entries.where, f"entry {entry} is not zero where nothing is known")
 
 
 def unknown_in_words(subgraph: Subgraph) -> Iterator[UnknownPart]:
@@ -143,6 +159,9 @@ def _block(where: str, block: DmaBlock) -> Iterable[UnknownPart]:
         if _is_plain(one):
             continue
         place = f"{where} descriptor {number}"
+        most = max(map(len, (one.source_sizes, one.target_sizes, *(source.sizes for source in one.sources))))
+        if most > MAX_DIMENSIONS:
+            yield UnknownPart(place, f"has {most} dimensions, {MAX_DIMENSIONS} exist")
         kind = "descriptor" if one.transpose_op is None else "transpose"
         found = {**one.extra, "num_tiling_dimensions": one.num_tiling_dimensions}
         yield from _keys(kind, place, found)
@@ -155,7 +174,7 @@ def _is_plain(one: Descriptor) -> bool:
     """Return whether a descriptor is a copy or cast that says nothing else, as nearly all do."""
     return one.op in ("copy", "cast") and one.num_tiling_dimensions == 1 and not (
         one.extra or one.sources or one.transpose_op or one.transpose_shape or one.transpose_element_size is not None
-        or one.scale != 1.0 or one.scale_dtype
+        or one.scale != 1.0 or one.scale_dtype or max(len(one.source_sizes), len(one.target_sizes)) > MAX_DIMENSIONS
     )  # fmt: skip
 
 

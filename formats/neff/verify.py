@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from formats.errors import FormatError
 from formats.neff.archive import unsafe_names
 from formats.neff.hashing import HASH_VARIANTS, SEEN_VARIANTS, matching_variant
-from formats.neff.header import HEADER_SIZE
+from formats.neff.ignored import IGNORED_MEMBERS, OWN_MEMBERS
 from formats.neff.problem import Problem, collect, error, remark
 from formats.neff.understood import unknown_in_file
 from formats.neff.verify_subgraph import SUBGRAPH_CHECKS
@@ -39,6 +39,7 @@ def verify(neff: Container, read_subgraphs: Callable[[], Sequence[Subgraph]]) ->
         return problems if any(problem.message == found.message for problem in problems) else [*problems, found]
     problems += [*collect("neff.json", graph_problems(neff, subgraphs)), *collect("kelf", _nodes(neff, subgraphs))]
     problems += collect("keys", (remark(*part) for part in unknown_in_file(neff)))
+    problems += collect("members", _unnamed(neff, subgraphs))
     for subgraph in subgraphs:
         for name, check in SUBGRAPH_CHECKS.items():
             problems += collect(f"{subgraph.name} {name}", check(subgraph))
@@ -52,10 +53,6 @@ def _header(neff: Container) -> Iterator[Problem]:
         yield error("header", f"file is {missing} bytes shorter than its header says")
     elif missing < 0:
         yield remark("header", f"file has {-missing} bytes after its data")
-    if header.header_size != HEADER_SIZE:
-        yield remark("header", f"header_size is {header.header_size}, {HEADER_SIZE} in every known file")
-    if header.pad:
-        yield remark("header", "the last 468 bytes are not zero")
     if header.lnc_size not in (1, 2):
         yield remark("header", f"lnc_size is {header.lnc_size}, 1 or 2 in every known file")
 
@@ -80,6 +77,32 @@ def _archive(neff: Container) -> Iterator[Problem]:
         yield remark("archive", "bytes after the gzip stream are not zero")
 
 
+def _unnamed(neff: Container, subgraphs: Sequence[Subgraph]) -> Iterator[Problem]:
+    """Yield the files of subgraphs' folders that nothing names and no list explains: who wrote them means something."""
+    named: set[str] = set()
+    for subgraph in subgraphs:
+        named.add(subgraph.definition_member)
+        texts = set(_texts(subgraph.definition.raw))
+        for file in subgraph.engine_files.values():
+            texts |= {file.act_info or "", *_texts(list(file.dve_tables))}
+        for one in subgraph.activation_sets:
+            named |= {one.member, one.buckets.where, one.controls.where}
+        named |= set(map(subgraph.member, (*texts, *OWN_MEMBERS)))
+    folders = tuple(f"{subgraph.folder}/" for subgraph in subgraphs if subgraph.folder)
+    for member in neff.members:
+        ignored = member.name.endswith(tuple(IGNORED_MEMBERS))
+        if member.kind == "file" and member.name.startswith(folders) and not ignored and member.name not in named:
+            yield remark(member.name, "nothing in the file names this member, and what it means is not known")
+
+
+def _texts(value: object, depth: int = 5) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)) and depth:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each, depth - 1)
+
+
 def _json(neff: Container) -> Iterator[Problem]:
     """Yield what readers of JSON understand differently: a key that stands twice, numbers that JSON does not have."""
     for member in neff.members:
@@ -87,7 +110,10 @@ def _json(neff: Container) -> Iterator[Problem]:
             continue
         found = _Ambiguous()
         try:
-            json.loads(neff.read(member.name), object_pairs_hook=found.pairs, parse_constant=found.constant)
+            json.loads(neff.parsed_bytes(member.name), object_pairs_hook=found.pairs, parse_constant=found.constant)
+        except FormatError as damage:
+            yield remark(member.name, f"not looked at: {damage.what}")
+            continue
         except (ValueError, RecursionError):
             continue  # who needs the member says so
         yield from (error(member.name, f"key {key!r} stands twice in an object") for key in found.twice)

@@ -8,10 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from formats.engines import ENGINES
-from formats.errors import FormatError
+from formats.errors import FormatError, UnsupportedError
 from formats.neff.definition import QUEUE_KINDS, VARIABLE_KINDS, Variable
+from formats.neff.inferred import inferred_in_subgraph
 from formats.neff.problem import Problem, error, remark
-from formats.neff.transfers import DESCRIPTOR_OPS, extent
+from formats.neff.transfers import DESCRIPTOR_OPS, MAX_DIMENSIONS, extent
 from formats.neff.understood import unknown_in_subgraph, unknown_in_words
 from formats.neuron_core import DMA_ENGINES, PARTITIONS, SBUF_PARTITION_STRIDE, SYNC_COUNT, WORD
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SUBGRAPH_CHECKS", "TABLE_CHECKS"]
 
-_MAX_DIMS = 4
 # As numbers: formats.isa is imported only where a word is decoded, most of a start's time otherwise.
 _TRIGGER, _DIRECT = 0xC1, 0xD4
 
@@ -82,6 +82,9 @@ def _constants(subgraph: Subgraph) -> Iterator[Problem]:
                 size = len(subgraph.constant(variable))
             except FormatError as damage:
                 yield error(f"{subgraph.name} var {variable.name}", str(damage))
+                continue
+            except UnsupportedError as unknown:
+                yield remark(f"{subgraph.name} var {variable.name}", f"{unknown}, so not executed")
                 continue
             if size != variable.size:
                 yield error(
@@ -149,8 +152,8 @@ def _blocks(subgraph: Subgraph, bounds: bool = True) -> Iterator[Problem]:
                 *sources,
                 (item.target, item.target_offset, item.target_sizes, item.target_steps),
             ):
-                if len(sizes) > _MAX_DIMS:
-                    yield error(place, f"{len(sizes)} dimensions, {_MAX_DIMS} exist")
+                if len(sizes) > MAX_DIMENSIONS:
+                    yield error(place, f"{len(sizes)} dimensions, {MAX_DIMENSIONS} exist")
                 variable = subgraph.variables.get(name)
                 if bounds or variable is None:
                     yield from _inside(place, variable, name, *extent(offset, sizes, steps))
@@ -160,6 +163,10 @@ def _understood(subgraph: Subgraph) -> Iterator[Problem]:
     """Note what is not understood: no rule is broken, but the file is not executed either."""
     for part in chain(unknown_in_subgraph(subgraph), unknown_in_words(subgraph)):
         yield remark(part.where, f"{part.message}; not understood, so not executed")
+
+
+def _inferred(subgraph: Subgraph) -> Iterator[Problem]:
+    yield from (remark(*part) for part in inferred_in_subgraph(subgraph))
 
 
 def _words(subgraph: Subgraph) -> Iterator[Problem]:
@@ -283,6 +290,7 @@ SUBGRAPH_CHECKS: Mapping[str, Check] = {
     "DMA blocks": _blocks,
     "words": _words,
     "what is understood": _understood,
+    "what is inferred": _inferred,
 }
 
 

@@ -79,7 +79,10 @@ def encode(store: Datastore) -> bytes:
     """Return the bytes of a data store; FormatError for cores and counters that it has no place for."""
     data = bytearray(SIZE)
     _HEADER.pack_into(data, 0, _SIGNATURE, store.version)
-    data[_OBJECTS_AT : _OBJECTS_AT + len(store.objects)] = store.objects[: _OLD_AT - _OBJECTS_AT]
+    room = _OLD_AT - _OBJECTS_AT
+    if len(store.objects) > room:
+        raise FormatError("too many bytes of objects", expected=f"at most {room:,}", got=f"{len(store.objects):,}")
+    data[_OBJECTS_AT : _OBJECTS_AT + len(store.objects)] = store.objects
     for name, value in store.device.items():
         if name not in DEVICE_COUNTERS:
             raise FormatError("unknown counter of a device", got=name)

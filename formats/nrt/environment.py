@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from formats.errors import FormatError
 from formats.nrt.memory import PAGE_SIZES
+from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY
 
 __all__ = [
     "NAMED", "PROFILE_BUFFERS", "VARIABLES", "Kind", "Variable", "misfit", "nearest", "parse_cpus", "parse_environment",
@@ -74,7 +75,7 @@ NAMED: tuple[Variable, ...] = (
     Variable("NEURON_RT_DBG_DMA_PACKETIZATION_SIZE", "int"),
     Variable("NEURON_RT_DBG_CC_DMA_PACKET_SIZE", "numbers"),  # one for each stream
     Variable("NEURON_RT_DBG_DUMP_INPUTS_ON_ERR", cite="runtime.md 6.1"),
-    Variable("NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY", "folder", default="/tmp/neuron-core-dump/dt-%d-cid-%c",
+    Variable("NEURON_RT_LOCAL_CORE_DUMP_DIRECTORY", "folder", default=DEFAULT_LOCAL_DIRECTORY,
              cite="runtime.md 6.1"),
     Variable("NEURON_RT_S3_CORE_DUMP_PREFIX", cite="runtime.md 6.1"),
     Variable("NEURON_RT_ASYNC_SENDRECV_EXPERIMENTAL_ENABLED", "flag", cite="runtime.md 11.3"),
@@ -193,8 +194,11 @@ def parse_environment(lines: Iterable[str], path: str | None = None) -> dict[str
         text = line.strip()
         if not text or text.startswith("#") or "=" not in text:
             continue
+        if len(text) > _LONGEST:
+            raise FormatError("too long a line", path=path, field=f"line {number}",
+                              expected=f"at most {_LONGEST:,} characters", got=f"{len(text):,}")  # fmt: skip
         try:
-            words = shlex.split(text[:_LONGEST], comments=True)
+            words = shlex.split(text, comments=True)
         except ValueError as error:
             raise FormatError(
                 f"cannot be read as a line of a shell: {error}", path=path, field=f"line {number}"

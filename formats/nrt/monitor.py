@@ -99,7 +99,7 @@ def problems(report: Mapping[str, Any]) -> list[str]:
     _fits(report, REPORT, "", found)
     if not found:
         found += _sums(report)
-    return found[:_MOST_PROBLEMS]
+    return found if len(found) <= _MOST_PROBLEMS else [*found[:_MOST_PROBLEMS], "and more, which are not counted"]
 
 
 def _fits(value: Any, shape: Shape, where: str, found: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from formats.errors import FormatError
+from formats.neff.fields import printable
 from formats.neff.wire import Value, read_fields
 
 __all__ = ["Message"]
@@ -42,8 +43,7 @@ class Message:
         value = self.fields.get(field, [b""])[-1]
         if isinstance(value, int):
             raise self.fail(field, "text", value)
-        text = value.decode("utf-8", "replace")
-        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+        return printable(value.decode("utf-8", "replace"))
 
     def messages(self, field: int) -> Iterator[Message]:
         """Yield the messages of a field."""

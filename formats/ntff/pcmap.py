@@ -61,7 +61,9 @@ class PcMap:
     def compiler_pc(self, pc: int) -> int | None:
         """Return the compiler's pc of a loaded word; None for one that the runtime inserted."""
         step = self._steps[bisect_right(self._starts, pc)]
-        return None if pc < step.inserted_end else pc + step.shift
+        found = pc + step.shift
+        # A damaged map can insert more words than there are before a pc.
+        return None if pc < step.inserted_end or found < 0 else found
 
     def loaded_words(self, compiler_words: int) -> int:
         """Return how many words the loaded stream has for a compiler stream of some length."""

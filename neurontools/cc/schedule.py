@@ -11,6 +11,7 @@ import typer
 
 from formats.errors import FormatError, NeuronError
 from formats.nrt.environment import parse_cpus
+from formats.nrt.status import NrtStatus
 from neurontools.cc.asking import InstanceOption, LncOption, Nodes, byte_count, dtype_of, operation_of
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import read_text
@@ -155,7 +156,7 @@ def view(found: Scheduled) -> Iterator[str]:
     if found.stuck is not None:
         yield f"deadlock: {found.stuck.sentence}"
         yield from (f"  rank {one.rank}, line {one.line}: {one.sentence}" for one in found.stuck.chain[:12])
-        yield f"  status NRT_EXEC_HW_ERR_COLLECTIVES ({found.stuck.status}), what the Neuron runtime returns"
+        yield f"  status {NrtStatus(found.stuck.status).name} ({found.stuck.status}), what the Neuron runtime returns"
 
 
 def _time(value: float | None) -> str:

@@ -18,7 +18,6 @@ from neurontools.command.results import plain
 from neurontools.core.arguments import CoreFile, open_core_file
 from neurontools.text.table import bytes_text, count, table
 
-_RANGES = 200  # of memory that are compared byte for byte
 _SHOWN, _WIDTH = 40, 60  # rows of a list, characters of a value
 # When and where a dump was taken differs between any two.
 _PASSED_OVER = frozenset(("created", "pid", "tool_version"))
@@ -44,6 +43,7 @@ class MemoryDifference(NamedTuple):
     first: Annotated[int, "First byte that differs."]
     last: Annotated[int, "Last byte that differs."]
     different: Annotated[int, "How many bytes between them differ."]
+    written: Annotated[int, "How many of them only one of the two devices had written."]
 
 
 class Compared(NamedTuple):
@@ -143,23 +143,29 @@ def _memory(one: Core, two: Core) -> tuple[list[MemoryDifference], int]:
             left = one.segments.data(mine)[low - mine.address : high - mine.address]
             right = two.segments.data(its)[low - its.address : high - its.address]
             compared += high - low
-            if len(found) < _RANGES and bytes(left) != bytes(right):
-                found.append(_difference(one, mine, low, left, right))
+            # A byte that nothing wrote and one that was written with the same value are not the same state.
+            wrote = [core.segments.written(part, low - part.address, high - low) if mine.written or its.written else b""
+                     for core, part in ((one, mine), (two, its))]  # fmt: skip
+            if bytes(left) != bytes(right) or wrote[0] != wrote[1]:
+                found.append(_difference(one, mine, low, (left, right), wrote))
     return found, compared
 
 
 def _difference(
-    core: Core, segment: Segment, low: int, left: bytes | memoryview, right: bytes | memoryview
+    core: Core, segment: Segment, low: int, data: Sequence[bytes | memoryview], wrote: Sequence[bytes]
 ) -> MemoryDifference:
     import numpy as np
 
-    places = np.flatnonzero(np.frombuffer(left, np.uint8) != np.frombuffer(right, np.uint8))
+    bytes_, written = (np.not_equal(*(np.frombuffer(one, np.uint8) for one in pair)) for pair in (data, wrote))
+    places = np.flatnonzero(bytes_ | written if written.size else bytes_)
     start = segment.byte + low - segment.address
     name = segment.engine
     if segment.space == "HBM":
         name = next((a.name for a in core.allocations if a.address <= low < a.address + a.nbytes), "")
     first, last = start + int(places[0]), start + int(places[-1])
-    return MemoryDifference(segment.space, segment.core, name, segment.partition, first, last, int(places.size))
+    return MemoryDifference(
+        segment.space, segment.core, name, segment.partition, first, last, int(bytes_.sum()), int(written.sum())
+    )
 
 
 def view(found: Compared) -> list[str]:
@@ -168,11 +174,11 @@ def view(found: Compared) -> list[str]:
     lines = table(("what", "one", "two"), rows) if rows else []
     lines += _more(len(found.differences))
     memory = [
-        [m.space, m.core, m.name or "-", m.partition, f"{m.first:#x}-{m.last:#x}", m.different]
+        [m.space, m.core, m.name or "-", m.partition, f"{m.first:#x}-{m.last:#x}", m.different, m.written]
         for m in found.memory[:_SHOWN]
     ]
     if memory:
-        lines += ["", *table(("memory", "core", "name", "partition", "bytes", "different"), memory)]
+        lines += ["", *table(("memory", "core", "name", "partition", "bytes", "different", "written by one"), memory)]
     lines += _more(len(found.memory))
     total = (
         f"{count(len(found.differences), 'difference')}, {count(len(found.memory), 'range')} of memory; "

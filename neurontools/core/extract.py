@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count as count_from
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -123,9 +124,14 @@ def _tensors(core: Core, files: _Files) -> None:
         return
     left = DEFAULT_LIMITS.stored_from(core.size)
     for row in session.info_tensors():
-        name = f"tensors/{f'nc{row.core}-' if row.core is not None else ''}{_safe(row.name)}.npy"
-        if name in files.sizes or row.kind == "tile":
+        if row.kind == "tile":
             continue
+        stem = f"tensors/{f'nc{row.core}-' if row.core is not None else ''}{_safe(row.name)}"
+        # Two names may be one where a file system has no room for what tells them apart.
+        names = (f"{stem}{f'-{number}' if number > 1 else ''}.npy" for number in count_from(1))
+        name = next(each for each in names if each not in files.sizes)
+        if row.core is not None:
+            session.focus(row.core)  # each core has its own tensor of a name
         try:
             found = session.tensor(row.name)
         except (FormatError, NotFoundError):  # a light dump has no memories

@@ -91,15 +91,18 @@ def dumps_in(folder: Path) -> Folder:
         for name in sorted(files):
             path = Path(root, name)
             try:
-                with path.open("rb") as file:
-                    ours = file.read(4) == _MAGIC
-                if ours:
+                if path.is_file() and _begins_as_elf(path):  # a pipe would wait for somebody who writes into it
                     found.append(_dump(str(path.relative_to(folder)), open_core(str(path))))
                     continue
             except (OSError, FormatError):
                 pass  # not ours, or nothing that can be read
             others += 1
     return Folder(tuple(found), others)
+
+
+def _begins_as_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _dump(path: str, core: Core) -> DumpRow:

@@ -60,6 +60,9 @@ def verified(core: Core, neff: Neff | None) -> Verified:
         problems += _identity(core, neff)
         engines = list(_engines(core, neff))
         problems += [_told(each) for each in engines if each.different]
+        if core.level == "full":
+            problems += [f"nc{each.core} {each.engine}: {each.compared} of {each.words} words are in a full dump"
+                         for each in engines if each.compared < each.words and not each.different]  # fmt: skip
     return Verified(not problems, tuple(problems), tuple(engines), len(core.notes), len(core.segments))
 
 
@@ -70,11 +73,7 @@ def _parts(core: Core) -> Iterator[str]:
     segments = core.segments
     yield from core.warnings
     yield from core.altered()
-    behind = 0
     for segment in segments:
-        if segment.address < behind:
-            yield f"segments overlap at {segment.address:#x}"
-        behind = segment.address + segment.size
         if not segment.space:
             yield f"the map names no memory at {segment.address:#x}"
         plane = segments.plane(segment)

@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 
+from neurontools.command.exits import ExitStatus
 from neurontools.text.visible import visible
 from neurontools.version import __version__
 
 __all__ = ["main", "usage"]
 
-OK, FAILED = 0, 3
 # What follows the program's name when a person calls it, and the command that answers.
 _HANDED_OVER = {"show": ("core", "info"), "recover": ()}
 
@@ -23,13 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _hand_over(words)
     if "--help" in words or "-h" in words:
         print(usage())
-        return OK
+        return ExitStatus.OK
     if "--version" in words:
         print(f"neuron-dump (neurontools {__version__})")
-        return OK
+        return ExitStatus.OK
     if not words:
         print(usage())
-        return 2
+        return ExitStatus.USAGE
     return _collect(words)
 
 
@@ -63,21 +63,21 @@ def _collect(words: list[str]) -> int:
 
     request = read_flags(words)
     deadline = Deadline(request.timeout)
-    deadline.enforce(FAILED)
+    deadline.enforce(ExitStatus.BAD_INPUT)
     try:
         from neurontools.dump.collect import collect  # deferred: start-up
 
         found = collect(request, os.environ, deadline)
     except OutOfTime:
         _say(f"no end after {request.timeout:g} s")
-        return FAILED
+        return ExitStatus.BAD_INPUT
     except (KeyboardInterrupt, BrokenPipeError):
-        return FAILED
+        return ExitStatus.BAD_INPUT
     except Exception as error:  # the caller has failed already, and must get its answer
         _say(f"bug in neuron-dump: {type(error).__name__}: {' '.join(str(error).split())}")
         if os.environ.get("NEURONTOOLS_DEBUG"):
             raise
-        return 70
+        return ExitStatus.BUG
     finally:
         deadline.release()
     for text in found.warnings:
@@ -92,7 +92,7 @@ def _collect(words: list[str]) -> int:
         sys.stdout.flush()
     except OSError:  # nobody listens; the dump is there
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return FAILED if found.failures else OK
+    return ExitStatus.BAD_INPUT if found.failures else ExitStatus.OK
 
 
 def _hand_over(words: list[str]) -> int:
@@ -110,13 +110,13 @@ def _recover(words: list[str]) -> int:
 
     if len(words) != 1 or words[0].startswith("-"):
         print("Usage: neuron-dump recover DIR")
-        return OK if words in (["--help"], ["-h"]) else 2
+        return ExitStatus.OK if words in (["--help"], ["-h"]) else ExitStatus.USAGE
     folder = Path(words[0])
     if not folder.is_dir():
         _say(f"{folder}: no such folder")
-        return 4
+        return ExitStatus.NOT_FOUND
     print(visible(f"{folder}: dumps of {recover(folder)} interrupted processes completed"))
-    return OK
+    return ExitStatus.OK
 
 
 def _say(text: str) -> None:

@@ -82,16 +82,18 @@ def read_chain(path: Path) -> Chain:
 
 def _step(one: Any, field: str, path: Path, sizes: dict[str, int], known: set[str]) -> Step:
     where = str(path)
-    entry = _object(one, where, field, ("model", "neff", "inputs", "outputs", "host"))
-    if "host" in entry:
+    looks = isinstance(one, dict) and "host" in one
+    entry = _object(one, where, field, ("host",) if looks else ("model", "neff", "inputs", "outputs"))
+    if looks:
         inputs = tuple(_text(name, where, field) for name in _list(entry["host"], where, field))
         outputs: list[str] = []
         model = ""
     else:
-        model = _text(entry.get("model") or entry.get("neff"), where, field)
+        names = [_text(entry[key], where, field) for key in ("model", "neff") if key in entry]
+        model = names[0] if names else _text(None, where, field)
         inputs = tuple(_text(name, where, field) for name in _list(entry.get("inputs", []), where, field))
         outputs = []
-        of_file = _of_file(path.parent / entry["neff"]) if isinstance(entry.get("neff"), str) else []
+        of_file = _of_file(path.parent / entry["neff"]) if "neff" in entry else []
         for number, each in enumerate(_list(entry.get("outputs", []), where, field)):
             row = _object({"name": each} if isinstance(each, str) else each, where, field, ("name", "size"))
             name = _text(row.get("name"), where, field)
@@ -109,11 +111,11 @@ def _step(one: Any, field: str, path: Path, sizes: dict[str, int], known: set[st
     return Step(model, inputs, tuple(outputs))
 
 
-def _of_file(path: Path) -> list[int]:
-    """Return the bytes of a file's outputs, in call order."""
+def _of_file(path: Path) -> list[int | None]:
+    """Return the bytes of a file's outputs in call order, None where the file does not say."""
     neff = open_neff_file(path)
     variables = neff.subgraphs[0].variables
-    return [variables[one.name].size or 0 for one in neff.outputs if one.name in variables]
+    return [variables[one.name].size if one.name in variables else None for one in neff.outputs]
 
 
 def _object(value: Any, where: str, field: str, keys: tuple[str, ...]) -> dict[str, Any]:

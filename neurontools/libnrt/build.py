@@ -18,6 +18,7 @@ from io import StringIO
 from pathlib import Path
 
 from formats.errors import UnsupportedError
+from formats.nrt.status import NrtStatus
 from formats.whole_files import passing_folder
 from neurontools.libnrt.functions import FUNCTIONS, TYPES, Function
 from neurontools.version import install_with
@@ -27,8 +28,8 @@ __all__ = ["LIBRARY", "build", "c_source", "need_cffi", "need_compiler"]
 LIBRARY = "libnrt.so.1"
 _MODULE = "_neurontools_libnrt"
 _INSTALL_CC = "apt-get install gcc, dnf install gcc, or set CC"
-# What a call returns where Python does not start: 1 is NRT_FAILURE.
-_FAILED = {"NRT_STATUS": " 1", "void": "", "size_t": " 0"}
+# What a call returns where Python does not start.
+_FAILED = {"NRT_STATUS": f" {NrtStatus.NRT_FAILURE:d}", "void": "", "size_t": " 0"}
 _STARTS = "static int _cffi_carefully_make_gil(void)\n{"
 # cffi looks for its own module before any code of ours could run, and in a program's interpreter, which need not know
 # this environment. So the interpreter is started, and told where to look, before cffi comes into play.

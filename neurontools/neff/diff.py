@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
@@ -121,9 +122,11 @@ def _texts(tensors: Iterable[TensorInfo]) -> list[str]:
 
 
 def _members(one: Neff, other: Neff) -> MemberChanges:
-    first, second = ({member.name for member in neff.members} for neff in (one, other))
-    changed = [name for name in sorted(first & second) if one.read(name) != other.read(name)]
-    return MemberChanges(sorted(first - second), sorted(second - first), changed)
+    first, second = ({member.name: member.kind for member in neff.members} for neff in (one, other))
+    both = sorted(first.keys() & second.keys())
+    changed = [name for name in both if first[name] != second[name]
+               or (first[name] == "file" and one.read(name) != other.read(name))]  # fmt: skip
+    return MemberChanges(sorted(first.keys() - second), sorted(second.keys() - first), changed)
 
 
 def _subgraphs(first: Subgraph, second: Subgraph, shown: int) -> SubgraphChanges:
@@ -230,7 +233,8 @@ def view(first: str, second: str, found: NeffDiff) -> list[str]:
                 f"{count(stream.differing_runs, 'place')} differ"
             )
             for run in stream.runs:
-                lines.append(f"  pc {run.pc[0]} / {run.pc[1]}")
+                why = ": too much differs to tell places apart" if prod(run.lengths) > _COMPARED else ""
+                lines.append(f"  pc {run.pc[0]} / {run.pc[1]}{why}")
                 for mark, texts, length in zip("-+", (run.first, run.second), run.lengths, strict=True):
                     lines += [f"  {mark} {text}" for text in texts]
                     if length > len(texts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -104,10 +104,14 @@ class NeffInfo(NamedTuple):
     not_understood: Annotated[
         list[str], "keys and values of tables that are not understood; words are looked at by neff verify"
     ]
+    inferred: Annotated[list[str], "what is executed by inference, as no public file shows it"]
 
 
 def describe(neff: Neff) -> NeffInfo:
     """Return what a file is; instructions stay packed unless its compiler is unknown."""
+    from formats.neff.inferred import inferred_in_subgraph  # deferred: start-up
+    from formats.neff.understood import unknown_in_file, unknown_in_subgraph  # deferred: start-up
+
     sizes = {member.name: member.size for member in neff.members}
     target = neff.target
     return NeffInfo(
@@ -131,15 +135,14 @@ def describe(neff: Neff) -> NeffInfo:
             )
             for graph in neff.subgraphs
         ],
-        list(_not_understood(neff)),
+        list(_parts(lambda: chain(unknown_in_file(neff), *map(unknown_in_subgraph, neff.subgraphs)))),
+        list(_parts(lambda: chain.from_iterable(map(inferred_in_subgraph, neff.subgraphs)))),
     )
 
 
-def _not_understood(neff: Neff) -> Iterator[str]:
-    from formats.neff.understood import unknown_in_file, unknown_in_subgraph  # deferred: start-up
-
+def _parts(found: Callable[[], Iterable[object]]) -> Iterator[str]:
     try:
-        yield from map(str, chain(unknown_in_file(neff), *map(unknown_in_subgraph, neff.subgraphs)))
+        yield from map(str, found())
     except FormatError as damage:  # a table that cannot be read; what else the file says is still of use
         yield str(damage)
 
@@ -186,10 +189,9 @@ def view(name: str, found: NeffInfo) -> list[str]:
         lines += ["", *table([title, "type", "shape", "bytes"], cells)]
     graphs = [[one.name, *one.words, one.variables, one.queues, one.dialect] for one in found.subgraphs]
     lines += ["", *table(["subgraph", *ENGINES, "variables", "queues", "dialect"], graphs)]
-    unknown = found.not_understood
-    if unknown:
-        more = [f"  and {len(unknown) - _SHOWN} more"] if len(unknown) > _SHOWN else []
-        lines += ["", "not understood, so not executed", *(f"  {text}" for text in unknown[:_SHOWN]), *more]
+    for title, texts in (("not understood, so not executed", found.not_understood), ("inferred", found.inferred)):
+        more = [f"  and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+        lines += ["", title, *(f"  {text}" for text in texts[:_SHOWN]), *more] if texts else []
     return lines
 
 

@@ -10,17 +10,17 @@ import typer
 from formats.errors import FormatError
 from formats.targets import resolve_target
 from neurontools.command.exits import ExitStatus
-from neurontools.command.files import need_file, open_neff_file
+from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json, NeffFile, Quiet, TargetName
 from neurontools.command.output import report
 from neurontools.neff.captured_memory import runtime_version
 from neurontools.neff.load_checks import LoadPrediction, Machine, MemoryRow, parse_version, predict
+from neurontools.ntff.capture import capture_of
 from neurontools.text.table import bytes_text, table
 
 if TYPE_CHECKING:
     from formats.neff import Neff
-    from formats.ntff import Ntff
     from formats.targets import Target
 
 
@@ -115,7 +115,7 @@ def load_check(
             raise typer.BadParameter(str(error), param_hint="--runtime") from None
         ntff = None
         if capture is not None:
-            ntff, odd = _capture_of(neff, capture)
+            ntff, odd = capture_of(neff, capture)
             out.warn(*odd)
             version = version or runtime_version(ntff)
         usual = ARCHS[chip.name].lnc.whole if chip.name in ARCHS else 1
@@ -125,15 +125,6 @@ def load_check(
         if found.code:
             out.status = ExitStatus.FINDING
             out.exit_code = error_exitcode
-
-
-def _capture_of(neff: Neff, path: Path) -> tuple[Ntff, list[str]]:
-    """Return a capture, and what says that it is of another file."""
-    from formats.ntff import open_ntff  # deferred: start-up
-
-    ntff = open_ntff(need_file(path))
-    uuid = neff.header.uuid.hex()
-    return ntff, [] if uuid.startswith(ntff.uuid) else [f"{path} is of the uuid {ntff.uuid}; the file has {uuid}"]
 
 
 def _target_of(neff: Neff) -> Target:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -11,7 +10,7 @@ from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile, SubgraphNumber
 from neurontools.command.output import report
 from neurontools.neff.rows import QueueRow, open_subgraph
-from neurontools.text.table import table
+from neurontools.text.table import ranges, table
 
 if TYPE_CHECKING:
     from formats.neff import Subgraph
@@ -50,17 +49,10 @@ def used_queues(graph: Subgraph) -> Queues:
 def view(found: Queues) -> list[str]:
     """Return the queues for people."""
     rows = [
-        [one.name, one.kind, one.owner, one.num_queues, _span(one.semaphores), one.blocks, one.words]
+        [one.name, one.kind, one.owner, one.num_queues, ranges(sorted(one.semaphores)), one.blocks, one.words]
         for one in found.queues
     ]
     return table(["queue", "kind", "owner", "rings", "semaphores", "blocks", "transfer words"], rows)
-
-
-def _span(numbers: Sequence[int]) -> str | None:
-    if not numbers:
-        return None
-    low, high = min(numbers), max(numbers)
-    return f"{low}-{high}" if high - low + 1 == len(numbers) > 1 else ", ".join(map(str, numbers))
 
 
 def queues(file: NeffFile, subgraph: SubgraphNumber = 0, json: Json = False) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from formats.neff import Neff, Subgraph
     from formats.ntff import Buffer, CoreCapture, Ntff
 
-__all__ = ["chosen_buffers", "chosen_cores", "open_both", "open_pair", "source_text", "subgraph_of"]
+__all__ = ["capture_of", "chosen_buffers", "chosen_cores", "open_both", "open_pair", "source_text", "subgraph_of"]
 
 
 def open_pair(path: Path, neff: Path | None) -> tuple[Ntff, Neff | None, list[str]]:
@@ -31,14 +31,21 @@ def open_pair(path: Path, neff: Path | None) -> tuple[Ntff, Neff | None, list[st
 def open_both(path: Path, neff: Path) -> tuple[Ntff, Neff, list[str]]:
     """Return a capture, the NEFF that ran, and what does not fit between the two."""
     from formats.neff import open_neff  # deferred: start-up
+
+    opened = open_neff(need_file(neff))
+    ntff, odd = capture_of(opened, path)
+    return ntff, opened, odd
+
+
+def capture_of(neff: Neff, path: Path) -> tuple[Ntff, list[str]]:
+    """Return a capture, and what says that it is of another file."""
     from formats.ntff import open_ntff  # deferred: start-up
 
     ntff = open_ntff(need_file(path))
-    opened = open_neff(need_file(neff))
-    odd = []
-    if not opened.header.uuid.hex().startswith(ntff.uuid):
-        odd.append(f"{neff} has the uuid {opened.header.uuid.hex()}; captured was {ntff.uuid}")
-    return ntff, opened, odd
+    uuid = neff.header.uuid
+    if ntff.uuid in (uuid.hex(), uuid.split(b"\0")[0].hex()):  # some captures end it at its first zero byte
+        return ntff, []
+    return ntff, [f"{path} is of the uuid {ntff.uuid or '(none)'}; {neff.path or 'the NEFF'} has the uuid {uuid.hex()}"]
 
 
 def chosen_cores(ntff: Ntff, core: int | None) -> tuple[CoreCapture, ...]:

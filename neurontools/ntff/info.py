@@ -11,7 +11,7 @@ from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
 from neurontools.ntff.arguments import NtffFile
-from neurontools.text.table import bold, count, table
+from neurontools.text.table import bold, count, ranges, table
 
 if TYPE_CHECKING:
     from formats.ntff import CoreCapture, Ntff
@@ -92,7 +92,8 @@ class CaptureInfo(NamedTuple):
     rings: list[RingRow]
     sections: list[SectionRow]
     established: Annotated[list[LayoutRow], "what is known of trace records"]
-    unknown_fields: int
+    unknown_fields: Annotated[int, "fields of the metadata that are not understood"]
+    cut_bytes: Annotated[int, "bytes behind the last whole record of a section, and the last whole word of a buffer"]
 
 
 def describe(ntff: Ntff) -> CaptureInfo:
@@ -121,6 +122,8 @@ def describe(ntff: Ntff) -> CaptureInfo:
         [SectionRow(one.kind, one.core, one.instance, one.nbytes // RECORD) for one in ntff.sections if one.nbytes],
         [LayoutRow(*one) for one in LAYOUT],
         len(meta.unknown),
+        sum(one.nbytes % RECORD for one in ntff.sections)
+        + sum(len(one.data) % WORD for core in ntff.cores for one in ntff.buffers(core.core)),
     )
 
 
@@ -160,23 +163,16 @@ def view(name: str, found: CaptureInfo) -> list[str]:
         if memory:
             lines += ["", *table(("memory", "bytes"), memory)]
     if found.rings:
-        rings = [(one.core, one.queue, one.ring, _ranges(one.dma_engines)) for one in found.rings]
+        rings = [(one.core, one.queue, one.ring, ranges(sorted(one.dma_engines))) for one in found.rings]
         lines += ["", *table(("core", "queue", "ring", "DMA engines"), rings)]
     if found.sections:
         sections = [(one.core, one.kind, one.records) for one in found.sections]
         lines += ["", *table(("core", "records of", "number"), sections)]
-    return lines
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Return numbers as "64-79, 90"."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+    odd = [
+        f"{count(found.unknown_fields, 'field')} of the metadata not understood" if found.unknown_fields else "",
+        f"{count(found.cut_bytes, 'byte')} of cut records or words left out" if found.cut_bytes else "",
+    ]
+    return [*lines, *(["", "; ".join(filter(None, odd))] if any(odd) else [])]
 
 
 def layout_view(found: CaptureInfo) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +67,18 @@ def open_program(file: Path, configuration: RunConfiguration, *, aside: bool = F
     neff = _assembled(file, configuration.target) if kind is Kind.ASSEMBLY else open_neff(need_file(file))
     _check_fit(file, neff, configuration)
     inputs, notes = program_inputs(neff, configuration)
-    return Program(file.name, neff, inputs, configuration, kind, (file.parent,), notes)
+    return Program(file.name, neff, inputs, configuration, kind, (file.parent,), (*notes, *_inferred(neff)))
+
+
+def _inferred(neff: Neff) -> Iterator[str]:
+    """Yield what of a file runs by inference: one line of each kind, however many descriptors are of it."""
+    from formats.neff.inferred import inferred_in_subgraph  # deferred: start-up
+
+    places: dict[str, list[str]] = {}
+    for part in chain.from_iterable(map(inferred_in_subgraph, neff.subgraphs)):
+        places.setdefault(part.message, []).append(part.where)
+    for message, found in places.items():
+        yield f"{found[0]}{f' and {len(found) - 1} more' if found[1:] else ''}: {message}"
 
 
 def _folders_of(script: Path) -> tuple[Path, ...]:

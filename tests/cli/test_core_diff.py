@@ -41,3 +41,36 @@ def test_other_bytes(cli: Cli, root: Path, tmp_path: Path) -> None:
 def test_bad_files(cli: Cli, tmp_path: Path, hang_core: Path) -> None:
     refuses_bad_dumps(cli, "core diff", tmp_path, hang_core)
     assert cli("core", "diff", hang_core, tmp_path / "none.core").status == 4
+
+
+def test_every_range_is_listed(cli: Cli, tmp_path: Path) -> None:
+    """It stopped at 200 without a word."""
+    from formats.core import CoreWriter
+    from formats.core import records as r
+
+    for name, byte in (("a.core", b"a"), ("b.core", b"b")):
+        with CoreWriter(tmp_path / name) as writer:
+            writer.note(r.DumpNote(target="trn2", generation="gen3"))
+            writer.note(r.MapNote((r.Window("HBM", 0, "", 0, 1 << 20, 1, 1 << 20),)))
+            for number in range(300):
+                writer.segment(64 * number, byte * 8)
+    ended = cli("core", "diff", tmp_path / "a.core", tmp_path / "b.core", "--json")
+    assert len(checked_json(ended, "core diff")["memory"]) == 300
+    text = cli("core", "diff", tmp_path / "a.core", tmp_path / "b.core").out
+    assert "and 260 more; --json lists them" in text and "300 ranges of memory" in text
+
+
+def test_a_byte_that_only_one_wrote_differs(cli: Cli, tmp_path: Path) -> None:
+    from formats.core import CoreWriter
+    from formats.core import records as r
+
+    for name, plane in (("a.core", b"\x0f"), ("b.core", b"\x3f"), ("c.core", None)):
+        with CoreWriter(tmp_path / name) as writer:
+            writer.note(r.DumpNote(target="trn2", generation="gen3"))
+            writer.note(r.MapNote((r.Window("HBM", 0, "", 0, 1 << 20, 1, 1 << 20),)))
+            writer.segment(64, bytes(8), written=plane)
+    a, b, c = (tmp_path / name for name in ("a.core", "b.core", "c.core"))
+    (found,) = checked_json(cli("core", "diff", a, b, "--json"), "core diff")["memory"]
+    assert (found["first"], found["last"], found["different"], found["written"]) == (68, 69, 0, 2)
+    assert cli("core", "diff", a, a).status == 0
+    assert checked_json(cli("core", "diff", b, c, "--json"), "core diff")["memory"][0]["written"] == 2

@@ -51,3 +51,22 @@ def test_a_full_folder_is_refused(cli: Cli, tmp_path: Path, hang_core: Path) -> 
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_dumps(cli, "core extract", tmp_path, tmp_path / "out")
+
+
+def test_each_core_and_each_name_has_its_own_file(cli: Cli, tmp_path: Path) -> None:
+    """Both cores of a pair have a tensor of one name; names that a file cannot have may be the same when cut."""
+    from formats.core import CoreWriter
+    from formats.core import records as r
+
+    tensors = [("t", 0, 64, b"aaaa"), ("t", 1, 128, b"bbbb"), ("a/b", None, 192, b"cccc"), ("a:b", None, 256, b"dddd")]
+    with CoreWriter(tmp_path / "x.core") as writer:
+        writer.note(r.DumpNote(target="trn2", generation="gen3", cores=2, level="full"))
+        writer.note(r.TensorsNote(
+            tuple(r.TensorState(name, "virtual", "HBM", core, "int32", (1,), at, 4) for name, core, at, _ in tensors),
+            tuple(r.Allocation(f"{name} {core}", at, 4, 4, 4) for name, core, at, _ in tensors)))  # fmt: skip
+        writer.note(r.MapNote((r.Window("HBM", 0, "", 0, 1 << 20, 1, 1 << 20),)))
+        for _, _, at, data in tensors:
+            writer.segment(at, data)
+    assert cli("core", "extract", tmp_path / "x.core", tmp_path / "out").status == 0
+    found = {path.name: np.load(path).tobytes() for path in (tmp_path / "out" / "tensors").iterdir()}
+    assert found == {"nc0-t.npy": b"aaaa", "nc1-t.npy": b"bbbb", "a_b.npy": b"cccc", "a_b-2.npy": b"dddd"}

@@ -33,3 +33,11 @@ def test_folder(cli: Cli, hang_core: Path, fault_core: Path, tmp_path: Path) -> 
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_dumps(cli, "core ls", tmp_path)
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(cli: Cli, tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    result = checked_json(cli("core", "ls", tmp_path, "--json"), "core ls")
+    assert result["dumps"] == [] and result["others"] == 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from formats.core import open_core
+from formats.core import NOTES, open_core
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 from tests.cli.dumps import dump, neff_of, refuses_bad_dumps
+
+FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "neff" / "add_exp.neff"
 
 
 def test_the_words_are_those_of_the_neff(cli: Cli, root: Path, tmp_path: Path, hang_core: Path) -> None:
@@ -64,3 +66,28 @@ def test_a_cut_dump_is_not_whole(cli: Cli, root: Path, tmp_path: Path) -> None:
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:
     refuses_bad_dumps(cli, "core verify", tmp_path)
+
+
+def test_a_full_dump_without_its_words_is_not_whole(cli: Cli, tmp_path: Path) -> None:
+    """A stream that tells of words and stores none was called whole, of 0 words that were compared."""
+    from emulator.device import Device
+    from emulator.dump import write_core
+    from formats.core import CoreWriter
+    from formats.core import records as r
+    from formats.neff import open_neff
+
+    neff = open_neff(FIXTURE)
+    device = Device(neff.target)
+    device.load(neff)
+    write_core(device, tmp_path / "whole.core", level="full")
+    whole = open_core(str(tmp_path / "whole.core"))
+    with CoreWriter(tmp_path / "x.core") as writer:
+        for kind in NOTES.values():
+            note = whole.note(kind.record)
+            if isinstance(note, r.ProgramNote):
+                note = note._replace(streams=tuple(each._replace(runs=()) for each in note.streams))
+            if note is not None and not isinstance(note, r.ChecksumsNote):
+                writer.note(note)
+    assert cli("core", "verify", tmp_path / "whole.core", "--neff", FIXTURE).status == 0
+    ended = cli("core", "verify", tmp_path / "x.core", "--neff", FIXTURE)
+    assert ended.status == 1 and "nc0 SP: 0 of" in ended.out and "words are in a full dump" in ended.out

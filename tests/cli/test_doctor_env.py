@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from formats.errors import FormatError
 from formats.nrt.environment import NAMED, VARIABLES, misfit, nearest, parse_cpus, parse_environment, variable
 from neurontools.doctor.env import examined
 from neurontools.doctor.findings import KINDS
@@ -142,6 +143,12 @@ def test_what_the_documentation_sets_is_no_finding(corpus: Path) -> None:
 def test_files_of_variables() -> None:
     text = ['export A_B="x y" C=d', "# no", "NEURON_X=1  # why", "env N=2 python t.py K=3", "noise", "", "python a=b"]
     assert parse_environment(text) == {"A_B": ("x y", 1), "C": ("d", 1), "NEURON_X": ("1", 3), "N": ("2", 4)}
+
+
+def test_a_line_that_is_too_long_is_refused() -> None:
+    """It was cut, and its value with it."""
+    with pytest.raises(FormatError, match="too long a line"):
+        parse_environment(["A=1", f"NEURON_CC_FLAGS='{'x ' * 20_000}'"])
 
 
 def test_names_and_values() -> None:

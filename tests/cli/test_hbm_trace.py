@@ -67,6 +67,8 @@ def test_sizes_of_a_file(cli: Cli, root: Path, tmp_path: Path) -> None:
         ("[[tensor]]\nname='x'\nsize=1\n[[tensor]]\nname='x'\nsize=1\n", 3),
         ("[other]\nx=1\n", 3), ("[[step]]\nmodel='m'\noutputs=[{name='y'}]\n", 3), ("step = 5\n", 3),
         ("[[step]]\nneff='missing.neff'\noutputs=['y']\n", 4),
+        ("[[step]]\nmodel='m'\nneff=5\n", 3), ("[[step]]\nmodel='m'\nneff=''\n", 3),
+        ("[[tensor]]\nname='x'\nsize=1\n[[step]]\nmodel='m'\nhost=['x']\n", 3),
     ],
 )  # fmt: skip
 def test_bad_files(cli: Cli, tmp_path: Path, text: str, status: int) -> None:

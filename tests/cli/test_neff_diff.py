@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from formats import isa
 from formats.neff import open_neff
+from formats.neff.tar import member_header, resized_header
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
+from tests.formats.neff.support import contents, plain_tar, wrapped
 from tests.formats.neff.test_understood import TRANSPOSE, descriptor, program
 
 
@@ -90,3 +94,44 @@ def test_info_names_what_is_not_understood(cli: Cli, tmp_path: Path) -> None:
 
 def test_bad_files(cli: Cli, tmp_path: Path, program_file: Path) -> None:
     refuses_bad_files(cli, "neff diff", tmp_path, program_file)
+
+
+def test_what_runs_by_inference_is_said_wherever_a_user_looks(cli: Cli, tmp_path: Path) -> None:
+    path, plain = tmp_path / "inferred.neff", tmp_path / "plain.neff"
+    shape = {"op": "transpose", "transpose_op": "WZXY", "transpose_element_size": 4}
+    path.write_bytes(program(descriptor(**shape, transpose_shape=(1, 4, 32, 64))))
+    plain.write_bytes(program(descriptor(**shape, transpose_shape=(1, 1, 64, 128))))
+    said = "WZXY over 1 x 4 blocks is executed block by block (inferred; formats.md 13)"
+    where = "sg00/SP dma qSPIO0 0 descriptor 0"
+    assert checked_json(cli("neff", "info", path, "--json"), "neff info")["inferred"] == [f"{where}: {said}"]
+    assert said in cli("neff", "info", path).out
+    assert f"{where}: {said}" in cli("neff", "verify", path).out
+    for command in ("run", "check"):
+        ran = cli(command, path, "--inputs", "zeros")
+        assert ran.status == 0 and f"{where}: {said}" in ran.err
+        assert "inferred" not in cli(command, plain, "--inputs", "zeros").err
+    assert checked_json(cli("neff", "info", plain, "--json"), "neff info")["inferred"] == []
+
+
+def test_a_folder_in_the_archive_is_no_content(cli: Cli, tmp_path: Path) -> None:
+    data = program(descriptor())
+    files, folder = contents(data), bytearray(member_header("sg00", 0))
+    folder[156:157] = b"5"
+    for name, extra in (("a.neff", b""), ("b.neff", resized_header(bytes(folder), 0))):
+        (tmp_path / name).write_bytes(wrapped(extra + plain_tar(files), data))
+    ended = cli("neff", "diff", tmp_path / "b.neff", tmp_path / "b.neff")
+    assert ended.status == 0 and "the same content" in ended.out
+    assert "- member sg00" in cli("neff", "diff", tmp_path / "b.neff", tmp_path / "a.neff").out
+
+
+def test_streams_too_long_to_align_say_so(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from neurontools.neff import diff
+
+    monkeypatch.setattr(diff, "_COMPARED", 0)
+    for name, value in (("a.neff", 1), ("b.neff", 2)):
+        data = program(descriptor())
+        files = contents(data)
+        files["sg00/SP.bin"] += isa.Nop(cycle=value).raw
+        (tmp_path / name).write_bytes(wrapped(plain_tar(files), data))
+    text = cli("neff", "diff", tmp_path / "a.neff", tmp_path / "b.neff").out
+    assert ": too much differs to tell places apart" in text

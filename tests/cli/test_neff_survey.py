@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formats.neff import open_neff
+from formats.neff import HEADER_SIZE, Header, open_neff
 from neurontools.neff.surveying import collect
 from neurontools.neff.surveying.judge import Options, judge
 from neurontools.neff.surveying.records import FileRecord
@@ -79,6 +79,14 @@ def test_faults_hangs_and_large_files_are_told(cli: Cli, root: Path, tmp_path: P
     (record,) = survey(cli, program_file, "--execute", "--max-steps", "1")["files"]
     assert record["executed"]["how"] == "unfinished"
     assert judge(str(program_file), Options(True, max_bytes=1000)).executed.how == "skipped"
+
+
+def test_a_file_that_is_not_executed_is_read_all_the_same(cli: Cli, tmp_path: Path) -> None:
+    data = fixture()
+    (tmp_path / "x.neff").write_bytes(Header.parse(data)._replace(feature_bits=1 << 40).encode() + data[HEADER_SIZE:])
+    (record,) = survey(cli, tmp_path, "--execute")["files"]
+    assert record["error"] is None and record["words"]["words"] > 0
+    assert record["executed"]["how"] == "refused" and "feature bit 40 is not known" in record["executed"]["reason"]
 
 
 def test_anonymous_reports_name_nothing(cli: Cli, folder: Path) -> None:

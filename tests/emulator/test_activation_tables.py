@@ -34,7 +34,7 @@ def tables(pieces: list[tuple[float, ...]], controls: list[tuple[int, int, int]]
     buckets = b"".join(struct.pack("<5f", *piece) + bytes(12) for piece in pieces)
     words = b"".join((bucket | shift << 11 | log2 << 16).to_bytes(4, "little") + bytes(28)
                      for bucket, shift, log2 in controls)  # fmt: skip
-    return ActivationSet("set", 0, (), Buckets(buckets, "b"), Controls(words, "c"), {}, {})
+    return ActivationSet("set", 0, (), Buckets(buckets, "b"), Controls(words, "c"), {})
 
 
 def function(**changes: int) -> ActivationFunction:

@@ -11,6 +11,7 @@ import pytest
 
 from emulator.device import Device
 from emulator.dump import EventTail, write_core
+from emulator.dump.memory import full_pieces
 from emulator.machine_view import MachineView
 from emulator.memory import new_hash
 from formats.core import Core, open_core
@@ -259,3 +260,15 @@ def test_written_again_it_is_the_same_file(root: Path, tmp_path: Path) -> None:
         for name in ("a", "b")
     ]
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() and sizes[0] == sizes[1]
+
+
+def test_many_fragmented_tensors_fit_an_elf_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of each are few enough; those of all together are not, of 65,534 program headers."""
+    monkeypatch.setattr("emulator.dump.memory._HBM_RUNS", 30)
+    device = Device("trn2")
+    for number in range(4):
+        address = device.hbm.allocate(20 * 8192, f"scattered{number}")
+        for run_ in range(8 if number else 7):
+            device.hbm.write(address + run_ * 8192, b"x")
+    found = [(piece.address, piece.data.size) for piece in full_pieces(device) if piece.space == "HBM"]
+    assert [size for _, size in found] == [4096] * 7 + [20 * 8192] * 3

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from neurontools.libnrt.calls import CALLS
 from neurontools.libnrt.functions import FUNCTIONS
-from neurontools.libnrt.start import PARTS
+from neurontools.libnrt.start import PARTS, start
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DECLARED = re.compile(r"^(?:NRT_STATUS|void|size_t|const char)\s*\*?\s*\w+\s*\([^;{]*\)\s*;", re.MULTILINE)
@@ -44,3 +46,24 @@ def test_prototypes_are_those_of_the_public_headers() -> None:
         theirs = {_normal(found) for found in _DECLARED.findall(text)}
         ours = {_normal(function.prototype) for function in FUNCTIONS if function.header == header}
         assert theirs == ours, header
+
+
+class _Ffi:
+    """What cffi offers an embedded library; functions that are bound twice forget the first binding."""
+
+    NULL = None
+
+    def __init__(self) -> None:
+        self.bound: list[str] = []
+
+    def def_extern(self, name: str) -> Callable[[object], None]:
+        return lambda entry: self.bound.append(name)
+
+
+def test_first_calls_from_many_threads_start_one_library() -> None:
+    ffi, lib = _Ffi(), object()
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: start(ffi, lib), range(16)))
+    assert all(one is found[0] for one in found)
+    assert sorted(ffi.bound) == sorted(f"py_{function.name}" for function in FUNCTIONS)
+    assert start(ffi, object()) is not found[0]

@@ -58,3 +58,9 @@ def test_what_has_no_place(store: Datastore) -> None:
 def test_damage(data: bytes) -> None:
     with pytest.raises(FormatError, match="store"):
         decode(data, "x")
+
+
+def test_objects_that_have_no_room_are_refused() -> None:
+    """They pushed what stands behind them out of its place."""
+    with pytest.raises(FormatError, match="too many bytes of objects"):
+        encode(Datastore(2, {}, {}, bytes(1 << 20)))

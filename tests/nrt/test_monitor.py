@@ -82,3 +82,8 @@ def test_streams() -> None:
     for text in (one[:-1], "[1]", one + "x", "[" * 5000):
         with pytest.raises(FormatError):
             list(read_reports(text, "file"))
+
+
+def test_problems_that_are_left_out_are_told() -> None:
+    found = problems({f"field{number}": 0 for number in range(1000)})
+    assert len(found) == 201 and found[-1].startswith("and more")

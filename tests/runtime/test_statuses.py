@@ -306,6 +306,8 @@ def test_what_is_no_event_is_not_decoded() -> None:
     event = DebugEvent("x = ", 3, 1, "float32", (2, 2), bytes(range(16)))
     header, payload = encode_event(event)
     assert (len(header), len(payload)) == (64, 1024 + 16) and decode_event(header, payload) == event
+    long = encode_event(event._replace(prefix="x" + "\u00e9" * 300))
+    assert decode_event(*long).prefix == "x" + "\u00e9" * 255  # whole characters
     for broken in ((header[:-1], payload), (header, payload[:-1]), (bytes(64), payload)):
         with pytest.raises(FormatError):
             decode_event(*broken)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from emulator.machine.collectives.engine import Blocked, Engine, Job
+from formats.nrt.status import NrtStatus
 
 __all__ = ["Hang", "explain"]
 
+_STALLED, _PROXY = NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES, NrtStatus.NRT_NETWORK_PROXY_FAILURE
 _CAUSES = {
     "stopped": "rank {0} stopped at step {1}",
     "trigger": "rank {0} never started the collective",
@@ -24,7 +26,7 @@ class Hang(NamedTuple):
     ranks: tuple[int, ...]
     sentence: str
     chain: tuple[str, ...]
-    status: int
+    status: NrtStatus
     waiting: int
 
 
@@ -37,7 +39,7 @@ def explain(engine: Engine, job: Job) -> Hang | None:
     waiting = len(job.plan.ranks) - len(job.finished)
     if dead:
         chain = tuple(_line(one) for one in list(blocked.values())[:1])
-        return Hang("proxy", (dead[0],), _CAUSES["proxy"].format(dead[0]), chain, 1206, waiting)
+        return Hang("proxy", (dead[0],), _CAUSES["proxy"].format(dead[0]), chain, _PROXY, waiting)
     stopped = sorted((one for one in blocked.values() if one.reason == "stopped"), key=lambda one: one.rank)
     absent = sorted(set(job.plan.ranks) - set(job.started))
     start = next((one for one in blocked.values() if one.reason != "stopped"), None)
@@ -46,14 +48,14 @@ def explain(engine: Engine, job: Job) -> Hang | None:
     if stopped:
         first = stopped[0]
         ranks = tuple(dict.fromkeys(one.rank for one in stopped))
-        return Hang("stopped", ranks, _CAUSES["stopped"].format(first.rank, first.step), chain, 1200, waiting)
+        return Hang("stopped", ranks, _CAUSES["stopped"].format(first.rank, first.step), chain, _STALLED, waiting)
     if absent:
-        return Hang("trigger", tuple(absent), _CAUSES["trigger"].format(absent[0]), chain, 1200, waiting)
+        return Hang("trigger", tuple(absent), _CAUSES["trigger"].format(absent[0]), chain, _STALLED, waiting)
     lost = _lost(engine, job)
     if lost is not None:
-        return Hang("lost", lost, _CAUSES["lost"].format(*lost), chain, 1200, waiting)
+        return Hang("lost", lost, _CAUSES["lost"].format(*lost), chain, _STALLED, waiting)
     ranks = tuple(dict.fromkeys(one.rank for one in seen))
-    return Hang("cycle", ranks, _CAUSES["cycle"].format(", ".join(map(str, ranks))), chain, 1200, waiting)
+    return Hang("cycle", ranks, _CAUSES["cycle"].format(", ".join(map(str, ranks))), chain, _STALLED, waiting)
 
 
 def _lost(engine: Engine, job: Job) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ from emulator.machine.collectives.group import Group
 from emulator.machine.collectives.plan import Operation, Plan, Request, build
 from emulator.machine.machine import Machine
 from formats.errors import FormatError
+from formats.nrt.status import NrtStatus
 
 __all__ = ["MAX_STREAMS", "Call", "Ended", "Met", "Stuck", "Waiting", "mismatches", "run_schedule"]
 
@@ -71,7 +72,7 @@ class Stuck(NamedTuple):
     lines: tuple[int, ...]
     sentence: str
     chain: tuple[Waiting, ...]
-    status: int = 1200
+    status: NrtStatus = NrtStatus.NRT_EXEC_HW_ERR_COLLECTIVES
 
 
 class Ended(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from formats.errors import FormatError, NeuronError
+from formats.errors import NeuronError
 from neurontools.neff.surveying.records import Example, Execution, FileRecord, WordCounts
 
 if TYPE_CHECKING:
@@ -93,12 +93,11 @@ def _execute(neff: Neff, options: Options) -> Execution:
 
     import_numpy()
 
-    from emulator.errors import EmulatorError  # deferred: start-up
     from emulator.runtime import run  # deferred: start-up
 
     try:
         result = run(neff, _inputs(neff, options.seed), seed=options.seed, timing=False, max_steps=options.max_steps)
-    except (EmulatorError, FormatError) as error:
+    except NeuronError as error:
         return Execution("refused", " ".join(str(error).split()))
     counts = result.stats.instructions, result.stats.transfers, round(result.stats.seconds, 3)
     if result.fault is not None:

@@ -8,6 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from emulator.device import Device
 from emulator.dma.moves import check_operation
@@ -152,6 +154,21 @@ def test_a_named_order_swaps_the_inner_dimensions_of_every_block(shape: tuple[in
     want = array.reshape(-1, rows, columns).transpose(0, 2, 1)
     move = descriptor("transpose", transpose_shape=shape, **NAMED)
     assert carry_out(move, [array]).tobytes() == np.ascontiguousarray(want).tobytes()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(*[st.integers(1, 3)] * 2, *[st.integers(1, 9)] * 2), st.sampled_from([1, 2, 4, 8]), st.integers(1, 3))
+def test_a_named_order_is_what_numpy_makes_of_it(shape: tuple[int, int, int, int], element: int, blocks: int) -> None:
+    """W, Z, Y and X are the dimensions, outermost first; what comes out has Y and X exchanged, whatever W and Z are."""
+    dtype = np.dtype(f"u{element}")
+    number = blocks * int(np.prod(shape))
+    array = np.random.default_rng(number).integers(0, 255, number * element, np.uint8).view(dtype)
+    want = np.ascontiguousarray(array.reshape(-1, *shape).swapaxes(-1, -2))
+    side = (number * element,), (1,)
+    move = descriptor("transpose", source_sizes=side[0], source_steps=side[1], target_sizes=side[0],
+                      target_steps=side[1], source_dtype=dtype.name, target_dtype=dtype.name, transpose_op="WZXY",
+                      transpose_shape=shape, transpose_element_size=element)  # fmt: skip
+    assert carry_out(move, [array], (dtype.name, (number,))).tobytes() == want.tobytes()
 
 
 @pytest.mark.parametrize("op", ["WZYX", "XYZW", "ZWXY", ""])

@@ -331,7 +331,7 @@ def test_bf16_output_is_rounded_after_an_fp32_sum() -> None:
 def test_words_that_do_not_fit_their_weights_are_faults() -> None:
     bench, (w, x) = Engine(), operands(64, 32, 8)
     bench.load(w, BF16)
-    for fields, name in (({"rows": 32}, "rows"), ({"cols": 16}, "columns"), ({"row_groups": 1}, "row groups")):
+    for fields, name in (({"rows": 32}, "rows"), ({"cols": 16}, "columns"), ({"row_groups": 7}, "row groups")):
         with pytest.raises(FaultError, match=f"weights differ in {name}"):
             bench.multiply(x, fields.pop("cols", 32), dtype=BF16, **fields)
     with pytest.raises(FaultError, match="columns and pattern differ"):
@@ -342,6 +342,8 @@ def test_words_that_do_not_fit_their_weights_are_faults() -> None:
                 src=AccessPattern(B, (1, 0, 0), (8, 1, 1)), dst=AccessPattern(D0, (1, 0, 0), (9, 1, 1)), dtype=F32
             )
         )
+    with pytest.raises(UnsupportedError, match="64 rows in row groups 0x1 of 32 each"):
+        bench.multiply(x, 32, dtype=BF16, row_groups=1)
     with pytest.raises(UnsupportedError, match="multiplies floats"):
         bench.load(w, Dtype.INT32)
     with pytest.raises(UnsupportedError, match="fp32 pass on bfloat16"):

@@ -126,3 +126,22 @@ def test_a_note_of_another_shape_is_told(tmp_path: Path, data: bytes) -> None:
     assert core.neff.name == "" and core.warnings == ("note 'neff': name: expected text, found int",)
     core = open_core(data.replace(b'{"code":5', b'["code":5'))
     assert core.status.code == 0 and "note 'status' is no JSON" in core.warnings[0]
+
+
+def test_what_is_claimed_twice_is_told(tmp_path: Path) -> None:
+    from formats.core import CoreWriter
+    from formats.core import records as r
+
+    with CoreWriter(tmp_path / "x.core") as writer:
+        writer.note(r.DumpNote(target="trn2", generation="gen3"))
+        writer.note(r.StatusNote(5, "NRT_TIMEOUT"))
+        writer.note(r.StatusNote(0, "NRT_SUCCESS"))
+        writer.note(r.MapNote((r.Window("HBM", 0, "", 0, 1 << 20, 1, 1 << 20),)))
+        writer.segment(0, b"a" * 1000)
+        writer.segment(16, b"b" * 16)
+    core = open_core(str(tmp_path / "x.core"))
+    assert core.status.code == 5 and "a second note 'status' is left out" in core.warnings
+    # A byte behind the inner segment was not found at all.
+    found = core.read("HBM", 0, 500, 8)
+    assert (found.data, found.missing) == (b"a" * 8, 0)
+    assert "1 of 2 segments have addresses that others have: left out" in core.warnings

@@ -106,3 +106,26 @@ def test_words_of_the_public_tables_are_understood() -> None:
     for raw, arch, dialect in samples():
         word = isa.decode(raw, arch, dialect)
         assert isinstance(word, isa.Unknown) or is_understood(word), word.asm
+
+
+LIMITED = [(name, field) for name, cls in BY_NAME.items() for field in cls.FIELDS.values()
+           if getattr(field, "known", None) is not None]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), LIMITED, ids=[f"{name}-{field.name}" for name, field in LIMITED])
+def test_a_value_without_a_meaning_is_named(name: str, field: isa.Field[int]) -> None:
+    """A flag of 5, a mask of five groups, nine bytes of an eight-byte value: printed, and not understood."""
+    for value in range(256):
+        word = BY_NAME[name](**{field.name: value})
+        assert is_understood(word) == (value in field.known)
+        if value not in field.known:
+            assert f"what {field.name} {value} means is not known" in str(unknown_bytes(word)[0])
+            assert isa.assemble(word.asm) == word.raw
+
+
+def test_flags_and_masks_are_limited() -> None:
+    assert {(name, field.name) for name, field in LIMITED} == {
+        ("ACTIVATE", "no_bias"), ("EVENT_SEMAPHORE", "setter"), ("LDWEIGHTS", "column_groups"),
+        ("LDWEIGHTS", "row_groups"), ("MATMUL", "acc_flags"), ("MATMUL", "column_groups"), ("MATMUL", "row_groups"),
+        ("TENSOR_REDUCE", "negate"), ("WRITE", "size0"), ("WRITE", "size1"),
+    }  # fmt: skip

@@ -60,6 +60,15 @@ CONTRADICTIONS: list[tuple[str, Callable[[Any], Any], str]] = [
      "what a reservation of type 'else' is for"),
     ("sg00/def.json", lambda d: d.update(runtime_statebuffer_reservation=[{**RESERVED, "partitions": 129}]),
      "lies outside of the state buffer"),
+    ("sg00/def.json", lambda d: d["var"]["x"].update(file_name="def.json"), "file_name means nothing to a variable"),
+    ("sg00/def.json", lambda d: d["var"]["x"].update(list=[1]), "list means nothing to a variable of type 'input'"),
+    ("sg00/def.json", lambda d: d["var"]["x"].update(referenced_var_id=1), "referenced_var_id means nothing"),
+    ("sg00/def.json", lambda d: d["var"]["x"].update(backing_variable_off=8), "backing_variable_off means nothing"),
+    ("sg00/def.json", lambda d: d["var"].update(v={"type": "virtual", "var_id": 70, "size": 8,
+     "backing_variable_off": -64}), "begins 64 bytes before the scratchpad"),
+    ("sg00/def.json", lambda d: d["var"].update({f"t{n}": {"type": "dge-table", "var_id": 70 + n, "list": []}
+     for n in range(2)}), "which of the tables ['t0', 't1'] words index"),
+    ("sg00/def.json", lambda d: queue(d).update(owner="act"), "its queue is one of Activation"),
     ("sg00/SP.json", lambda d: d.update(instr="PE.bin"), "instr is 'PE.bin', the definition has 'SP.bin'"),
 ]  # fmt: skip
 

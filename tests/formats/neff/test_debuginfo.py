@@ -133,3 +133,9 @@ def test_writer_and_reader_agree() -> None:
     found = [chain(asm, backend, penguin, pc=pc) for pc in range(5)]
     place = SourceLocation("f.py", 3, "w")
     assert found == [None, place, place, SourceLocation("g.py", 4, "v", "t"), SourceLocation(None, None, "u")]
+
+
+def test_entries_that_are_each_others_parents_do_not_double_with_every_level() -> None:
+    entries = b"".join(write_bytes(3, write_varint(1, number) + packed(3, range(1, 41))) for number in range(1, 41))
+    circle = DebugFile(write_bytes(2, "circle") + entries, "circle")
+    assert locate(circle, 0, lambda level: circle) is None

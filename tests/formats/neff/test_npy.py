@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from formats.errors import FormatError
+from emulator.device import Device
+from formats.errors import FormatError, UnsupportedError
 from formats.neff import NeffWriter
 from formats.neff.npy import npy_bytes, parse_npy
 
@@ -55,6 +56,16 @@ def test_fortran_order_constant() -> None:
     writer.subgraph(0).constant("c", saved(array))
     graph = writer.build().subgraphs[0]
     assert graph.constant_array("c").tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("array", [np.asfortranarray(np.eye(2, 3, dtype=np.float32)), np.arange(3, dtype=">i4")])
+def test_a_constant_in_another_order_is_not_loaded(array: np.ndarray) -> None:
+    writer = NeffWriter("trn2")
+    writer.subgraph(0).constant("c", saved(array))
+    neff = writer.build()
+    with pytest.raises(UnsupportedError, match=r"value_c\.npy: how a constant stored (columns|most significant)"):
+        Device(neff.target).load(neff)
+    assert [one for one in neff.verify() if "so not executed" in one.message]
 
 
 HEAD = b"\x93NUMPY\x01\x00"

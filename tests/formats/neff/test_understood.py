@@ -11,11 +11,11 @@ import pytest
 from emulator.device import Device
 from formats import isa
 from formats.errors import FormatError, UnsupportedError
-from formats.neff import Descriptor, Neff, open_neff
+from formats.neff import FEATURE_BITS, Descriptor, Header, Neff, open_neff
 from formats.neff.ignored import IGNORED, IGNORED_MEMBERS
 from formats.neff.understood import READ_KEYS, unknown_in_file, unknown_in_subgraph, unknown_in_words
 from tests.emulator.dma_programs import PARTITION, gen2, trigger, wait
-from tests.formats.neff.support import contents, plain_tar, wrapped
+from tests.formats.neff.support import contents, fixture, plain_tar, wrapped
 
 RUN = 512
 
@@ -85,6 +85,8 @@ OBJECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "descriptor": ("sg00/SP.json", lambda d: block(d)["desc"][0]),
     "transpose": ("sg00/SP.json", lambda d: block(d)["desc"][0]),
     "source": ("sg00/SP.json", lambda d: _source(block(d)["desc"][0])),
+    "activation set": ("sg00/exp_and_more.json", lambda d: d),
+    "activation profile": ("sg00/exp_and_more.json", lambda d: d["profile_meta_data"][0]),
 }
 
 
@@ -102,6 +104,8 @@ def _source(one: Any) -> Any:
 
 
 def base(kind: str) -> bytes:
+    if kind.startswith("activation"):
+        return fixture()
     return program(descriptor(**(TRANSPOSE if kind == "transpose" else {})))
 
 
@@ -136,6 +140,11 @@ def test_a_key_of_the_list_is_ignored_at_its_values_alone(one: Any) -> None:
         assert one.key in refused(edited(base(one.kind), member, lambda d: find(d).update({one.key: other})))
 
 
+def _deeper(one: Any, side: str) -> None:
+    one[f"{side}_sizes"] += [1] * 3
+    one[f"{side}_steps"] += [0] * 3
+
+
 VALUES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("sg00/def.json", lambda d: d["neff_features"].append("surprise"), "neff_features has 'surprise'"),
     ("sg00/def.json", lambda d: d["dma_queue"]["qSPIO0"].update(type="embedding_update"), "type 'embedding_update'"),
@@ -145,6 +154,8 @@ VALUES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("sg00/SP.json", lambda d: block(d)["desc"][0].update(transpose_shape=[1, 1, 64, 64]), "transpose_shape means"),
     ("sg00/SP.json", lambda d: block(d)["desc"][0].update(scale=2.0), "scale means nothing to operation 'copy'"),
     ("sg00/SP.json", lambda d: block(d)["desc"][0].update(scale_dtype="float32"), "scale_dtype means nothing"),
+    ("sg00/SP.json", lambda d: _deeper(block(d)["desc"][0], "from"), "has 5 dimensions, 4 exist"),
+    ("sg00/SP.json", lambda d: _deeper(block(d)["desc"][0], "to"), "has 5 dimensions, 4 exist"),
 ]
 
 
@@ -184,3 +195,75 @@ def test_steps_that_reach_nothing_are_bounded_too(key: str, far: int) -> None:
 
     with pytest.raises(FormatError, match=f"{key}.*lies beyond every address|lies beyond every address.*{key}"):
         unknown(edited(program(one), "sg00/SP.json", change))
+
+
+HEADERS: list[tuple[dict[str, Any], str]] = [
+    ({"feature_bits": 1 << 40}, "feature bit 40 is not known"),
+    ({"pkg_version": 9}, "pkg_version 9 is not known"),
+    ({"neff_version_major": 3}, "NEFF version 3.0 is not known"),
+    ({"pad": b"\0\1"}, "the last 468 bytes are not zero"),
+    ({"requested_tpb_count": 2}, "asks for 2 logical cores"),
+    ({"tpb_per_node": (1, 1)}, "asks for cores of further nodes"),
+    ({"lnc_size": 2}, "lnc_size is 2, there are 1 subgraphs"),
+    ({"header_size": 1536}, "what a longer header says is not known"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), HEADERS, ids=[said for _, said in HEADERS])
+def test_a_header_that_asks_for_something_unknown_is_refused(fields: dict[str, Any], said: str) -> None:
+    data = base("")
+    longer = bytes(fields.get("header_size", 1024) - 1024)
+    neff = open_neff(Header.parse(data)._replace(**fields).encode() + longer + data[1024:])
+    assert said in refused(neff)
+    assert [one.message for one in neff.verify() if said in one.message]
+
+
+def test_every_feature_bit_of_public_files_is_executed() -> None:
+    bits = sum(1 << feature.bit for feature in FEATURE_BITS)
+    data = base("")
+    assert unknown(open_neff(Header.parse(data)._replace(feature_bits=bits).encode() + data[1024:])) == []
+
+
+@pytest.mark.parametrize(("table", "at"), [("bkt", 20), ("bkt", 31), ("ctrl", 2), ("ctrl", 4), ("ctrl", 31)])
+def test_a_hidden_byte_of_an_activation_table_is_refused(table: str, at: int) -> None:
+    files = contents(fixture())
+    name = f"sg00/exp_and_more_{table}.bin"
+    changed = bytearray(files[name])
+    changed[at] |= 0x10
+    files[name] = bytes(changed)
+    neff = open_neff(wrapped(plain_tar(files), fixture()))
+    assert f"{name}: entry 0 is not zero where nothing is known" in refused(neff)
+    assert [one for one in neff.verify() if one.where == name]
+
+
+def test_a_member_that_stands_twice_is_refused() -> None:
+    data = base("")
+    archive = open_neff(data).archive.tar
+    whole = archive.read(0, archive.size)
+    neff = open_neff(wrapped(whole.rstrip(b"\0") + bytes(-len(whole.rstrip(b"\0")) % 512) + whole, data))
+    assert "is the name of two members" in refused(neff)
+
+
+def test_a_descriptor_that_names_its_source_twice_is_malformed() -> None:
+    def change(document: Any) -> None:
+        one = block(document)["desc"][0]
+        one["from_arr"] = [{key: one[key] for key in one if key.startswith("from")}]
+
+    with pytest.raises(FormatError, match="two ways to name what is read"):
+        unknown(edited(base(""), "sg00/SP.json", change))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400])
+def test_a_scale_that_is_no_number_is_malformed(number: float) -> None:
+    def change(document: Any) -> None:
+        block(document)["desc"][0].update(op="fma", scale=number)
+
+    with pytest.raises(FormatError, match="scale: wrong value, expected a finite number"):
+        unknown(edited(base(""), "sg00/SP.json", change))
+
+
+def test_a_compiled_part_is_looked_at_also_where_no_graph_names_it() -> None:
+    files = contents(base(""))
+    del files["neff.json"]
+    files["kelf-0.json"] = json.dumps({**json.loads(files["kelf-0.json"]), "surprise": 1}).encode()
+    assert any("surprise" in one for one in unknown(open_neff(wrapped(plain_tar(files)))))

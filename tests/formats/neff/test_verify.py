@@ -11,7 +11,7 @@ from formats.isa import OpcodeCC, PseudoDmaDirect2d, PseudoDmaTrigger, SetOrderi
 from formats.neff import NeffWriter, Problem, open_neff
 from formats.neff.problem import collect, error
 
-from .support import bare, changed, contents, fixture, plain_tar, wrapped
+from .support import SMALL, bare, changed, contents, fixture, plain_tar, wrapped
 
 STREAM = contents(fixture())["sg00/SP.bin"]
 
@@ -179,3 +179,19 @@ def test_block_may_name_a_ring_set_of_its_queue() -> None:
     first = PseudoDmaTrigger(queue="ring0", block_id=0).encode()
     files["sg00/SP.bin"] = STREAM[:64] + first + STREAM[128:]
     assert text(wrapped(plain_tar(files))) == []
+
+
+def test_json_over_the_limit_is_not_made_into_values() -> None:
+    files = {**contents(fixture()), "metrics.json": b"[" + b"[]," * 3000 + b"[]]"}
+    neff = open_neff(wrapped(plain_tar(files)), SMALL._replace(parsed_floor=8000, parsed_ratio=0))
+    assert "warning: metrics.json: not looked at: member is over the size limit" in [
+        f"{one.severity}: {one.where}: {one.message}" for one in neff.verify()
+    ]
+
+
+def test_a_member_that_nothing_names_is_told() -> None:
+    odd = "sg00/cc_streams.bin"
+    neff = open_neff(changed(sg00__cc_streams_DOT_bin=b"x", notes_DOT_txt=b"x"))
+    assert [(one.where, one.severity) for one in neff.verify() if "names this member" in one.message] == [
+        (odd, "warning")
+    ]

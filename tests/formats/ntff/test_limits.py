@@ -9,7 +9,9 @@ import pytest
 
 from formats.errors import FormatError
 from formats.neff.wire import write_bytes, write_varint
+from formats.neuron_core import WORD
 from formats.ntff import DmaPacket, Edit, PcMap, open_ntff
+from formats.ntff.pcmap import INSERTED
 from neurontools.ntff.tracks import write
 from tests.formats.ntff import made
 
@@ -79,3 +81,9 @@ def test_times_beyond_64_bits_are_exported(tmp_path: Path, form: str) -> None:
     edits = [(0, (1 << 63) + 5, True), (0, (1 << 63) + 5, True)]
     data = made.capture([made.CoreSpec("sg00", 0, {"PE": bytes(128)}, {"PE": edits}, records={"trace": rows})])
     write(form, open_ntff(data), None, None, tmp_path / "trace")
+
+
+def test_a_damaged_map_leads_nowhere() -> None:
+    """It led before the first word, which is the last one to Python."""
+    inserted = PcMap("PE", (Edit(0, 10, INSERTED), Edit(5 * WORD, 10, INSERTED)))
+    assert [inserted.compiler_pc(pc) for pc in range(14, 22)] == [None] * 6 + [0, 1]
