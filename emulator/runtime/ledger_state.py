@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple, Protocol
@@ -179,12 +179,17 @@ def state_of(session: Session, *, ended: bool = False) -> MachineState | None:
 
 
 class Publisher:
-    """A thread that writes a session's state when something has changed, a few times a second at most."""
+    """A thread that writes a session's state when something has changed, a few times a second at most.
 
-    def __init__(self, session: Session, folder: Path) -> None:
-        self._session, self._path = session, folder / f"{os.getpid()}.json"
+    Raises OSError where the first state cannot be written. Later ones that cannot are told, once: a session goes on
+    without anybody who looks at it.
+    """
+
+    def __init__(self, session: Session, folder: Path, tell: Callable[[str], object]) -> None:
+        self._session, self._path, self._tell = session, folder / f"{os.getpid()}.json", tell
         self._changed, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="machine state", daemon=True)
+        self._failing = False
         self._write()
         self._thread.start()
 
@@ -197,15 +202,24 @@ class Publisher:
         self._stop.set()
         self._changed.set()
         self._thread.join()
-        self._write(ended=True)
+        self._renew(ended=True)
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self._changed.wait()
             self._changed.clear()
             if not self._stop.is_set():
-                self._write()
+                self._renew()
                 self._stop.wait(_PERIOD)
+
+    def _renew(self, *, ended: bool = False) -> None:
+        try:
+            self._write(ended=ended)
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                self._tell(f"{FOLDER_VARIABLE}: {error}")
+            self._failing = True
 
     def _write(self, *, ended: bool = False) -> None:
         state = state_of(self._session, ended=ended)

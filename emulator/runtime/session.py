@@ -10,6 +10,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
@@ -109,7 +110,14 @@ class Runtime:
             LogicalCore(index, number, self.instance, self.options.lnc)
             for index, number in enumerate(self._take_cores())
         )
-        self.memory: Memory = (memory or ledger_of)(self.instance, self.options, self.environ)
+        with ExitStack() as undo:
+            undo.callback(self._reservation.release)  # a session that does not come about keeps nobody from its cores
+            self._begin(memory or ledger_of)
+            undo.pop_all()
+
+    def _begin(self, memory: Callable[[Instance, Options, Mapping[str, str]], Memory]) -> None:
+        """Make what a session has besides its cores."""
+        self.memory: Memory = memory(self.instance, self.options, self.environ)
         self.activity = Activity()
         self.models: dict[int, Model] = {}
         self.tensors: set[Tensor] = set()
@@ -121,16 +129,23 @@ class Runtime:
         self.exchange = Exchange(self.environ)
         buffers = Buffers(self.memory, self.environ, self.instance.target.generation, self._reserve)
         instance = self.instance.name, self.instance_id
-        self.watching = Watching(buffers, self.environ, self.log, instance, version)
+        self.watching = Watching(buffers, self.environ, self.log, instance, self.version)
         self.closed = False
         self._numbers = count(_FIRST_MODEL)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
         self.watching.begin(self.options.trace_events)
-        folder = self.environ.get(FOLDER_VARIABLE)
-        self._publisher = Publisher(self, Path(folder)) if folder else None
+        self._publisher = self._published(self.environ.get(FOLDER_VARIABLE))
         if self._publisher is not None and isinstance(self.memory, Ledger):
             self.memory.changed = self._publisher.changed
+
+    def _published(self, folder: str | None) -> Publisher | None:
+        if not folder:
+            return None
+        try:
+            return Publisher(self, Path(folder), lambda text: self.log.say("NRT", "nrt_init", text))
+        except OSError as error:
+            raise StatusError(NrtStatus.NRT_FAILURE, f"{FOLDER_VARIABLE}: {error}") from None
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options

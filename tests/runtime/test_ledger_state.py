@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -49,6 +50,19 @@ def test_the_ledger_is_at_zero_in_the_end(pair: bytes) -> None:
     runtime.close()
     assert not ledger.entries and not ledger.models
     assert all(counter.total == 0 for counter in ledger.counters.values())
+
+
+def test_a_folder_that_goes_away_ends_no_session(pair: bytes, tmp_path: Path) -> None:
+    lines: list[str] = []
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    runtime = Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(folder)}, sink=lambda place, line: lines.append(line))
+    shutil.rmtree(folder)
+    runtime.load(pair, 0)
+    runtime.close()
+    assert runtime.closed and sum(FOLDER_VARIABLE in line for line in lines) == 1
+    with pytest.raises(StatusError, match=f"NRT_FAILURE.*{FOLDER_VARIABLE}"):
+        Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(folder)})
 
 
 def test_a_state_comes_back_as_it_was(pair: bytes, tmp_path: Path) -> None:
