@@ -192,7 +192,7 @@ def _sentence(cause: Cause, wait: WaitFacts, named: Sequence[SignalFacts], given
         case Cause.OVERSHOOT:
             return f"{name} went past {wait.need}: it is {wait.present}, and only what lowers or writes it can help"
         case Cause.BARRIER:
-            come = f": {who} is still to come" if places else ""
+            come = f": {who} {'is' if len(places) == 1 else 'are'} still to come" if places else ""
             return f"nc{1 - wait.core} does not reach this core barrier{come}"
         case Cause.FAULT:
             return f"{who} would signal {name}, and {its} {engine} {has} faulted"
