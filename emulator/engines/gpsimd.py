@@ -113,6 +113,7 @@ def n_gather(word: isa.NGather, port: Port) -> Step:
     dst, src = port.write("dst"), port.read("src")
     _same_width(word, src, dst)
     data, load = raw_rows(src)
+    # As unsigned bits: a negative index is out of bounds, and does not count from the end as NumPy's do.
     indices, load_indices = _integers(word, port, "indices")
     out, store = raw_rows_out(dst)
     require_elements(word, "indices", indices, out.shape[1])
@@ -263,6 +264,7 @@ def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Port) -> Step
 
 
 def _sum_rows(rows: Array, total: Array) -> None:
+    # Row by row: NumPy adds in pairs where a sum runs along memory, which gives other last bits.
     np.copyto(total, rows[0])
     for row in rows[1:]:
         np.add(total, row, total)

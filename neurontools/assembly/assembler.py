@@ -352,6 +352,7 @@ class _Parser:
             owner, index = self.labels[name]
             if owner != place.engine:
                 raise FormatError(f"label {name!r} belongs to {owner}; an engine branches in its own stream only")
+            # Branches are relative to their own word; any offset has the length of 0, so that lengths stay.
             return str((place.offsets[index] - place.here) & 0xFFFFFFFF) if place.final else "0"
         if name in self.program.variable_ids:
             return str(self.program.variable_ids[name])

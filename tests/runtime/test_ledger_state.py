@@ -69,7 +69,6 @@ def test_a_state_comes_back_as_it_was(pair: bytes, tmp_path: Path) -> None:
     runtime = Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(tmp_path), "NEURON_PROCESS_TAG": "job"})
     runtime.load(pair, 0)
     state = state_of(runtime)
-    assert state is not None
     path = tmp_path / "copy.json"
     path.write_text(json.dumps(dump_state(state)))
     again = read_state(path)
@@ -88,7 +87,6 @@ def test_damaged_states(pair: bytes, tmp_path: Path, key: str) -> None:
     runtime = Runtime(ENVIRONMENT)
     runtime.load(pair, 0)
     state = state_of(runtime)
-    assert state is not None
     good = dump_state(state)
     path = tmp_path / "state.json"
     for bad in (None, "text", [["x"]], [[1, 2]], [5], 77 if key != "pid" else "77", {}):
