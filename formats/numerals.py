@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from math import isinf
 
-__all__ = ["parse_decimal", "parse_signed", "version_numbers"]
+__all__ = ["parse_decimal", "parse_real", "parse_signed", "version_numbers"]
 
+_REAL = re.compile(
+    r"[+-]?(?:(?P<digits>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)|inf|infinity|nan)", re.IGNORECASE
+)
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
@@ -26,6 +30,21 @@ def parse_signed(text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no integer")
     return int(text, 0 if "x" in text or "X" in text else 10)
+
+
+def parse_real(text: str) -> float:
+    """Return a number with or without a fraction and an exponent, an infinity or NaN; ValueError for any other text.
+
+    OverflowError where digits give an infinity. `float` would make one of them, and take 1_0.5 and the digits of every
+    script.
+    """
+    match = _REAL.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is no number")
+    value = float(text)
+    if match["digits"] and isinf(value):
+        raise OverflowError(f"{text[:40]!r} is too large")
+    return value
 
 
 def version_numbers(text: str) -> tuple[int, ...] | None:

@@ -47,7 +47,7 @@ class SerialQueues:
         self._device = device
 
     def _raise(self, change: Raise) -> None:
-        if change.new > change.old:
+        if change.new > change.old:  # what counts down is no end of a transfer
             self._raises[change.key] = change
 
     def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
@@ -56,6 +56,7 @@ class SerialQueues:
         actor = self._clocks.index[core, name]
         waited = self._waited.setdefault(actor, [])
         for awaited in loaded.word.waits:
+            # Transfers raise semaphores, and only >= is a wait for an end that may have been long ago.
             if awaited.by == BARRIER or awaited.kind != "semaphore" or awaited.mode != WaitMode.SEM_GE:
                 continue
             change = self._raises.get((core, "semaphore", awaited.index))

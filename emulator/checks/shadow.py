@@ -93,9 +93,10 @@ class Shadow:
                     continue
                 same = old.actor == actor
                 if (
-                    (write or old.write)
+                    (write or old.write)  # two reads never clash
+                    # An engine's words are in order; what a transfer does to itself is judged apart (`inside`).
                     and not (same and (not ring or old.number == mine.number))
-                    and clock[old.actor] < old.number
+                    and clock[old.actor] < old.number  # nothing that this actor waited for came behind it
                     and (
                         (pattern is None and old.pattern is None)
                         or share_bytes(old.low, old.high - old.low, old.pattern, low, high - low, pattern)
@@ -105,6 +106,8 @@ class Shadow:
                 ):
                     continue
                 if (
+                    # Only a write is a side of every race that the old one could still be a side of; a read stands for
+                    # an older read of its own actor.
                     (write or (same and not old.write and (not ring or clock[actor] >= old.number)))
                     and p0 <= old.p0
                     and p1 >= old.p1

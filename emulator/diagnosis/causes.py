@@ -141,6 +141,7 @@ def diagnose(
     that the engine is part of a cycle, `waiting` are all engines that wait.
     """
     named = pending
+    # First what has happened, then what is still moving, then what stands: a fault ends the execution whatever moves.
     if fault is not None and (lost := [one for one in pending if (one.core, one.owner) == (fault.core, fault.engine)]):
         named, cause = lost, Cause.FAULT
     elif running := [signal for signal in pending if signal.state == "running"]:
@@ -149,7 +150,7 @@ def diagnose(
         named, cause = (moving, Cause.RANKS if together else Cause.TRANSFER) if moving else (running, Cause.RUNNING)
     else:
         cause = _standing(wait, pending, given, left, circular, waiting)
-    if wait.overshoot:
+    if wait.overshoot:  # whoever signals next only takes it further away
         cause = Cause.OVERSHOOT
     return Diagnosis(cause, _sentence(cause, wait, named, given), _hint(cause, wait))
 
@@ -159,6 +160,7 @@ def _standing(
 ) -> Cause:
     """Return the cause where nothing that would signal is on its way."""
     stuck = any((signal.core, signal.owner) in waiting for signal in pending)
+    # Before never-signalled: a core that ends without a barrier's word leaves the other one without a signal.
     if _at_barrier(wait) and (stuck or not left):
         return Cause.BARRIER
     if not left:
@@ -192,7 +194,7 @@ def _sentence(cause: Cause, wait: WaitFacts, named: Sequence[SignalFacts], given
         case Cause.OVERSHOOT:
             return f"{name} went past {wait.need}: it is {wait.present}, and only what lowers or writes it can help"
         case Cause.BARRIER:
-            come = f": {who} is still to come" if places else ""
+            come = f": {who} {'is' if len(places) == 1 else 'are'} still to come" if places else ""
             return f"nc{1 - wait.core} does not reach this core barrier{come}"
         case Cause.FAULT:
             return f"{who} would signal {name}, and {its} {engine} {has} faulted"

@@ -189,16 +189,22 @@ class Hang:
         """Return the wait-for graph for Graphviz; cycles are red, engines that nobody can help are boxes."""
         data = self.graph()
         helped = {edge["from"] for edge in data["edges"]}
-        lines = ["digraph hang {", f'  label="{self.reason} at {duration(self.time_ps)}";', "  node [shape=ellipse];"]
+        label = _quoted(f"{self.reason} at {duration(self.time_ps)}")
+        lines = ["digraph hang {", f"  label={label};", "  node [shape=ellipse];"]
         for node in data["nodes"]:
-            label = f"{node['id']} pc {node['pc']}\\n{node['condition']}, is {node['present']}"
+            label = _quoted(f"{node['id']} pc {node['pc']}", f"{node['condition']}, is {node['present']}")
             shape = "" if node["id"] in helped else ", shape=box"
-            lines.append(f'  "{node["id"]}" [label="{label}"{shape}];')
+            lines.append(f"  {_quoted(node['id'])} [label={label}{shape}];")
         for edge in data["edges"]:
-            label = f"{edge['by']} pc {edge['pc']}: {edge['state']}"
+            label = _quoted(f"{edge['by']} pc {edge['pc']}: {edge['state']}")
             colour = ", color=red" if edge["cycle"] else ""
-            lines.append(f'  "{edge["from"]}" -> "{edge["to"]}" [label="{label}"{colour}];')
+            lines.append(f"  {_quoted(edge['from'])} -> {_quoted(edge['to'])} [label={label}{colour}];")
         return "\n".join([*lines, "}"])
+
+
+def _quoted(*lines: str) -> str:
+    """Return text for Graphviz; a damaged dump may have any character in the names of engines."""
+    return '"' + "\\n".join(line.replace("\\", r"\\").replace('"', r"\"") for line in lines) + '"'
 
 
 def _loop_lines(words: Sequence[Looping]) -> list[str]:

@@ -47,6 +47,7 @@ def signals_at(word: Instruction, core: int, addresses: AddressMap) -> Iterator[
             if signal.by != DMA:
                 yield (1 - core if signal.peer else core, signal.kind, signal.index), signal.amount
             continue
+        # Of a value that only the run knows nothing is said: 0 adds nothing, and sets no event.
         place, data = addresses.locate(signal.index), signed((signal.written or 0) & 0xFFFFFFFF)
         if place.kind == "event" and data:
             yield (place.core, "event", place.index), None

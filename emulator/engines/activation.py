@@ -64,6 +64,7 @@ class _Operands:
     def evaluate(self, function: Activation, scale: Any, bias: Any, immediate: float) -> None:
         """Append func(values * scale + bias)."""
         values = self.values
+        # Where the input is a view of memory there has to be other room: a word does not change what it reads.
         if self.load is not None:
             room = values
         else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from emulator import alu
 from emulator.dtypes import Array, Step, bind_store, chain, element_type, from_float32
+from emulator.engines.indirection import index_rows, require_inside
 from emulator.engines.operands import elements, float_input, raw_input, raw_view, refuse, require_elements, squeezed
 from emulator.engines.registry import executes
 from emulator.engines.rows import float_rows, float_rows_out, raw_rows, raw_rows_out
@@ -95,32 +96,20 @@ def _same_width(word: isa.Instruction, src: Array, dst: Array) -> None:
         raise UnsupportedError(f"{word.NAME} between element types of different size is not modelled: bits are moved")
 
 
-def _require_inside(word: isa.Instruction, places: Array, limit: int) -> None:
-    if places.size and int(places.max()) >= limit:
-        raise refuse(word, "an index is out of bounds", "indices", f"0 to {limit - 1}", str(int(places.max())))
-
-
-def _integers(word: isa.Instruction, port: Port, name: str) -> tuple[Array, Step]:
-    view = port.read(name)
-    if view.dtype.kind not in "iu":
-        raise refuse(word, "indices are no integers", name, "an integer element type", view.dtype.name)
-    return raw_rows(view)
-
-
 @executes(isa.NGather, lasting=True)
 def n_gather(word: isa.NGather, port: Port) -> Step:
     """Return dst[p, i] = src[p, indices[p, i]]."""
     dst, src = port.write("dst"), port.read("src")
     _same_width(word, src, dst)
     data, load = raw_rows(src)
-    indices, load_indices = _integers(word, port, "indices")
+    indices, load_indices = index_rows(word, port)
     out, store = raw_rows_out(dst)
     require_elements(word, "indices", indices, out.shape[1])
     places = scratch(indices.shape, np.intp)
 
     def gather() -> None:
         np.copyto(places, indices, casting="unsafe")
-        _require_inside(word, places, data.shape[1])
+        require_inside(word, places, data.shape[1])
         np.copyto(out, np.take_along_axis(data, places, axis=1))
 
     return chain(load, load_indices, gather, store)
@@ -132,7 +121,7 @@ def local_gather(word: isa.LocalGather, port: Port) -> Step:
     dst, src = port.write("dst"), port.read("src")
     _same_width(word, src, dst)
     data, load = raw_rows(src)
-    indices, load_indices = _integers(word, port, "indices")
+    indices, load_indices = index_rows(word, port)
     out, store = raw_rows_out(dst)
     partitions, valid, run = data.shape[0], int(word.valid), int(word.run)
     if partitions % _GROUP or valid > _GROUP * indices.shape[1]:
@@ -150,7 +139,7 @@ def local_gather(word: isa.LocalGather, port: Port) -> Step:
             rows = slice(first, first + _GROUP)
             starts = indices[rows].T.reshape(-1)[:valid].astype(np.intp)
             places = np.add.outer(starts, np.arange(run)).reshape(-1)
-            _require_inside(word, places, data.shape[1])
+            require_inside(word, places, data.shape[1])
             out[rows] = data[rows][:, places]
 
     return chain(load, load_indices, gather, store)
@@ -263,6 +252,7 @@ def tensor_partition_reduce(word: isa.TensorPartitionReduce, port: Port) -> Step
 
 
 def _sum_rows(rows: Array, total: Array) -> None:
+    # Row by row: NumPy adds in pairs where a sum runs along memory, which gives other last bits.
     np.copyto(total, rows[0])
     for row in rows[1:]:
         np.add(total, row, total)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from emulator.dtypes import Array, Step, bind_load, bind_store, chain
-from emulator.engines.operands import raw_input, raw_view, refuse, require_elements
+from emulator.engines.operands import packed, raw_input, raw_view, refuse, require_elements
 from emulator.engines.registry import executes
 from emulator.engines.rows import raw_rows, raw_rows_out
 from emulator.port import Port
@@ -19,7 +19,7 @@ from formats import isa
 from formats.errors import UnsupportedError
 from formats.isa.extension_indirection import Indirection
 
-__all__ = ["column_places"]
+__all__ = ["column_places", "index_rows", "require_inside"]
 
 
 def column_places(indices: Array, group: int, count: int) -> Array:
@@ -29,12 +29,24 @@ def column_places(indices: Array, group: int, count: int) -> Array:
     return snake[:, :count].astype(np.intp).repeat(group, axis=0)
 
 
-def _indices(word: Indirection, port: Port, count: int, width: int) -> tuple[Array, Step, Step]:
-    """Return the places of `count` elements below `width`, the step that loads indices and the one that decodes."""
+def index_rows(word: isa.Instruction, port: Port) -> tuple[Array, Step]:
+    """Return the indices of a word as rows in their own type, and the step that copies them there."""
     view = port.read("indices")
     if view.dtype.kind not in "iu":
         raise refuse(word, "indices are no integers", "indices", "an integer element type", view.dtype.name)
-    rows, load = raw_rows(view)
+    return packed(view, (view.shape[0], view.size // view.shape[0]))
+
+
+def require_inside(word: isa.Instruction, places: Array, width: int) -> None:
+    """Raise a fault unless all indices are below `width`; a negative one does not count from the end as NumPy's do."""
+    for worst in (int(places.min()), int(places.max())) if places.size else ():
+        if not 0 <= worst < width:
+            raise refuse(word, "an index is out of bounds", "indices", f"0 to {width - 1}", str(worst))
+
+
+def _indices(word: Indirection, port: Port, count: int, width: int) -> tuple[Array, Step, Step]:
+    """Return the places of `count` elements below `width`, the step that loads indices and the one that decodes."""
+    rows, load = index_rows(word, port)
     group = int(word.group)
     if group < 1 or rows.shape[0] % group or count > group * rows.shape[1]:
         raise refuse(
@@ -48,8 +60,7 @@ def _indices(word: Indirection, port: Port, count: int, width: int) -> tuple[Arr
 
     def decode() -> None:
         np.copyto(places, column_places(rows, group, count))
-        if places.size and int(places.max()) >= width:
-            raise refuse(word, "an index is out of bounds", "indices", f"0 to {width - 1}", str(int(places.max())))
+        require_inside(word, places, width)
 
     return places, load, decode
 
@@ -98,7 +109,7 @@ def indirect_write(word: isa.IndirectWrite, port: Port) -> Step:
             chosen = (test == 0) if word.reverse else (test != 0)
             where, values = (where[0][chosen], places[chosen]), data[chosen]
         if word.accumulate:
-            np.add.at(out, where, values)
+            np.add.at(out, where, values)  # `+=` would add only one of several values for one place
         else:
             out[where] = values  # of equal places the last counts
 

@@ -103,7 +103,7 @@ def select(word: isa.Select, port: Port) -> Step:
     has_tile = word.uses("on_false_tile")
     codes = {word.src_dtype, word.dst_dtype} | ({word.on_false_dtype} if has_tile else set())
     test, load_test = float_input(word, port.read("predicate"), word.predicate_dtype, shape, "predicate")
-    if len(codes) == 1:
+    if len(codes) == 1:  # bits are moved: fp32 does not hold every integer, nor the bits of every NaN
         chosen, load = raw_input(word, port.read("src"), shape, "src")
         out: Array = raw_view(dst)
         store: Step | None = None
@@ -119,6 +119,7 @@ def select(word: isa.Select, port: Port) -> Step:
             other, load_other = float_input(word, tile, word.on_false_dtype, shape, "on_false_tile")
         else:
             other, load_other = np.full((), _number(word), np.float32), None
+    # The output may lie over any input: it is written once all have been read.
     result = scratch(shape, out.dtype)
     mask = scratch(shape, np.bool_)
     return chain(
@@ -163,6 +164,7 @@ def stream_shuffle(word: isa.StreamShuffle, port: Port) -> Step:
     bits, load = raw_input(word, src, (src.shape[0], *dst.shape[1:]), "src")
     out = raw_view(dst)
     moved = scratch((len(sources), *dst.shape[1:]), bits.dtype)
+    # The origins have been checked; with "raise" NumPy would go through a buffer of its own.
     gather = partial(np.take, bits, np.array(sources, np.intp), 0, moved, "clip")
     if targets == list(range(len(targets))):
         return chain(load, gather, partial(np.copyto, out[: len(targets)], moved))

@@ -106,6 +106,7 @@ def float_input(
     same = reshaped(view, shape)
     if same is not None:
         return bind_load(same, code)
+    # No view has this shape: the elements are copied, or converted into an array that can be reshaped.
     if is_plain_float32(code):
         return packed(view, shape)
     values, step = bind_load(view, code)

@@ -31,6 +31,7 @@ def max8(word: isa.Max8, port: Port) -> Step:
     out, store = float_rows_out(dst, word.dst_dtype)
 
     def sort() -> None:
+        # In place: the rows are this word's own copy.
         rows.partition(rows.shape[1] - _EIGHT, axis=1)
         top = rows[:, -_EIGHT:]
         top.sort(axis=1)
@@ -129,6 +130,7 @@ def _total(rows: Array) -> Array:
     """Return the sums of rows, left to right in fp32."""
     if not rows.shape[1]:
         return np.zeros(rows.shape[0], np.float32)
+    # Accumulated: a sum of NumPy's adds in pairs, which gives other last bits.
     result: Array = np.add.accumulate(rows, 1)[:, -1]
     return result
 

@@ -207,6 +207,7 @@ def tensor_scalar_cumulative(word: isa.TensorScalarCumulative, port: Port) -> St
                 np.subtract(column, previous, column)
                 previous = column
         else:
+            # The register stands in front of the first element, and each element in front of the next one.
             _RUNNING[op](columns[0], lanes, out=columns[0])
             _RUNNING[op].accumulate(results, 1, None, results)
         np.copyto(lanes, columns[-1])

@@ -65,6 +65,7 @@ def _addressed(device: Device, word: isa.Write | isa.TensorStore) -> Iterator[Re
         location = device.addresses.locate(address) if size else None
         if location is None:
             continue
+        # Semaphores and events are followed by `Control`; what lies outside of a memory faults, and changes nothing.
         if location.kind == "hbm":
             yield Region("HBM", location.core, 0, 1, address, size)
         elif location.kind in ("sbuf", "psum") and location.core < len(device.cores):
@@ -83,7 +84,7 @@ def _held_back(core: Core) -> Iterator[Region]:
 def _settled(device: Device, event: Event, regions: tuple[Region, ...]) -> Iterator[Region]:
     """Yield the places in PSUM that held-back products reach since another engine or a transfer looks."""
     if event.engine == "PE" and event.kind != "dma":
-        return
+        return  # its own words meet what is held back in their order: `_held_back`
     for core in device.cores:
         if core.pe.pending:
             mine = [[each for each in places if each.core == core.index] for places in (event.reads, regions)]

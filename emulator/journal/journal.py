@@ -181,6 +181,7 @@ class Journal:
         """
         self._control.apply()
         self._settle(None)
+        self._forget_checkpoints()
         edit = Edit(-1, change, regions, core, engine, text)
         entry = self._carry_out(edit)
         self._edits[len(self.log) - 1] = edit._replace(number=entry.number)
@@ -299,8 +300,16 @@ class Journal:
             self._undo(wanted)
         else:
             self._run_again(target, stop)
-        self._edits = {at: edit for at, edit in self._edits.items() if at < len(self.log)}
+        kept = {at: edit for at, edit in self._edits.items() if at < len(self.log)}
+        if len(kept) < len(self._edits):
+            self._edits = kept
+            self._forget_checkpoints()
         return len(self.log)
+
+    def _forget_checkpoints(self) -> None:
+        """Forget those that lie ahead: with an edit more, or less, the run does not come by them again."""
+        while self.checkpoints[-1].events > len(self.log):
+            self.checkpoints.pop()
 
     def _undo(self, wanted: int) -> None:
         memories: dict[int, ChipMemory] = {}

@@ -78,10 +78,6 @@ class Machine:
         found = self._places[rank] = Place(node, *divmod(inside, self.ranks_per_chip))
         return found
 
-    def rank_at(self, place: Place) -> int:
-        """Return the rank at a place."""
-        return (place.node * self.instance.chips + place.chip) * self.ranks_per_chip + place.core
-
     def way(self, source: int, target: int) -> tuple[Hop, ...]:
         """Return the stretches that bytes pass from one rank's HBM to another's; nothing for a rank to itself."""
         a, b = self.place(source), self.place(target)
@@ -89,6 +85,7 @@ class Machine:
             return ()
         if a.node != b.node:
             rate, latency = self.figures["efa_rate"].value, self.figures["efa_latency"].value
+            # Two stretches, since traffic meets at either end; the latency counts once.
             return (
                 Hop(f"efa out n{a.node} r{source % self.ranks_per_node}", "efa", rate, latency),
                 Hop(f"efa in n{b.node} r{target % self.ranks_per_node}", "efa", rate, 0.0),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from itertools import pairwise
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -150,10 +149,6 @@ class Topology:
                     far[other] = far[chip] + 1
                     queue.append(other)
         return far
-
-    def links_of(self, way: tuple[int, ...]) -> tuple[Link, ...]:
-        """Return the links of a route."""
-        return tuple(self.link(a, b) for a, b in pairwise(way))
 
 
 @cache

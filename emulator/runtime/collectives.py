@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from emulator.dtypes import numpy_dtype
+from emulator.machine.collectives.memory import folded
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.tensor import Tensor
 from formats.dtypes import Dtype
@@ -34,6 +35,9 @@ class ReduceOp(IntEnum):
     FMA = 1
     MAX = 2
     MIN = 3
+
+
+_FOLDS = {ReduceOp.ADD: "add", ReduceOp.MAX: "max", ReduceOp.MIN: "min"}
 
 
 class _Meeting:
@@ -116,7 +120,8 @@ def combine(
 ) -> None:
     """Do an operation on the (inputs, outputs) of all ranks; each rank's tensors are one array behind another.
 
-    Sums are made in the order of ranks and the element type itself. NRT_INVALID for sizes that do not fit.
+    Folds go in the order of ranks, as one transfer of a CC-core does them. NRT_INVALID for sizes that do not fit: then
+    no output has changed.
     """
     try:
         kind = numpy_dtype(Dtype(dtype))
@@ -131,7 +136,10 @@ def combine(
         whole = np.concatenate(given)
         results = [whole] * len(parts)
     else:
-        total = _reduce(reduce, [each.view(kind) for each in given]).view(np.uint8)
+        if reduce not in _FOLDS:
+            raise invalid(f"reduction {reduce.name} has no third operand here")
+        with np.errstate(all="ignore"):  # a sum that overflows is a result
+            total = folded([each.view(kind) for each in given], _FOLDS[reduce]).view(np.uint8)
         if op == CollectiveOp.ALLREDUCE:
             results = [total] * len(parts)
         else:
@@ -141,17 +149,8 @@ def combine(
     for (_, outputs), result in zip(parts, results, strict=True):
         if sum(tensor.size for tensor in outputs) != result.size:
             raise invalid(f"outputs of {sum(tensor.size for tensor in outputs)} bytes, the result has {result.size}")
+    for (_, outputs), result in zip(parts, results, strict=True):
         at = 0
         for tensor in outputs:
             tensor.data[...] = result[at : at + tensor.size]
             at += tensor.size
-
-
-def _reduce(op: ReduceOp, arrays: Sequence[Any]) -> Any:
-    functions = {ReduceOp.ADD: np.add, ReduceOp.MAX: np.maximum, ReduceOp.MIN: np.minimum}
-    if op not in functions:
-        raise invalid(f"reduction {op.name} has no third operand here")
-    total = arrays[0].copy()
-    for each in arrays[1:]:
-        total = functions[op](total, each)
-    return total

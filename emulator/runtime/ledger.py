@@ -1,13 +1,14 @@
 """The one table of what is in device memory: every allocation, whose it is, where it lies.
 
-A `Ledger` is the runtime's memory (`emulator.runtime.memory.Memory`), with an allocator for each HBM stack. Every view
-is made of its entries (`emulator.runtime.ledger_views`), so all of them sum to the same. Sources: runtime.md 3.1, 3.2.
+A session asks its `Ledger` for everything that it puts on a device; there is an allocator for each HBM stack. Every
+view is made of its entries (`emulator.runtime.ledger_views`), so all of them sum to the same. Sources: runtime.md 3.1,
+3.2.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
@@ -155,9 +156,11 @@ class Ledger:
             return [self.entries[number] for number in self._of.get(owner, ())]
 
     def used(self, stack: Stack) -> int:
+        """Return the bytes in use on a stack."""
         return self.allocator(stack).used
 
     def limit(self, stack: Stack) -> int:
+        """Return the bytes that a stack has."""
         return self._ranges[stack.hbm][1]
 
     @_alone
@@ -169,7 +172,6 @@ class Ledger:
         stack: Stack,
         owner: Owner,
         align: int = _ALIGN,
-        contiguous: bool = True,
         name: str = "",
         use: str | None = None,
         part: int = 0,
@@ -194,36 +196,36 @@ class Ledger:
     @_alone
     def start_core(self, core: int, stacks: Sequence[Stack]) -> None:
         """Reserve what the physical cores of a logical one take before anything is loaded; all of it or nothing."""
-        try:
-            for part, stack in enumerate(stacks):
-                for use, nbytes in core_uses(self.generation, self.runtime).items():
-                    self._take(use, nbytes, stack, Owner(core), part, "core")
-        except OutOfMemoryError:
-            self.stop_core(core)
-            raise
-        self._tell()
+        self._start(core, stacks, core_uses(self.generation, self.runtime), "core")
 
     @_alone
     def stop_core(self, core: int) -> None:
         """Give back what `start_core` reserved."""
-        self._remove_all(Owner(core), lambda one: one.allocation.name == "core")
-        self._tell()
+        self._stop(core, "core")
 
     @_alone
     def start_profile(self, core: int, stacks: Sequence[Stack], nbytes: int) -> None:
         """Reserve the profiler buffers of a logical core, so many bytes on each physical one; all or nothing."""
-        try:
-            for part, stack in enumerate(stacks):
-                self._take("profiler buffers", nbytes, stack, Owner(core), part, "profile")
-        except OutOfMemoryError:
-            self.stop_profile(core)
-            raise
-        self._tell()
+        self._start(core, stacks, {"profiler buffers": nbytes}, "profile")
 
     @_alone
     def stop_profile(self, core: int) -> None:
         """Give back the profiler buffers of a core."""
-        self._remove_all(Owner(core), lambda one: one.use == "profiler buffers")
+        self._stop(core, "profile")
+
+    def _start(self, core: int, stacks: Sequence[Stack], uses: Mapping[str, int], name: str) -> None:
+        try:
+            for part, stack in enumerate(stacks):
+                for use, nbytes in uses.items():
+                    self._take(use, nbytes, stack, Owner(core), part, name)
+        except OutOfMemoryError:
+            self._stop(core, name)
+            raise
+        self._tell()
+
+    def _stop(self, core: int, name: str) -> None:
+        # By name: models of the core, which belong to other owners, and its pages stay.
+        self._remove_all(Owner(core), lambda one: one.allocation.name == name)
         self._tell()
 
     def load(self, neff: Neff, owner: Owner, stacks: Sequence[Stack]) -> None:

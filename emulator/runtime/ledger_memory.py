@@ -8,13 +8,13 @@ from emulator.runtime.errors import invalid
 from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Ledger
 from emulator.runtime.ledger_plan import scratchpad_of
-from emulator.runtime.ledger_views import model_lines, oom_lines
-from emulator.runtime.memory import Memory, OutOfMemoryError, Owner
+from emulator.runtime.ledger_views import oom_lines
+from emulator.runtime.memory import OutOfMemoryError
 from emulator.runtime.variables import Options
 from formats.nrt.memory import PAGE_SIZES
 from formats.numerals import parse_decimal
 
-__all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "loaded_lines", "report_lines"]
+__all__ = ["CONTIGUOUS_VARIABLE", "PAGE_VARIABLE", "REPORT_VARIABLE", "ledger_of", "report_lines"]
 
 CONTIGUOUS_VARIABLE, PAGE_VARIABLE = "NEURON_RT_CONTIGUOUS_SCRATCHPAD", "NEURON_SCRATCHPAD_PAGE_SIZE"
 REPORT_VARIABLE = "NEURON_RT_ENABLE_DEVICE_MEMORY_OOM_LOG"
@@ -36,14 +36,7 @@ def ledger_of(instance: Instance, options: Options, environ: Mapping[str, str]) 
     return Ledger(generation, lnc=options.lnc, scratchpad=pad)
 
 
-def loaded_lines(memory: Memory, owner: Owner) -> list[str]:
-    """Return what the log says of a model's memory when it has been loaded, at level INFO; nothing without a ledger."""
-    return model_lines(memory, owner) if isinstance(memory, Ledger) else []
-
-
-def report_lines(memory: Memory, error: OutOfMemoryError, environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return what the log says of memory that is exhausted, as (function, text); without a ledger there is no table."""
-    if isinstance(memory, Ledger):
-        lines = oom_lines(memory, error)
-        return lines[:2] if environ.get(REPORT_VARIABLE, "").strip() == "0" else lines
-    return [("dmem_alloc_internal", f"Failed to allocate {error.size} bytes: {error}")]
+def report_lines(ledger: Ledger, error: OutOfMemoryError, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what the log says of memory that is exhausted, as (function, text)."""
+    lines = oom_lines(ledger, error)
+    return lines[:2] if environ.get(REPORT_VARIABLE, "").strip() == "0" else lines

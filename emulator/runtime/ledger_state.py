@@ -10,20 +10,22 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.runtime.activity import Activity, CoreActivity
-from emulator.runtime.instances import Instance
+from emulator.runtime.activity import CoreActivity
 from emulator.runtime.ledger import Counter, Entry, Ledger, LoadedModel
 from emulator.runtime.ledger_plan import PartPlan, Scratchpad
-from emulator.runtime.memory import Allocation, Category, Memory, Owner, Stack
+from emulator.runtime.memory import Allocation, Category, Owner, Stack
 from formats.errors import FormatError
 from formats.neuron_core import GENERATIONS
 from formats.nrt.memory import BY_KEY, USES
 from formats.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from emulator.runtime.session import Runtime
 
 __all__ = ["FOLDER_VARIABLE", "MachineState", "Publisher", "dump_state", "read_state", "state_of"]
 
@@ -35,35 +37,6 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _PERIOD = 0.2  # seconds between two writes
 _LARGEST = 256 << 20
-
-
-class Session(Protocol):
-    """What is read of a session."""
-
-    @property
-    def memory(self) -> Memory:
-        """Return what accounts for device memory."""
-        ...
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """Return its variables."""
-        ...
-
-    @property
-    def instance(self) -> Instance:
-        """Return the instance it runs on."""
-        ...
-
-    @property
-    def counters(self) -> Mapping[tuple[int, str], int]:
-        """Return what it has counted, by core and name."""
-        ...
-
-    @property
-    def activity(self) -> Activity:
-        """Return what it has executed."""
-        ...
 
 
 class MachineState(NamedTuple):
@@ -169,22 +142,25 @@ def read_state(path: Path) -> MachineState:
                         found["ended"], ledger, counters, activity)  # fmt: skip
 
 
-def state_of(session: Session, *, ended: bool = False) -> MachineState | None:
-    """Return the state of a session, None where it accounts for memory in another way than with a ledger."""
-    if not isinstance(session.memory, Ledger):
-        return None
+def state_of(session: Runtime, *, ended: bool = False) -> MachineState:
+    """Return the state of a session."""
     tag = session.environ.get("NEURON_PROCESS_TAG", "")[:255] or str(os.getpid())
     return MachineState(os.getpid(), tag, " ".join(sys.argv)[:4096], session.instance.name, time(), ended,
                         session.memory, dict(session.counters), session.activity.cores())  # fmt: skip
 
 
 class Publisher:
-    """A thread that writes a session's state when something has changed, a few times a second at most."""
+    """A thread that writes a session's state when something has changed, a few times a second at most.
 
-    def __init__(self, session: Session, folder: Path) -> None:
-        self._session, self._path = session, folder / f"{os.getpid()}.json"
+    Raises OSError where the first state cannot be written. Later ones that cannot are told, once: a session goes on
+    without anybody who looks at it.
+    """
+
+    def __init__(self, session: Runtime, folder: Path, tell: Callable[[str], object]) -> None:
+        self._session, self._path, self._tell = session, folder / f"{os.getpid()}.json", tell
         self._changed, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="machine state", daemon=True)
+        self._failing = False
         self._write()
         self._thread.start()
 
@@ -197,19 +173,26 @@ class Publisher:
         self._stop.set()
         self._changed.set()
         self._thread.join()
-        self._write(ended=True)
+        self._renew(ended=True)
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self._changed.wait()
             self._changed.clear()
             if not self._stop.is_set():
-                self._write()
+                self._renew()
                 self._stop.wait(_PERIOD)
 
+    def _renew(self, *, ended: bool = False) -> None:
+        try:
+            self._write(ended=ended)
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                self._tell(f"{FOLDER_VARIABLE}: {error}")
+            self._failing = True
+
     def _write(self, *, ended: bool = False) -> None:
-        state = state_of(self._session, ended=ended)
-        if state is None:
-            return
+        state = dump_state(state_of(self._session, ended=ended))
         with write_whole(self._path) as place:
-            place.write_text(json.dumps(dump_state(state)))
+            place.write_text(json.dumps(state))

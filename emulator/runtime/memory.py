@@ -1,18 +1,13 @@
-"""Where the runtime's device memory comes from: categories, allocations, and what an allocator must offer.
-
-A session asks one `Memory` for everything it puts on a device; `emulator.runtime.ledger` has the one there is.
-"""
+"""What device memory is used for, and by whom: the words of `emulator.runtime.ledger`, which accounts for all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from emulator.errors import EmulatorError
-from formats.neff import Neff
 
-__all__ = ["Allocation", "Category", "Memory", "OutOfMemoryError", "Owner", "Stack"]
+__all__ = ["Allocation", "Category", "OutOfMemoryError", "Owner", "Stack"]
 
 
 @unique
@@ -69,49 +64,3 @@ class OutOfMemoryError(EmulatorError):
             f"no room for {size} bytes of {category} on nd{stack.device} hbm{stack.hbm} (core {owner.core}): "
             f"{free} bytes are free"
         )
-
-
-class Memory(Protocol):
-    """Device memory of all devices of an instance."""
-
-    def allocate(
-        self,
-        category: Category,
-        size: int,
-        *,
-        stack: Stack,
-        owner: Owner,
-        align: int = ...,
-        contiguous: bool = ...,
-        name: str = ...,
-    ) -> Allocation:
-        """Reserve bytes on a stack; OutOfMemoryError where it has no room for them."""
-        ...
-
-    def free(self, allocation: Allocation) -> None:
-        """Give an allocation back; ValueError for one that is not there."""
-        ...
-
-    def start_core(self, core: int, stacks: Sequence[Stack]) -> None:
-        """Reserve what a logical core takes before anything is loaded: micro-code per physical core."""
-        ...
-
-    def load(self, neff: Neff, owner: Owner, stacks: Sequence[Stack]) -> None:
-        """Reserve what a model takes, one stack per physical core; all of it, or OutOfMemoryError and nothing."""
-        ...
-
-    def unload(self, owner: Owner) -> None:
-        """Give back everything that belongs to a model."""
-        ...
-
-    def stop_core(self, core: int) -> None:
-        """Give back what `start_core` reserved."""
-        ...
-
-    def used(self, stack: Stack) -> int:
-        """Return the bytes in use on a stack."""
-        ...
-
-    def limit(self, stack: Stack) -> int:
-        """Return the bytes that a stack has."""
-        ...

@@ -14,7 +14,7 @@ from emulator.runtime.cores import LogicalCore
 from emulator.runtime.errors import invalid
 from emulator.runtime.ledger import Ledger
 from emulator.runtime.log import Log
-from emulator.runtime.memory import Memory, Owner
+from emulator.runtime.memory import Owner
 from emulator.runtime.model import Model
 from emulator.timeline.capture import Capture
 from formats.neff.definition import ENGINE_KEYS
@@ -55,36 +55,35 @@ class Buffers:
 
     def __init__(
         self,
-        memory: Memory,
+        ledger: Ledger,
         environ: Mapping[str, str],
         generation: str,
         reserve: Callable[[Callable[[], object], LogicalCore], object],
     ) -> None:
-        self.memory = memory
+        self.ledger = ledger
         self._nbytes, self._reserve = buffer_bytes(generation, environ), reserve
         self._held: set[int] = set()
 
     def take(self, core: LogicalCore) -> None:
         """Take the buffers of a core, once."""
-        memory = self.memory
-        if isinstance(memory, Ledger) and core.index not in self._held:
-            self._reserve(lambda: memory.start_profile(core.number, core.stacks, self._nbytes), core)
+        if core.index not in self._held:
+            self._reserve(lambda: self.ledger.start_profile(core.number, core.stacks, self._nbytes), core)
             self._held.add(core.index)
 
     def give(self, core: LogicalCore) -> None:
         """Give the buffers of a core back, where it has any."""
-        if isinstance(self.memory, Ledger) and core.index in self._held:
+        if core.index in self._held:
             self._held.discard(core.index)
-            self.memory.stop_profile(core.number)
+            self.ledger.stop_profile(core.number)
 
 
 class Profile:
     """The executions of one model on one logical core, as far as the buffers have room."""
 
-    def __init__(self, core: LogicalCore, model: Model, memory: Memory, environ: Mapping[str, str]) -> None:
+    def __init__(self, core: LogicalCore, model: Model, ledger: Ledger, environ: Mapping[str, str]) -> None:
         self.core, self.model = core, model
         self.full = False
-        self._memory = memory
+        self._ledger = ledger
         self._most = {kind: _asked(environ, buffer) or _BUFFER for kind, buffer in _KINDS.items()}
         self._contents: list[CoreContents] = []
 
@@ -107,19 +106,17 @@ class Profile:
     def _uses(self) -> dict[int, dict[str, int]]:
         """Return the bytes of each use of device memory, by physical core of the logical one."""
         found: dict[int, dict[str, int]] = {}
-        if isinstance(self._memory, Ledger):
-            for owner in (Owner(self.core.number), Owner(self.core.number, self.model.number)):
-                for entry in self._memory.entries_of(owner):
-                    uses = found.setdefault(entry.part, {})
-                    uses[entry.use] = uses.get(entry.use, 0) + entry.allocation.size
+        for owner in (Owner(self.core.number), Owner(self.core.number, self.model.number)):
+            for entry in self._ledger.entries_of(owner):
+                uses = found.setdefault(entry.part, {})
+                uses[entry.use] = uses.get(entry.use, 0) + entry.allocation.size
         return found
 
     def _address(self, part: int, engine: str) -> int:
-        """Return the device address of an engine's stream: the ledger's, where there is one."""
-        if isinstance(self._memory, Ledger):
-            for entry in self._memory.entries_of(Owner(self.core.number, self.model.number)):
-                if entry.part == part and entry.use == ENGINE_KEYS[engine]:
-                    return entry.allocation.address
+        """Return the device address of an engine's stream: the ledger's, where it has one."""
+        for entry in self._ledger.entries_of(Owner(self.core.number, self.model.number)):
+            if entry.part == part and entry.use == ENGINE_KEYS[engine]:
+                return entry.allocation.address
         return _UNKNOWN_PLACE + (part * len(ENGINE_KEYS) + list(ENGINE_KEYS).index(engine)) * _STREAM
 
     def ntff(self, instance_type: str, instance_id: str, writer: str) -> bytes:
@@ -153,7 +150,7 @@ class Profiles:
 
     def new(self, core: LogicalCore, model: Model) -> Profile:
         """Return an empty profile of a model."""
-        return Profile(core, model, self.buffers.memory, self._environ)
+        return Profile(core, model, self.buffers.ledger, self._environ)
 
     def write(self, profile: Profile, path: Path) -> None:
         """Write a profile as NTFF; raises OSError."""

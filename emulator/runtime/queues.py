@@ -166,9 +166,10 @@ class Unit:
         return mine
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until every request is done; return whether it is so."""
+        """Wait until every request is done, or the queue is closed; return whether they are."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._given == self._done, timeout)
+            self._changed.wait_for(lambda: self._given == self._done or self._closed, timeout)
+            return self._given == self._done
 
     def close(self) -> None:
         """Let the thread end behind the request under way; those behind it are given up."""

@@ -212,10 +212,13 @@ class _Endpoint:
                 found = next((each for each in self._came if each[2] == core and _same(each[1], host)), None)
                 if found is not None:
                     self._came.remove(found)
-                    self._waiting.remove(one)
-                    with suppress(OSError):
+                    try:
                         found[0].sendall(_MET)
-                        one.meet(found[0])
+                    except OSError:  # gone meanwhile: it connects again, and is waited for until then
+                        found[0].close()
+                        continue
+                    self._waiting.remove(one)
+                    one.meet(found[0])
 
     def close(self) -> None:
         with suppress(OSError):

@@ -10,6 +10,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
@@ -26,12 +27,11 @@ from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.failures import DGE_BLAMED, counters_of, lines_of
 from emulator.runtime.injection import INJECT_VARIABLE, INJECTIONS, Injector, Planned, read_plan
 from emulator.runtime.input_dump import write_inputs
-from emulator.runtime.instances import Instance
-from emulator.runtime.ledger import Ledger
-from emulator.runtime.ledger_memory import ledger_of, loaded_lines, report_lines
+from emulator.runtime.ledger_memory import ledger_of, report_lines
 from emulator.runtime.ledger_state import FOLDER_VARIABLE, Publisher
+from emulator.runtime.ledger_views import model_lines
 from emulator.runtime.log import Log, Sink, cores_text, system_fields
-from emulator.runtime.memory import Allocation, Category, Memory, OutOfMemoryError, Owner
+from emulator.runtime.memory import Allocation, Category, OutOfMemoryError, Owner
 from emulator.runtime.model import Execution, Model, check_neff
 from emulator.runtime.profiles import Buffers
 from emulator.runtime.queues import ErrorTracker, Unit, UnitKind
@@ -83,7 +83,6 @@ class Runtime:
         self,
         environ: Mapping[str, str] | None = None,
         *,
-        memory: Callable[[Instance, Options, Mapping[str, str]], Memory] | None = None,
         collector: Collector | None = None,
         sink: Sink = lambda place, line: None,
         version: str = "neurontools",
@@ -109,7 +108,14 @@ class Runtime:
             LogicalCore(index, number, self.instance, self.options.lnc)
             for index, number in enumerate(self._take_cores())
         )
-        self.memory: Memory = (memory or ledger_of)(self.instance, self.options, self.environ)
+        with ExitStack() as undo:
+            undo.callback(self._reservation.release)  # a session that does not come about keeps nobody from its cores
+            self._begin()
+            undo.pop_all()
+
+    def _begin(self) -> None:
+        """Make what a session has besides its cores."""
+        self.memory = ledger_of(self.instance, self.options, self.environ)
         self.activity = Activity()
         self.models: dict[int, Model] = {}
         self.tensors: set[Tensor] = set()
@@ -121,16 +127,23 @@ class Runtime:
         self.exchange = Exchange(self.environ)
         buffers = Buffers(self.memory, self.environ, self.instance.target.generation, self._reserve)
         instance = self.instance.name, self.instance_id
-        self.watching = Watching(buffers, self.environ, self.log, instance, version)
+        self.watching = Watching(buffers, self.environ, self.log, instance, self.version)
         self.closed = False
         self._numbers = count(_FIRST_MODEL)
         self._lock = threading.RLock()
         self._memory_lock = threading.RLock()
         self.watching.begin(self.options.trace_events)
-        folder = self.environ.get(FOLDER_VARIABLE)
-        self._publisher = Publisher(self, Path(folder)) if folder else None
-        if self._publisher is not None and isinstance(self.memory, Ledger):
+        self._publisher = self._published(self.environ.get(FOLDER_VARIABLE))
+        if self._publisher is not None:
             self.memory.changed = self._publisher.changed
+
+    def _published(self, folder: str | None) -> Publisher | None:
+        if not folder:
+            return None
+        try:
+            return Publisher(self, Path(folder), lambda text: self.log.say("NRT", "nrt_init", text))
+        except OSError as error:
+            raise StatusError(NrtStatus.NRT_FAILURE, f"{FOLDER_VARIABLE}: {error}") from None
 
     def _take_cores(self) -> tuple[int, ...]:
         options = self.options
@@ -273,7 +286,7 @@ class Runtime:
             resting.rest()
         self._count(core.number, "other_info/model_load_count")
         self._event(core, "nrt_load", model.name)
-        for text in loaded_lines(self.memory, owner):
+        for text in model_lines(self.memory, owner):
             self.log.write("INFO", "TDRV", "dml_log_dev_neff_mem", text)
         self.log.write("INFO", "NRT", "nrt_load", f"Loaded {model.name} as model {number} on nc{core.number}")
         return model

@@ -47,17 +47,17 @@ def time_ranks(
             max_steps=settings.max_steps, limit_ps=settings.limit_ps, hang_timeout_ps=settings.hang_timeout_ps,
             max_seconds=settings.max_seconds,
         )  # fmt: skip
-        why = decided_by_data(machine.seat.device)
-        if not why:
-            started = perf_counter()
-            try:
+        try:
+            why = decided_by_data(machine.seat.device)
+            if not why:
+                started = perf_counter()
                 with guard(machine):
                     machine.run()
                 return _result(machine, where, perf_counter() - started)
-            except Faulted as fault:
-                why = f"the program faults: {fault}"
-            finally:
-                machine.seat.device.release()
+        except Faulted as fault:
+            why = f"the program faults: {fault}"
+        finally:
+            machine.seat.device.release()
     if where.ranks > MOST_APART:
         raise UnsupportedError(f"the times of {where.ranks} ranks without their data: {why}; "
                                f"one by one at most {MOST_APART} are emulated")  # fmt: skip

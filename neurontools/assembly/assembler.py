@@ -30,7 +30,7 @@ from formats.dtypes import Dtype
 from formats.engines import engine_name
 from formats.errors import FormatError, NotFoundError
 from formats.neuron_core import DMA_ENGINES, SYNC_COUNT
-from formats.numerals import parse_signed
+from formats.numerals import parse_real, parse_signed
 from formats.targets import Target, resolve_target
 
 __all__ = ["Copy", "End", "Program", "Tensor", "Word", "engine_name", "parse_program"]
@@ -236,9 +236,10 @@ class _Parser:
     def do_var(self, rest: str) -> None:
         name, size, *more = self.words(rest, "NAME BYTES [ALIGNMENT]", most=3)
         self.define(name)
-        self.program.scratch.append(
-            Scratch(name, _number(size, "bytes"), _number(more[0], "alignment") if more else 64)
-        )
+        alignment = _number(more[0], "alignment") if more else 64
+        if alignment.bit_count() != 1:
+            raise FormatError("an alignment is a power of two", got=alignment)
+        self.program.scratch.append(Scratch(name, _number(size, "bytes"), alignment))
 
     def do_queue(self, rest: str) -> None:
         name, owner, *more = self.words(rest, "NAME ENGINE [SEMAPHORE]", most=3)
@@ -351,6 +352,7 @@ class _Parser:
             owner, index = self.labels[name]
             if owner != place.engine:
                 raise FormatError(f"label {name!r} belongs to {owner}; an engine branches in its own stream only")
+            # Branches are relative to their own word; any offset has the length of 0, so that lengths stay.
             return str((place.offsets[index] - place.here) & 0xFFFFFFFF) if place.final else "0"
         if name in self.program.variable_ids:
             return str(self.program.variable_ids[name])
@@ -389,10 +391,14 @@ def _constant(item: Tensor, values: list[str]) -> bytes:
         if dtype.kind in "iu":
             given = np.array([parse_signed(value) for value in values], dtype=dtype)
         else:
-            with np.errstate(over="raise"):
-                given = np.array([float(value) for value in values]).astype(dtype)
+            wide = np.array([parse_real(value) for value in values])
+            with np.errstate(over="ignore"):
+                given = wide.astype(dtype)
+            # Not every narrow type says that it overflows: some have no infinity, and give NaN.
+            if (np.isfinite(wide) & ~np.isfinite(given.astype(np.float64))).any():
+                raise OverflowError
     except ValueError:
         raise FormatError("not a number", got=" ".join(values)[:40]) from None
-    except (OverflowError, FloatingPointError):
+    except OverflowError:
         raise FormatError(f"a value does not fit {item.dtype}", got=" ".join(values)[:40]) from None
     return np.concatenate([given, np.repeat(given[-1:], count - len(given))]).tobytes()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from emulator.diagnosis.causes import Reason
 from formats.errors import NeuronError, NotFoundError
 from neurontools.check.ranked import Launched, launches_on_ranks, merged, spelled
 from neurontools.check.rows import CheckResult, RunRow, finding_row, run_row, summary_of
@@ -22,9 +23,12 @@ from neurontools.text.visible import visible
 
 if TYPE_CHECKING:
     from emulator.checks import Finding
+    from emulator.diagnosis.graph import Hang
+    from emulator.faults import Fault
     from emulator.runtime.ranks import Ranks
     from formats.neff import Neff
     from neurontools.check.suppressions import Suppression
+    from neurontools.running.rows import FaultRow, HangRow
 
 __all__ = ["FORMATS", "SEVERITIES", "Judging", "check", "tell_refused"]
 
@@ -137,10 +141,20 @@ def _decide(wanted: Judging, runs: list[Execution], kept: list[Finding], out: Re
     limit = len(SEVERITIES) if wanted.fail_on == "never" else SEVERITIES.index(wanted.fail_on)
     if any(SEVERITIES.index(finding.severity) >= limit for finding in kept):
         out.status = ExitStatus.FINDING
-    elif not kept:
-        # A fault or a hang that no tool in use explains, or that a suppression accepts, is still no clean run.
-        bad = [outcome(run.result) for run in runs if outcome(run.result) is not ExitStatus.OK]
-        out.status = bad[0] if bad else out.status
+        return
+    # A fault or a hang that no finding explains, or that a suppression accepts, is still no clean run.
+    bad = [outcome(run.result) for run in runs if _untold(run.result.fault, run.result.hang, kept)]
+    out.status = bad[0] if bad else out.status
+
+
+def _untold(fault: Fault | FaultRow | None, hang: Hang | HangRow | None, kept: list[Finding]) -> bool:
+    """Return whether a run ended in what none of some findings is about."""
+    if fault is not None:
+        return fault.kind == "unsupported" or not any(one.tool == "memcheck" for one in kept)
+    if hang is None:
+        return False
+    kinds = {one.kind for one in kept if one.tool == "synccheck"}
+    return not kinds if hang.reason == Reason.DEADLOCK else "livelock" not in kinds
 
 
 def _text(file: Path, tools: tuple[str, ...], notes: bool, rows: Sequence[RunRow], kept: list[Finding],
@@ -148,11 +162,8 @@ def _text(file: Path, tools: tuple[str, ...], notes: bool, rows: Sequence[RunRow
     from neurontools.check.view import lines  # deferred: start-up
     from neurontools.running.view import trouble_lines  # deferred: start-up
 
-    explained = {finding.tool for finding in kept}
     for run in rows:
-        if (run.fault is not None and "memcheck" not in explained) or (
-            run.hang is not None and not ("synccheck" in explained and run.hang.reason == "deadlock")
-        ):
+        if _untold(run.fault, run.hang, kept):
             yield f"{run.name}{'' if run.rank is None else f', rank {run.rank}'}: the execution did not end"
             yield from trouble_lines(run)
             yield ""
@@ -178,14 +189,16 @@ def _program(file: Path, configuration: RunConfiguration, out: Report) -> Execut
 
 def _try(neff: Neff | bytes, inputs: Mapping[str, Any], configuration: RunConfiguration, made: Execution) -> None:
     """Try the waits that findings suggest before anybody reads of them."""
+    from emulator import runtime  # deferred: start-up
     from neurontools.check.trying import try_hints  # deferred: start-up
     from neurontools.check.unused import drop_unused  # deferred: start-up
     from neurontools.check.without import try_without  # deferred: start-up
 
-    if made.result.ok:
-        try_without(neff, inputs, configuration.settings(), made.result, made.result.findings)
-        drop_unused(neff, inputs, configuration.settings(), made.result, made.result.findings)
-        try_hints(neff, inputs, configuration.settings(), made.result, made.result.findings)
+    result, settings = made.result, configuration.settings()
+    if result.ok:
+        try_without(neff, inputs, settings, result, result.findings)
+        drop_unused([result], lambda seen: [runtime.execute(neff, inputs, settings, observers=seen[0])])
+        try_hints(neff, inputs, settings, result, result.findings)
 
 
 def _script(file: Path, configuration: RunConfiguration, out: Report, made: list[Execution]) -> list[Execution]:

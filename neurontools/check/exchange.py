@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 
 from neurontools.check.rows import FindingRow, SiteRow, finding_row
 from neurontools.command.errors_to_exit import Failure
+from neurontools.command.exits import ExitStatus
 from neurontools.command.results import plain
 from neurontools.version import __version__
 
@@ -24,7 +26,10 @@ __all__ = ["junit", "refused", "sarif", "sarif_log", "uri_of"]
 
 def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code: int,
           warnings: Sequence[str] = ()) -> Iterator[str]:  # fmt: skip
-    """Yield a SARIF log as lines; `warnings` become notifications of the run."""
+    """Yield a SARIF log as lines; `warnings` become notifications of the run.
+
+    Where one result says that it is suppressed, the others say that they are not (SARIF 2.1.0, 3.27.23).
+    """
     from emulator.checks import KINDS  # deferred: start-up
 
     rows = [(finding_row(one), accepted) for group, accepted in ((findings, False), (suppressed, True))
@@ -35,7 +40,9 @@ def sarif(findings: Sequence[Finding], suppressed: Sequence[Finding], exit_code:
     for row, accepted in rows:
         print_of = _fingerprint(row)
         seen[print_of] += 1
-        results.append(_result(row, accepted, f"{print_of}:{seen[print_of]}"))
+        results.append(_result(row, f"{print_of}:{seen[print_of]}"))
+        if suppressed:
+            results[-1]["suppressions"] = [{"kind": "external"}] if accepted else []
     yield from sarif_log(rules, results, exit_code, [("warning", text) for text in warnings])
 
 
@@ -57,7 +64,8 @@ def sarif_log(rules: dict[str, str], results: list[dict[str, Any]], exit_code: i
     driver = {"name": "neurontools", "version": __version__,
               "rules": [{"id": name, "shortDescription": {"text": text}} for name, text in rules.items()]}  # fmt: skip
     invocation = {
-        "executionSuccessful": all(level != "error" for level, _ in notifications),
+        # A program that is wrong is what the tool is there to find; a run cut short is a run that failed.
+        "executionSuccessful": exit_code != ExitStatus.INTERRUPTED and all(one != "error" for one, _ in notifications),
         "exitCode": exit_code,
         "toolExecutionNotifications": [{"level": level, "message": {"text": text}} for level, text in notifications],
     }
@@ -73,7 +81,7 @@ def _rule(row: FindingRow) -> str:
     return f"{row.tool}/{row.kind}"
 
 
-def _result(row: FindingRow, accepted: bool, fingerprint: str) -> dict[str, Any]:
+def _result(row: FindingRow, fingerprint: str) -> dict[str, Any]:
     others = [{**_location(one), "id": number, "message": {"text": _side(one)}}
               for number, one in enumerate(row.others, 1)]  # fmt: skip
     return {
@@ -84,7 +92,6 @@ def _result(row: FindingRow, accepted: bool, fingerprint: str) -> dict[str, Any]
         "relatedLocations": others,
         "partialFingerprints": {"finding/v2": fingerprint},
         "properties": plain(row),
-        **({"suppressions": [{"kind": "external"}]} if accepted else {}),
     }
 
 
@@ -112,7 +119,8 @@ def _location(site: SiteRow) -> dict[str, Any]:
 def uri_of(file: str) -> str:
     """Return the URI of a file: relative to the folder of the run where its path is."""
     path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    # Bytes, since a name need not be UTF-8.
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
 
 
 def _side(site: SiteRow) -> str:

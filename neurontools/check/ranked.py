@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from formats.errors import NotFoundError
 from neurontools.program.configuration import RunConfiguration
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from emulator.checks import Finding
     from emulator.checks.finding import Site
     from emulator.machine.ranks.explain import RankHang, RankWait, Root
+    from emulator.runtime import Result
     from emulator.runtime.ranks import RankedResult, Ranks
+    from emulator.settings import Settings
+    from formats.neff import Neff
     from neurontools.command.output import Report
 
 __all__ = ["Launched", "launches_on_ranks", "merged", "spelled"]
@@ -26,10 +30,21 @@ def launches_on_ranks(file: Path, configuration: RunConfiguration, out: Report, 
 
     Raises NotFoundError for a script that launched nothing; other errors as `execute_file`.
     """
+    from emulator.runtime.ranks import execute_ranks  # deferred: start-up
     from neurontools.check.trying import leave_untried  # deferred: start-up
-    from neurontools.running.ranked import execute_file  # deferred: start-up
+    from neurontools.check.unused import drop_unused  # deferred: start-up
+    from neurontools.running.ranked import Watching, execute_file  # deferred: start-up
 
-    launches = execute_file(file, configuration, where, out)
+    def after(
+        neffs: Sequence[Neff | None], inputs: Sequence[dict[str, Any]], settings: Settings, found: RankedResult
+    ) -> None:
+        def again(seen: Sequence[Sequence[Any]]) -> Sequence[Result]:
+            return execute_ranks(neffs, inputs, where, settings, watch=lambda rank: seen[rank]).results
+
+        if found.ok:
+            drop_unused(found.results, again)
+
+    launches = execute_file(file, configuration, where, out, Watching(after=after))
     if not launches:
         raise NotFoundError(f"{file}: the script launched no kernel: nothing was checked")
     for _, made in launches:

@@ -6,7 +6,7 @@ anybody reads it. Nothing in the order of accesses tells that from a race that m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from emulator.device import Device
     from emulator.events import Event
     from emulator.runtime import Result
-    from emulator.settings import Settings
-    from formats.neff import Neff
     from formats.regions import Region
 
     Bytes = npt.NDArray[np.uint8]
 
-__all__ = ["drop_unused"]
+__all__ = ["Again", "drop_unused"]
+
+Again = Callable[[Sequence[Sequence[Any]]], "Sequence[Result]"]
+"""Run once more, with observers of each rank; return the result of each."""
 
 _MOST = 16  # findings that are tried together
 # NaN of every width, numbers as large as they get, and small ones of the other sign.
@@ -71,31 +72,32 @@ class _Filled:
         return np.ndarray(shape, np.uint8, memory, offset, strides)
 
 
-def drop_unused(
-    neff: Neff | bytes, inputs: Mapping[str, Any], settings: Settings, result: Result, findings: Sequence[Finding]
-) -> None:
+def drop_unused(results: Sequence[Result], again: Again) -> None:
     """Make notes of races in which a transfer takes bytes from SBUF that no output depends on.
 
-    All of them are tried together; where any output changes, all stay as they are.
+    `results` are those of a program, or of each rank. All races are tried together; where any output changes, all stay
+    as they are.
     """
-    from emulator import runtime  # deferred: start-up
     from emulator.checks import KINDS  # deferred: start-up
 
-    wanted = [one for one in findings if one.tool == "racecheck" and one.regions and _is_spill(one)]
-    if not wanted or len(wanted) > _MOST:
+    wanted = [[one for one in result.findings if one.tool == "racecheck" and one.regions and _is_spill(one)]
+              for result in results]  # fmt: skip
+    if not 0 < sum(map(len, wanted)) <= _MOST:
         return
     for pattern in _PATTERNS:
-        filled = _Filled(wanted, pattern)
-        again = runtime.execute(neff, inputs, settings, observers=(filled,))
-        same = again.ok and all(
-            again.outputs[name].tobytes() == array.tobytes() for name, array in result.outputs.items()
-        )
-        if not same or not filled.met:
+        filled = [_Filled(mine, pattern) for mine in wanted]
+        made = again([(one,) if mine else () for one, mine in zip(filled, wanted, strict=True)])
+        same = all(new.ok and _same(new, old) for new, old in zip(made, results, strict=True))
+        if not same or not all(one.met or not mine for one, mine in zip(filled, wanted, strict=True)):
             return
-    for one in wanted:
+    for one in (one for mine in wanted for one in mine):
         one.kind, one.severity = "unused-read", KINDS["racecheck:unused-read"].severity
         one.message += "; other bytes were put there, and no output changed"
         one.hint, one.waits = "nothing: what is read there is not used", ()
+
+
+def _same(new: Result, old: Result) -> bool:
+    return all(new.outputs[name].tobytes() == array.tobytes() for name, array in old.outputs.items())
 
 
 def _reader(finding: Finding) -> Site:

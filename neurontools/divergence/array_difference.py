@@ -17,7 +17,9 @@ Array = npt.NDArray[Any]
 def _wide(array: Array) -> Array:
     if array.dtype.isbuiltin != 1:
         array = array.astype(np.float32)
-    return array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    return array if array.dtype == np.uint64 else array.astype(np.int64)
 
 
 def difference(one: Array, other: Array, rtol: float = 0.0, atol: float | Array = 0.0) -> Difference | None:
@@ -31,18 +33,22 @@ def difference(one: Array, other: Array, rtol: float = 0.0, atol: float | Array 
         return None
     shape = one.shape
     a, b = _wide(one.reshape(-1)), _wide(other.reshape(-1))
-    if a.dtype != b.dtype:
+    if a.dtype != b.dtype and "f" in (a.dtype.kind, b.dtype.kind):
         a, b = a.astype(np.float64), b.astype(np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        apart = np.maximum(a, b) - np.minimum(a, b)
-        if apart.dtype == np.int64:
-            apart = apart.view(np.uint64)  # two integers may be further apart than the largest signed one
+        size = np.abs(b.astype(np.float64))
+        if a.dtype == b.dtype:
+            apart = np.maximum(a, b) - np.minimum(a, b)
+            if apart.dtype == np.int64:
+                apart = apart.view(np.uint64)  # two integers may be further apart than the largest signed one
+        else:  # no type has both kinds of 64-bit integers; NumPy compares them exactly
+            apart = np.where(a == b, 0.0, np.maximum(np.abs(a.astype(np.float64) - b.astype(np.float64)), 1.0))
         gap = np.where(finite, apart, 0).astype(np.float64)
-        beyond = np.where(finite, gap > atol + rtol * np.abs(b), ~((a == b) | (np.isnan(a) & np.isnan(b))))
+        beyond = np.where(finite, gap > atol + rtol * size, ~((a == b) | (np.isnan(a) & np.isnan(b))))
         if not beyond.any():
             return None
-        relative = np.where(gap > 0, gap / np.abs(b), 0.0)
+        relative = np.where(gap > 0, gap / size, 0.0)
     relative[~np.isfinite(relative)] = np.inf
     # What is not a number on one side only is the worst there is.
     worst = int(np.argmax(np.where(beyond & ~finite, np.inf, np.where(beyond, gap, -1.0))))

@@ -105,7 +105,7 @@ class _Recorder:
                     place.wrote(region, event.number)
                     touched[id(place)] = place
         for place in touched.values():
-            if isinstance(place.item, Tile):
+            if isinstance(place.item, Tile):  # a tensor keeps its bytes to the end
                 place.values = self.content(place)
 
     def content(self, place: _Place) -> Array:

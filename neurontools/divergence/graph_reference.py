@@ -107,10 +107,13 @@ class Reference(Interpreter):
         if calls:
             self._path.append(instruction.name)
             self._callers.append(instruction)
+        depth, turns = self._depth, len(self._turn)
         try:
             value, reason = super()._computed(instruction, operands), ""
         except UnsupportedError as error:
             value, reason = None, str(error)
+            self._depth = depth  # what raised left the calls below this one without their ends
+            del self._turn[turns:]
         if calls:
             self._path.pop()
             self._callers.pop()

@@ -156,13 +156,12 @@ def _row(way: str, pair: OperandPair) -> list[object]:
 
 
 def _gap(gap: Difference) -> str:
-    if not gap.max_abs:
-        return f"{gap.differing:,} of {gap.elements:,} elements differ, NaN {gap.nans[0]:,} and {gap.nans[1]:,}"
     nans = f", NaN {gap.nans[0]:,} and {gap.nans[1]:,}" if any(gap.nans) else ""
-    return (
-        f"{gap.differing:,} of {gap.elements:,} elements differ, at most by {_short(gap.max_abs)} "
-        f"(relative {_short(gap.max_rel, 3)}), on average {_short(gap.mean_abs, 3)}{nans}"
-    )
+    far = "" if nans else ", between infinities and other values"
+    if gap.max_abs:
+        far = (f", at most by {_short(gap.max_abs)} (relative {_short(gap.max_rel, 3)}), "
+               f"on average {_short(gap.mean_abs, 3)}")  # fmt: skip
+    return f"{gap.differing:,} of {gap.elements:,} elements differ{far}{nans}"
 
 
 def _range(found: Figures) -> list[str | None]:

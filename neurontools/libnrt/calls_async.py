@@ -229,4 +229,5 @@ def all_gather(library: Library, core: int, rank: int, ranks: int, size: int, so
 def drain(library: Library, core: int) -> None:
     """Wait until the queues of a core are empty."""
     for unit in library.runtime.core(core).units():
-        unit.wait()
+        if not unit.wait():
+            raise StatusError(NrtStatus.NRT_CLOSED, "the runtime was closed before its queues were empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from neurontools.command.exits import ExitStatus
@@ -38,10 +39,14 @@ def compared(before: StreamSummary, after: StreamSummary) -> MonitorDiff:
 
 def _numbers(stream: StreamSummary) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
+    seen: Counter[str] = Counter()
     for one in stream.processes:
+        # Ranks of one job often have one tag: they are told apart by their order.
+        seen[one.tag] += 1
+        tag = f"{one.tag} ({seen[one.tag]})" if seen[one.tag] > 1 else one.tag
         for name, number in _of(one).items():
             if number is not None:
-                found[one.tag, name] = number
+                found[tag, name] = number
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -72,16 +73,21 @@ def summary_of(path: Path) -> StreamSummary:
     """Return what the reports in a file amount to."""
     found = sound_reports_of(path)
     pairs: dict[tuple[str, int], list[Any]] = {}
-    hardware: dict[str, int] = {}
+    # A device counts errors from when its driver was loaded: every report of a stream has those of the ones before.
+    counted: dict[tuple[int, str], int] = {}
     for report in found:
         for process in report["neuron_runtime_data"]:
             pairs.setdefault((process["neuron_runtime_tag"], process["pid"]), []).append(process["report"])
         for device in report["system_data"].get("neuron_hw_counters", {}).get("neuron_devices", []):
             for name, count in device.items():
                 if name != "neuron_device_index":
-                    hardware[name] = hardware.get(name, 0) + count
+                    place = device["neuron_device_index"], name
+                    counted[place] = max(counted.get(place, 0), count)
+    hardware: Counter[str] = Counter()
+    for (_, name), count in counted.items():
+        hardware[name] += count
     processes = [_process(tag, pid, groups) for (tag, pid), groups in pairs.items()]
-    return StreamSummary(found[-1]["instance_info"]["instance_type"], len(found), processes, hardware)
+    return StreamSummary(found[-1]["instance_info"]["instance_type"], len(found), processes, dict(hardware))
 
 
 def _process(tag: str, pid: int, groups: list[Any]) -> ProcessSummary:

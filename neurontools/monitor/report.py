@@ -80,6 +80,8 @@ def make_report(now: Sample, before: Sample, config: MonitorConfig, instance: In
     earlier = {state.pid: state for state in before.states}
     processes = []
     for state in now.states:
+        if state.pid in earlier and _began_anew(state, earlier[state.pid]):
+            del earlier[state.pid]
         groups: dict[str, Any] = {}
         for one in config.runtimes:
             if re.search(one.tag_filter, state.tag):
@@ -98,6 +100,14 @@ def make_report(now: Sample, before: Sample, config: MonitorConfig, instance: In
         },
         "neuron_hardware_info": _hardware(instance, lnc),
     }  # fmt: skip
+
+
+def _began_anew(state: MachineState, then: MachineState) -> bool:
+    """Return whether a program closed its session and made another one: its counters began from zero again."""
+    return any(state.counters.get(key, 0) < count for key, count in then.counters.items()) or any(
+        (mine := state.activity.get(core)) is None or mine.executions < one.executions
+        for core, one in then.activity.items()
+    )
 
 
 def _hardware(instance: Instance, lnc: int) -> dict[str, Any]:

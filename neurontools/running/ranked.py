@@ -28,6 +28,7 @@ from neurontools.running.rows import unwritten_notes
 if TYPE_CHECKING:
     from emulator.machine.ranks.machine import Packets
     from emulator.runtime.ranks import RankedResult, Ranks
+    from emulator.settings import Settings
     from formats.neff import Neff
 
 __all__ = ["NOBODY", "Watching", "execute_file", "files_of", "kind_of", "launch_ranks", "run_ranked",
@@ -78,7 +79,8 @@ def time_ranked(file: Path, configuration: RunConfiguration, where: Ranks, out: 
 class Watching(NamedTuple):
     """Who watches each rank beside the checks, the sizes of packets, and whether transfers of CC-cores are kept.
 
-    On a Dask cluster, given by its scheduler's address, nobody watches. `change` makes another program of each file.
+    On a Dask cluster, given by its scheduler's address, nobody watches. `change` makes another program of each file;
+    `after` sees what ran, with which inputs, and what came of it, before a script goes on.
     """
 
     watch: Callable[[int], Sequence[Any]] = lambda rank: ()
@@ -86,6 +88,9 @@ class Watching(NamedTuple):
     record: bool = False
     cluster: str | None = None
     change: Callable[[Neff], Neff] = lambda neff: neff
+    after: Callable[[Sequence[Neff | None], Sequence[dict[str, Any]], Settings, RankedResult], object] = (
+        lambda neffs, inputs, settings, found: None
+    )
 
 
 NOBODY = Watching()
@@ -257,6 +262,7 @@ def _execute(
         neffs, inputs, where, settings, checks=configuration.checks, guard=interruptible, record=watching.record,
         watch=lambda rank: [*dumpers[rank], *watching.watch(rank)], packets=watching.packets or USUAL_PACKETS,
     )  # fmt: skip
+    watching.after(neffs, inputs, settings, found)
     made = []
     for result, mine in zip(found.results, dumpers, strict=True):
         directory = next((one.directory for one in mine), None)

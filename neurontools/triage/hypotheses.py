@@ -51,6 +51,7 @@ def hypotheses(summary: Summary) -> list[Hypothesis]:
 
 def _of_cluster(cluster: Cluster, total: int) -> Iterator[Hypothesis]:
     rank, share = cluster.example, cluster.firsts / total
+    # Ranks that failed after others, or because of them, explain nothing.
     if not cluster.firsts or rank.consequence:
         return
     where = f"{rank.engine} pc {rank.pc}" if rank.engine else rank.instance

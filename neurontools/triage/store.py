@@ -73,7 +73,9 @@ def _local_directories(place: str, depth: int) -> Iterator[str]:
                 elif not mine:
                     mine = parse_file(entry.name) is not None
     except OSError as error:
-        raise FormatError(f"cannot be listed: {(error.strerror or str(error)).lower()}", path=place) from None
+        if depth == _DEPTH:
+            raise FormatError(f"cannot be listed: {(error.strerror or str(error)).lower()}", path=place) from None
+        mine = True  # one folder among many: whoever reads it is told, and the others count
     if mine:
         yield place
     elif depth:

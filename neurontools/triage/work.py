@@ -73,9 +73,10 @@ def _pieces(directories: Iterator[str], summary: Summary) -> Iterator[Piece]:
     """Yield pieces of work, lists of files only; ranks of one directory stay in order."""
     piece: list[tuple[str, list[store.DumpFile]]] = []
     for directory in directories:
-        summary.directories += 1
         try:
-            for files in ranks_of(directory):
+            every = list(ranks_of(directory))
+            summary.directories += 1
+            for files in every:
                 piece.append((directory, files))
                 if len(piece) >= _CHUNK:
                     yield tuple(piece)

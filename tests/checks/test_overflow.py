@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -119,3 +120,21 @@ def test_numbers_of_bytes_that_nothing_wrote_mean_nothing() -> None:
         return out
 
     assert findings(half, X, False) == []
+
+
+def test_runs_in_two_threads_count_for_themselves() -> None:
+    neffs: list[Any] = [build_neff(bytes_of_large_numbers, (X, bad), {}, target="trn2") for bad in (True, False)]
+    found: dict[int, list[Any]] = {}
+
+    def run(which: int) -> None:
+        found[which] = [
+            one for _ in range(3) for one in checked(neffs[which], {neffs[which].inputs[0].name: X}, ("nancheck",))[0]
+        ]
+
+    threads = [threading.Thread(target=run, args=(which,)) for which in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.kind for one in found[0]] == ["overflow"] * 3 and found[1] == []
+    assert len({one.message for one in found[0]}) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checks.support import assembled
 from tests.cli.conftest import Cli, cli
 
 __all__ = ["cli"]  # a fixture
@@ -38,6 +39,8 @@ PROGRAM = """.target trn2
     NOP S[56]>=16 cycle=0
 """
 AGAIN = "PSEUDO_DMA_TRIGGER qSpill block_id=1"
+STALE = PROGRAM.format(again=AGAIN, spills=32)
+WAITING = STALE.replace("    PSEUDO_DMA_TRIGGER S[8]", "    NOP S[24]>=16 cycle=0\n    PSEUDO_DMA_TRIGGER S[8]")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -48,6 +51,19 @@ def test_a_stale_part_that_is_spilled_again_is_a_note(cli: Cli, tmp_path: Path, 
     (found,) = done.json["result"]["findings"]
     assert done.status == 0 and (found["kind"], found["severity"]) == ("unused-read", "note")
     assert "no output changed" in found["message"]
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_over_ranks_the_bytes_of_each_are_tried(cli: Cli, tmp_path: Path, bad: bool) -> None:
+    """Rank 1 has the spill that may be stale; its twin on rank 0 waits for both loads."""
+    for rank, text in enumerate((WAITING, PROGRAM.format(again="NOP cycle=0", spills=16) if bad else STALE)):
+        (tmp_path / f"p-{rank}.neff").write_bytes(assembled(text).to_bytes())
+    done = cli("check", tmp_path / "p-{rank}.neff", "--ranks", 2, "--json")
+    found = done.json["result"]["findings"]
+    kinds = {one["kind"] for one in found if one["tool"] == "racecheck"}
+    assert done.status == int(bad) and kinds
+    assert kinds <= {"write-read", "read-write"} if bad else kinds == {"unused-read"}
+    assert all(one["message"].endswith("(rank 1)") for one in found)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -141,3 +141,27 @@ def test_any_text_is_a_program_or_a_format_error(text: str) -> None:
         parse_program(text)
     except FormatError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (".constant c float32 [2] 1_0.5", "not a number"),
+        (".constant c float32 [2] \u0661.5", "not a number"),
+        (".constant c float32 [2] 1e999", "does not fit float32"),
+        (".constant c float8_e4m3 [2] 1e9", "does not fit float8_e4m3"),
+        (".constant c float8_e5m2 [2] -1e9", "does not fit float8_e5m2"),
+        (".constant c float8_e4m3 [2] inf nan 1e9", "wrong number of values"),
+        (".var v 64 0", "power of two"),
+        (".var v 64 3", "power of two"),
+    ],
+)
+def test_numbers_that_are_none_or_too_large(line: str, reason: str) -> None:
+    with pytest.raises(FormatError, match=reason) as caught:
+        parse_program(f".target trn2\n{line}\n", "p.s")
+    assert "p.s:2" in str(caught.value)
+
+
+def test_infinities_that_are_spelled_out() -> None:
+    (given,) = parse_program(".target trn2\n.constant c float32 [3] inf -Infinity NaN\n").tensors
+    assert given.data.hex() == "0000807f" + "000080ff" + "0000c07f"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from neurontools.check.exchange import uri_of
 from tests.cli.check import checked_json, refuses_bad_files
 from tests.cli.conftest import Cli
 
@@ -86,6 +89,17 @@ def test_exit_statuses(cli: Cli, race: Path, root: Path) -> None:
         assert cli("check", race, option, value).status == 2
 
 
+def test_a_hang_that_no_finding_is_about_is_no_clean_run(cli: Cli, root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "both.s"
+    text = (root / "examples" / "deadlock.s").read_text()
+    early = "    COPY src=fp32@0x4000[1,1,1,1][64,1,1,1] dst=fp32@0x7000[1,1,1,1][64,1,1,1] channels=128\n"
+    path.write_text(text.replace("    COPY S[6]>=1", early + "    COPY S[6]>=1"))
+    assert cli("check", path, "--tool", "racecheck").status == 1
+    ended = cli("check", path, "--tool", "racecheck", "--fail-on", "never")  # a race, and a deadlock besides
+    assert ended.status == 5 and "the execution did not end" in ended.out
+    assert cli("check", path, "--tool", "racecheck", "--tool", "synccheck", "--fail-on", "never").status == 0
+
+
 def test_notes_are_shown_when_asked_for(cli: Cli, root: Path) -> None:
     deadlock = root / "examples" / "deadlock.s"
     assert "note:" not in cli("check", deadlock).out
@@ -106,6 +120,58 @@ def test_sarif(cli: Cli, race: Path) -> None:
 def sarif_run(cli: Cli, *arguments: object) -> Any:
     (run,) = json.loads(cli("check", *arguments, "--format", "sarif").out)["runs"]
     return run
+
+
+URI = re.compile(r"(file:///)?([\w\-.~!$&'()*+,;=@/]|%[0-9A-F]{2})+", re.ASCII)  # RFC 3986; no colon in a first segment
+
+
+def conforms(document: Any) -> int:
+    """Hold a log to what SARIF 2.1.0 demands of what is in it; return the number of its results."""
+    assert document["version"] == "2.1.0" and document["$schema"].endswith("sarif-2.1.0.json")  # 3.13
+    (run,) = document["runs"]
+    driver, (invocation,) = run["tool"]["driver"], run["invocations"]
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert driver["name"] and driver["version"] and len(set(rules)) == len(rules)  # 3.19, 3.49.3
+    assert all(rule["shortDescription"]["text"] for rule in driver["rules"])
+    assert type(invocation["executionSuccessful"]) is bool and type(invocation["exitCode"]) is int  # 3.20.8, 3.20.14
+    for told in invocation["toolExecutionNotifications"]:
+        assert told["level"] in ("none", "note", "warning", "error") and told["message"]["text"]  # 3.58
+    results = run["results"]
+    assert {result["ruleId"] for result in results} <= set(rules)  # 3.27.5
+    assert len({"suppressions" in result for result in results}) <= 1  # 3.27.23: all of them, or none
+    prints = [tuple(sorted(result["partialFingerprints"].items())) for result in results]
+    assert len(set(prints)) == len(prints)  # 3.27.17
+    for result in results:
+        assert result["level"] in ("none", "note", "warning", "error") and result["message"]["text"]  # 3.27.10, 11
+        assert all(one["kind"] in ("external", "inSource") for one in result.get("suppressions", ()))  # 3.35.2
+        assert isinstance(result["properties"], dict)  # 3.8
+        related = [place["id"] for place in result["relatedLocations"]]
+        assert len(set(related)) == len(related) and all(number >= 0 for number in related)  # 3.28.2
+        for place in (*result["locations"], *result["relatedLocations"]):
+            assert all(one["fullyQualifiedName"] for one in place["logicalLocations"])  # 3.33
+            if "physicalLocation" in place:
+                where = place["physicalLocation"]
+                assert (
+                    URI.fullmatch(where["artifactLocation"]["uri"]) and where["region"]["startLine"] >= 1
+                )  # 3.10, 3.30
+    return len(results)
+
+
+def test_logs_are_what_sarif_demands(cli: Cli, root: Path, race: Path, tmp_path: Path) -> None:
+    accepted, several, odd = tmp_path / "accepted", tmp_path / "several.s", tmp_path / os.fsdecode(b"50% \xff.s")
+    accepted.write_text("racecheck:*\n")
+    unused = ".dma    qA   1  8 a+0[1,256][256,128] -> SB+0x7000[1,262144][256,128]\n"
+    several.write_text(race.read_text().replace("act  40\n", f"act  40\n{unused}"))
+    odd.write_text(race.read_text())
+    for words, least in (((race,), 1), ((odd,), 1), ((tmp_path / "none.s",), 0), ((root / "examples/deadlock.s",), 2),
+                         ((root / "examples/out_of_bounds.s", "--tool", "all", "--tool", "lint"), 1),
+                         ((several, "--suppressions", accepted), 2)):  # fmt: skip
+        document = json.loads(cli("check", *words, "--format", "sarif").out, parse_constant=pytest.fail)
+        assert conforms(document) >= least, words
+
+
+def test_names_that_are_no_text_are_uris_too() -> None:
+    assert uri_of(os.fsdecode(b"a/\xff.s")) == "a/%FF.s" and uri_of(os.fsdecode(b"/\xff.s")) == "file:///%FF.s"
 
 
 def test_uris_of_sarif_are_encoded(cli: Cli, race: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +256,8 @@ def test_suppressions(cli: Cli, race: Path, tmp_path: Path, line: str) -> None:
     path.write_text(f"# looked at\n\n{line}\n")
     ended = cli("check", race, "--suppressions", path)
     assert ended.status == 0 and ended.out.endswith("1 suppressed\n")
-    result = json.loads(cli("check", race, "--suppressions", path, "--format", "sarif").out)
-    assert result["runs"][0]["results"][0]["suppressions"] == [{"kind": "external"}]
+    (found,) = sarif_run(cli, race, "--suppressions", path)["results"]
+    assert found["suppressions"] == [{"kind": "external"}]
     path.write_text("racecheck:*  engine=PE\nmemcheck:*\n")
     assert cli("check", race, "--suppressions", path).status == 1
     path.write_text("racecheck:*  colour=red\n")

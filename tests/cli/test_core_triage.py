@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from formats.errors import FormatError
 from neurontools.dump.publish import COMMITTED
+from neurontools.triage.hypotheses import Hypothesis
 from neurontools.triage.rank import Rank
+from neurontools.triage.rows import ClusterRow, FailureRow, Triage
+from neurontools.triage.view import view
 from neurontools.triage.work import add_up
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
@@ -121,6 +125,54 @@ def test_json_is_complete_where_text_shows_the_first(cli: Cli, tmp_path: Path) -
     assert text.count("\nand 5 more; --json lists them") == 3
     few = result(cli, tmp_path, "--top", 3)
     assert few["signatures"] == 25 and len(few["failures"]) == len(few["clusters"]) == len(few["hypotheses"]) == 3
+
+
+def test_text_has_no_fact_that_json_lacks(cli: Cli, tmp_path: Path) -> None:
+    """The text is the view of what JSON holds: made of JSON alone it is the same to the letter."""
+    ours(tmp_path / "a" / f"dt-20250919-185700-cid-{CID}", 1, second=2.5, world=4, rank=1)
+    ours(tmp_path / "b" / f"dt-20250919-185700-cid-{CID}", 2, fault=None, waits=LOST, status=TIMEOUT, instance="i-02")
+    ours(tmp_path / "c" / f"dt-20250919-185701-cid-{'0' * 16}", 3, fault=None, waits=DEADLOCK, status=TIMEOUT)
+    awss(tmp_path / f"dt-20250917-194443-cid-{'1' * 16}", 4, "[MLA 0][NC 0] DMA TX engine 5 is in an abort state")
+    awss(tmp_path / f"dt-20250917-194443-cid-{'1' * 16}", 5)
+    (tmp_path / f"dt-20250917-194443-cid-{'1' * 16}" / "i-0b51-nrt-pid-5.log").unlink()
+    found = Triage(**result(cli, tmp_path))
+    made = found._replace(
+        hypotheses=tuple(Hypothesis(**each) for each in found.hypotheses),  # type: ignore[arg-type]
+        clusters=tuple(ClusterRow(**each) for each in found.clusters),  # type: ignore[arg-type]
+        failures=tuple(
+            FailureRow(**{**each, "first": Rank(**each["first"])})  # type: ignore[dict-item,index,arg-type]
+            for each in found.failures
+        ),
+    )
+    text = cli("core", "triage", tmp_path, "--jobs", 1).out
+    assert made.unread == 1 and len(made.failures) == 3
+    assert text.splitlines()[: len(list(view(made, 20)))] == list(view(made, 20))
+
+
+def test_executions_are_counted_once_wherever_their_ranks_lie(cli: Cli, tmp_path: Path) -> None:
+    for host in range(3):  # ranks of two executions in turn
+        for which in range(2):
+            ours(tmp_path / f"{host}{which}" / f"dt-20250919-185700-cid-{which + 1:016x}", host, instance=f"i-{host}")
+    (cluster,) = result(cli, tmp_path)["clusters"]
+    assert (cluster["ranks"], cluster["executions"], cluster["first_in"]) == (6, 2, 2)
+
+
+def test_a_folder_that_cannot_be_listed_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours(tmp_path / "a" / f"dt-20250919-185700-cid-{CID}", 1)
+    (tmp_path / "closed").mkdir()
+    whole = os.scandir
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    summary = add_up([str(tmp_path)])
+    assert summary.ranks == summary.directories == 1
+    assert f"{tmp_path}/closed: permission denied" in summary.warnings
+    with pytest.raises(FormatError, match="cannot be listed: permission denied"):
+        add_up([str(tmp_path / "closed")])
 
 
 def test_no_dumps_and_no_folder(cli: Cli, tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ def saved(root: Path, folder: Path) -> Path:
     runtime.load((root / "fixtures" / "neff" / "idle_pair.neff").read_bytes(), 0)
     runtime.memory.allocate(Category.TENSORS, 3 << 30, stack=runtime.cores[0].stacks[0], owner=Owner(0), name="t")
     state = state_of(runtime)
-    assert state is not None
     path = folder / "session.json"
     path.write_text(json.dumps(dump_state(state)))
     return path

@@ -60,6 +60,21 @@ def test_a_session_between_two_moments(root: Path, tmp_path: Path) -> None:
     )
 
 
+def test_a_program_that_makes_another_session_counts_from_zero(root: Path, tmp_path: Path) -> None:
+    _, first = two_samples(root, tmp_path)
+    again = first.states[0]._replace(
+        counters={(0, "status/success"): 1}, activity={0: CoreActivity(1, 500_000_000, 9_000, ((5_000, 4_000),))}
+    )
+    report = make_report(sample([again], 14.0), first, DEFAULT, instance_of("trn2.48xlarge"), 2)
+    assert problems(report) == []
+    groups = report["neuron_runtime_data"][0]["report"]
+    stats = groups["execution_stats"]
+    assert (stats["execution_summary"]["completed"], stats["execution_summary"]["timed_out"]) == (1, 0)
+    assert stats["latency_stats"]["device_latency"]["p50"] == 4e-6
+    core = groups["neuroncore_counters"]["neuroncores_in_use"]["0"]
+    assert core["neuroncore_utilization"] == 25.0 and core["flops"] == 0
+
+
 def test_one_report(cli: Cli, root: Path, tmp_path: Path) -> None:
     path = saved(root, tmp_path)
     report = checked_json(cli("monitor", "run", path, "--json"), "monitor run")["report"]

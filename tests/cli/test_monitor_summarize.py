@@ -17,14 +17,14 @@ def test_a_stream(cli: Cli, tmp_path: Path) -> None:
     groups["neuroncore_counters"]["neuroncores_in_use"]["0"]["neuroncore_utilization"] = 62.01
     groups["execution_stats"]["error_summary"]["hardware"] = 2
     busier["system_data"]["neuron_hw_counters"]["neuron_devices"][0]["mem_ecc_uncorrected"] = 3
-    path.write_text(json.dumps(documented_report()) + json.dumps(busier))
+    path.write_text(json.dumps(documented_report()) + json.dumps(busier) + json.dumps(busier))  # it stays counted
     result = checked_json(cli("monitor", "summarize", path, "--json"), "monitor summarize")
     (process,) = result["processes"]
-    assert process["executions"]["completed"] == 246 and process["device_memory"] == 782486784
+    assert process["executions"]["completed"] == 369 and process["device_memory"] == 782486784
     assert [(core["core"], round(core["mean"], 2), core["most"]) for core in process["cores"]] == [
-        ("0", 52.01, 62.01), ("1", 42.02, 42.02)]  # fmt: skip
+        ("0", 55.34, 62.01), ("1", 42.02, 42.02)]  # fmt: skip
     text = cli("monitor", "summarize", path).out
-    assert "errors: 2 hardware" in text and "hardware: 3 mem_ecc_uncorrected" in text and "11.000 ms at p50" in text
+    assert "errors: 4 hardware" in text and "hardware: 3 mem_ecc_uncorrected" in text and "11.000 ms at p50" in text
 
 
 def test_bad_files(cli: Cli, tmp_path: Path) -> None:

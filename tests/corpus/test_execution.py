@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.checks.dependencies import Dependencies
 from emulator.runtime import Result, run
 from formats.neff import Neff, open_neff, pack, unpack
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.inputs import program_inputs
 from tests.corpus import files
+from tests.corpus.dependencies import Dependencies
 
 SEEDS = range(5)
 SMALL = [files.MATMUL_SMALL, *files.ATTENTION]

@@ -134,3 +134,24 @@ def test_without_a_journal_nothing_is_set(program_file: Path) -> None:
     session = Session(program_file, {"x": X}, journal_bytes=0)
     with pytest.raises(UsageError, match="no journal"):
         session.set("S[6] = 1")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_checkpoints_of_a_run_without_the_edit_or_with_it_are_no_checkpoints_of_the_other(
+    program_file: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    monkeypatch.setattr("emulator.journal.journal._MOST", 1)
+    session = Session(program_file, {"x": X}, timing=False, journal_bytes=100_000_000)
+    session.until("dve:2")
+    here = session.events
+    if first:
+        carry_out(session, "set S[100] = 7")
+    session.goto("end")
+    assert session.journal.checkpoints[-1].events > here
+    session.goto(f"#{here - 2}")  # completions are undone, and an edit is forgotten
+    if not first:
+        carry_out(session, "set S[100] = 7")
+    session.goto("end")
+    session.journal._records.clear()  # as if the budget had been small
+    session.reverse_step(2)
+    assert session.evaluate("S[100]").value == (0 if first else 7)  # type: ignore[union-attr]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from emulator.errors import InputError
@@ -18,6 +19,8 @@ from neurontools.debugger.opening import open_session
 from neurontools.divergence.array_difference import difference
 from neurontools.divergence.golden import compare_golden
 from neurontools.divergence.lockstep import compare_runs
+from neurontools.divergence.results import GoldenRow, GoldenRun
+from neurontools.divergence.view import golden_lines
 from neurontools.program.configuration import RunConfiguration
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
@@ -73,6 +76,26 @@ def test_integers_and_narrow_types() -> None:
     # 2**64 - 1 apart: the difference of two signed integers needs more than a signed one.
     ends = np.iinfo(np.int64)
     assert difference(np.array([ends.min]), np.array([ends.max]), atol=5) is not None
+    # A tolerance goes by the magnitude, which the smallest integer's own type does not hold.
+    assert difference(np.array([ends.min + 5]), np.array([ends.min]), rtol=1e-3) is None
+
+
+@pytest.mark.parametrize("other", [np.array([0], np.uint64), np.array([-1], np.int32), np.array([-1])])
+def test_unsigned_integers_of_64_bits(other: npt.NDArray[Any]) -> None:
+    largest = np.array([(1 << 64) - 1], np.uint64)
+    for one, two in ((largest, other), (other, largest)):
+        found = difference(one, two, atol=5)
+        assert found is not None and found.max_abs == 2.0**64
+    nearly = np.array([(1 << 63)], np.uint64), np.array([(1 << 63) - 1], np.int64)
+    assert difference(*nearly) is not None and difference(*nearly, atol=1) is None
+
+
+def test_infinities_are_told_as_what_they_are() -> None:
+    found = difference(np.array([np.inf, 1.0, 2.0]), np.array([-np.inf, 1.0, np.inf]))
+    assert found is not None and not found.max_abs and found.nans == (0, 0)
+    rows = (GoldenRow("y", "HBM", 7, found),)
+    text = "\n".join(golden_lines(GoldenRun(False, "finished", rows, (), None, None), "golden.npz"))
+    assert "2 of 3 elements differ, between infinities and other values" in text and "NaN" not in text
 
 
 # --- two runs --------------------------------------------------------------------------------------------------------

@@ -11,8 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from formats.errors import NotFoundError
+from formats.hlo.text import parse_module
+from formats.neff.operations import Held, Operation, Operations
 from neurontools.cli import app
 from neurontools.debugger import Session
+from neurontools.divergence.graph_reference import Reference
 from neurontools.divergence.graph_run import compare_graph, compare_operations
 from neurontools.divergence.results import GraphRun
 from tests.debugger.graph import INPUTS, LOOP, MODEL, mistaken, model, shared
@@ -155,3 +158,36 @@ def test_loops_of_two_compilations_are_compared_turn_by_turn() -> None:
     assert same is not None
     assert same.name is None
     assert same.compared
+
+
+HIDDEN = """HloModule hidden
+body { ROOT p = (f32[2]) parameter(0) }
+condition { q = (f32[2]) parameter(0)
+  ROOT c = pred[] custom-call(q), custom_call_target="nobody_knows" }
+ENTRY main { x = f32[2] parameter(0)
+  t = (f32[2]) tuple(x)
+  w = (f32[2]) while(t), condition=condition, body=body
+  v = f32[2] get-tuple-element(w), index=0
+  ROOT n = f32[2] negate(v) }
+"""
+
+
+class _Held:
+    """A recorder of a device that held the results of two operations, the second one wrong."""
+
+    def __init__(self) -> None:
+        held = Held("f32", (2,), "float32")
+        self.operations = Operations([Operation(name, "", "", "", 0, (held,)) for name in "wn"])
+        self.values = {"w": np.array([1.0, 2.0], np.float32), "n": np.array([-1.0, 2.0], np.float32)}
+
+    def loop_of(self, row: Operation) -> str:
+        return ""
+
+    def value(self, row: Operation, number: int, turn: int = 0) -> Any:
+        return self.values[row.name]
+
+
+def test_behind_a_loop_that_the_interpreter_cannot_compute_it_goes_on_comparing() -> None:
+    reference = Reference(_Held())  # type: ignore[arg-type]
+    reference.run(parse_module(HIDDEN), [np.array([1.0, 2.0], np.float32)])
+    assert [gap.row.name for gap in reference.gaps] == ["n"] and "%c" in reference.untried["w"]

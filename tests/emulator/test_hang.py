@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from time import perf_counter, sleep
 
 from emulator.device import Device
-from emulator.diagnosis.graph import Hang
+from emulator.diagnosis.graph import Hang, Wait
 from formats import isa
 from formats.nrt.status import NrtStatus
 from tests.emulator.dma_programs import direct, gen3
@@ -180,3 +181,11 @@ def test_the_graph_of_a_cycle() -> None:
     dot = hang.dot()
     assert dot.startswith("digraph hang {") and dot.count("->") == 2 and dot.endswith("}")
     assert '"nc0 SP" [label="nc0 SP pc 0\\nS[9]>=1, is 0", shape=box];' in dot
+
+
+def test_what_a_dump_says_is_quoted_for_graphviz() -> None:
+    hang = Hang('a "reason" \\', 0, (Wait(0, 'P"E', 1, "", None, "semaphore", 3, 'S["', 1, 0, 0, (), False),), ())
+    strings = re.findall(r'"(?:[^"\\]|\\.)*"', hang.dot())
+    assert strings[0] == r'"a \"reason\" \\ at 0 ps"'
+    assert strings[1:] == [r'"nc0 P\"E"', r'"nc0 P\"E pc 1\nS[\", is 0"']
+    assert hang.dot().count('"') == sum(text.count('"') for text in strings)

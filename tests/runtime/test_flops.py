@@ -80,10 +80,8 @@ def test_turns_of_loops_that_the_device_counts(turns: int) -> None:
 def test_every_view_has_them(tmp_path: Path) -> None:
     runtime = Runtime({"NEURONTOOLS_MACHINE": str(tmp_path)})
     before = state_of(runtime)
-    assert before is not None
     execute(runtime, *case("tiles"))
     state = state_of(runtime)
-    assert state is not None
     flops, instance = 2 * 256 * 256 * 1024, instance_of("trn2.48xlarge")
     report = make_report(sample([state], 12.0), sample([before], 10.0), DEFAULT, instance, 2)
     cores = report["neuron_runtime_data"][0]["report"]["neuroncore_counters"]["neuroncores_in_use"]

@@ -54,7 +54,6 @@ def check(runtime: Runtime, live: list[Tensor | Model]) -> None:
     ledger = runtime.memory
     assert isinstance(ledger, Ledger)
     state = state_of(runtime)
-    assert state is not None
     total = sum(one.allocation.size for one in ledger.entries.values())
     assert total == sum(ledger.used(stack) for stack in {one.allocation.stack for one in ledger.entries.values()})
     assert total == _sysfs(state) == _store(state)
@@ -114,7 +113,6 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
     assert len(again) >= 4 and again == printed[: len(again)]
     # A copy that another process reads has the same numbers.
     state = state_of(runtime)
-    assert state is not None
     (tmp_path / "1.json").write_text(json.dumps(dump_state(state)))
     copy = read_state(tmp_path / "1.json")
     assert (_sysfs(copy), _store(copy)) == (_sysfs(state), _store(state))

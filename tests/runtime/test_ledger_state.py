@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -51,11 +52,23 @@ def test_the_ledger_is_at_zero_in_the_end(pair: bytes) -> None:
     assert all(counter.total == 0 for counter in ledger.counters.values())
 
 
+def test_a_folder_that_goes_away_ends_no_session(pair: bytes, tmp_path: Path) -> None:
+    lines: list[str] = []
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    runtime = Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(folder)}, sink=lambda place, line: lines.append(line))
+    shutil.rmtree(folder)
+    runtime.load(pair, 0)
+    runtime.close()
+    assert runtime.closed and sum(FOLDER_VARIABLE in line for line in lines) == 1
+    with pytest.raises(StatusError, match=f"NRT_FAILURE.*{FOLDER_VARIABLE}"):
+        Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(folder)})
+
+
 def test_a_state_comes_back_as_it_was(pair: bytes, tmp_path: Path) -> None:
     runtime = Runtime({**ENVIRONMENT, FOLDER_VARIABLE: str(tmp_path), "NEURON_PROCESS_TAG": "job"})
     runtime.load(pair, 0)
     state = state_of(runtime)
-    assert state is not None
     path = tmp_path / "copy.json"
     path.write_text(json.dumps(dump_state(state)))
     again = read_state(path)
@@ -74,7 +87,6 @@ def test_damaged_states(pair: bytes, tmp_path: Path, key: str) -> None:
     runtime = Runtime(ENVIRONMENT)
     runtime.load(pair, 0)
     state = state_of(runtime)
-    assert state is not None
     good = dump_state(state)
     path = tmp_path / "state.json"
     for bad in (None, "text", [["x"]], [[1, 2]], [5], 77 if key != "pid" else "77", {}):

@@ -8,6 +8,7 @@ import select
 import threading
 import time
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from emulator.runtime.tensor import Placement, TensorSet
 from emulator.runtime.trace import EVENT_TYPES, HARDWARE, TraceConfig, read_filter
 from emulator.runtime.variables import VARIABLES, Options, read_cores, variable_of
 from formats.debug_events import DebugEvent, decode_event
+from formats.dtypes import Dtype
 from formats.errors import NotFoundError
 from formats.nrt.log import format_line, parse_line
 from formats.nrt.status import NrtStatus as S
@@ -398,6 +400,38 @@ def test_collectives_that_do_not_fit() -> None:
     ):
         with pytest.raises(StatusError, match="NRT_INVALID"):
             combine(op, reduce, dtype, parts)
+
+
+def test_outputs_that_do_not_fit_leave_those_that_do_as_they_are() -> None:
+    session = Session()
+    given = [session.tensor(np.full(3, rank + 1.0, np.float32)) for rank in range(2)]
+    good, bad = session.tensor(np.zeros(3, np.float32)), session.tensor(np.zeros(4, np.float32))
+    with pytest.raises(StatusError, match="outputs of 16 bytes"):
+        combine(CollectiveOp.ALLREDUCE, ReduceOp.ADD, 10, [([given[0]], [good]), ([given[1]], [bad])])
+    assert not np.frombuffer(good.get(), np.float32).any()
+
+
+def test_narrow_floats_are_summed_as_cc_cores_do_it() -> None:
+    session = Session()
+    parts = [np.full(4, value, ml_dtypes.bfloat16) for value in (256.0, 1.0, 1.0)]  # 257 is no bfloat16
+    output = session.runtime.allocate(Placement.DEVICE, 0, 8)
+    outputs = [output, *(session.runtime.allocate(Placement.DEVICE, 0, 8) for _ in parts[1:])]
+    combine(CollectiveOp.ALLREDUCE, ReduceOp.ADD, int(Dtype.BFLOAT16),
+            [([session.tensor(part)], [each]) for part, each in zip(parts, outputs, strict=True)])  # fmt: skip
+    assert (np.frombuffer(output.get(), ml_dtypes.bfloat16).astype(np.float32) == 258).all()
+
+
+def test_a_queue_that_is_closed_keeps_nobody_waiting() -> None:
+    unit, gate = Unit(0, UnitKind.COMPUTE, 0), threading.Event()
+    unit.schedule(gate.wait)
+    unit.schedule(lambda: None)  # given up when the queue is closed
+    found: list[bool] = []
+    waiting = threading.Thread(target=lambda: found.append(unit.wait()))
+    waiting.start()
+    threading.Timer(0.05, gate.set).start()
+    unit.close()
+    waiting.join(20)
+    assert found == [False]
 
 
 def test_nobody_waits_for_work_that_failed() -> None:

@@ -79,6 +79,20 @@ def test_bytes_arrive_whole_and_in_order(pair: Pair) -> None:
         session.runtime.exchange.init(core)
 
 
+def test_a_sender_that_went_away_before_it_was_met_is_not_the_last(pair: Pair) -> None:
+    exchange = pair[1].runtime.exchange
+    endpoint = exchange._of(1)
+    link = socket.create_connection(("127.0.0.1", endpoint._server.getsockname()[1]))
+    link.sendall(struct.pack("<8sII", b"ntsendrv", 0, 1))
+    assert _until(lambda: endpoint._came)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing it is a reset
+    link.close()
+    time.sleep(0.05)
+    receiver = exchange.communicator(False, "127.0.0.1", 0, 1)
+    sender = pair[0].runtime.exchange.communicator(True, "127.0.0.1", 1, 0)
+    assert _until(sender.test) and _until(receiver.test)
+
+
 def test_several_communicators_of_two_cores_do_not_mix(pair: Pair) -> None:
     ways = [_connected(pair) for _ in range(4)]
     targets = [pair[1].tensor(np.zeros(8, np.uint8)) for _ in ways]

@@ -239,6 +239,13 @@ def test_threads_on_several_cores_get_their_own_results() -> None:
     assert not wrong and not session.runtime.models
 
 
+def test_a_session_that_does_not_come_about_keeps_no_cores(tmp_path) -> None:
+    environ = {"NEURONTOOLS_CORE_LOCKS": str(tmp_path / "cores")}
+    with pytest.raises(StatusError, match="SCRATCHPAD_PAGE_SIZE"):
+        Runtime({**environ, "NEURON_SCRATCHPAD_PAGE_SIZE": "7"})
+    Runtime(environ).close()
+
+
 def test_processes_share_cores_by_locks(tmp_path) -> None:
     environ = {"NEURONTOOLS_CORE_LOCKS": str(tmp_path / "cores"), "NEURON_RT_NUM_CORES": "2"}
     first = Runtime(environ)

@@ -100,7 +100,6 @@ def _cores(session: Session) -> object:
 
 def _tag(session: Session) -> object:
     state = state_of(session.runtime)
-    assert state is not None
     return state.tag
 
 

@@ -63,6 +63,7 @@ def choose(operation: str, group: Group, size: int, thresholds: Thresholds = DEF
         inside = group.part(next(iter(group.by_node.values())))
         between = group.part([ranks[0] for ranks in group.by_node.values()])
         inner, one = _inside(operation, inside, size, thresholds)
+        # Inside first: each of the ranks of a node then carries its share alone between nodes.
         outer, other = _between(operation, between, size // inside.size, thresholds, single=False)
         taken: Algorithm = "hier"
         rule = f"several ranks on each of {group.nodes} nodes: {inner} inside ({one}), {outer} between ({other})"

@@ -37,6 +37,7 @@ def explain(engine: Engine, job: Job) -> Hang | None:
     blocked = {(one.rank, one.channel): one for one in engine.blocked.values() if one.job == job.number}
     dead = sorted(rank for rank, proxy in job.proxies.items() if proxy.failed and (proxy.waiting or proxy.index > 0))
     waiting = len(job.plan.ranks) - len(job.finished)
+    # A dead proxy, then ranks that stopped, then those that never came: each explains all that wait behind it.
     if dead:
         chain = tuple(_line(one) for one in list(blocked.values())[:1])
         return Hang("proxy", (dead[0],), _CAUSES["proxy"].format(dead[0]), chain, _PROXY, waiting)

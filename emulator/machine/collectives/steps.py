@@ -107,6 +107,7 @@ def split(spans: Spans, parts: int) -> list[Spans]:
         return [spans]
     total, cuts = size_of(spans), []
     for part in range(parts):
+        # Products before the division: sizes that do not divide are spread over the parts, and the last is not short.
         first, last = total * part // parts, total * (part + 1) // parts
         at, mine = 0, []
         for start, stop in spans:

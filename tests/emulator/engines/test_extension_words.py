@@ -78,6 +78,18 @@ def test_what_is_refused(word: isa.Instruction, error: type[Exception], said: st
     assert said in f"{caught.value} {fault and fault.expected}"
 
 
+@pytest.mark.parametrize("kind", [Dtype.INT8, Dtype.INT16, I32])
+@pytest.mark.parametrize("word", [isa.NGather, isa.IndirectRead, isa.IndirectWrite])
+def test_a_negative_index_is_out_of_bounds(word: type[isa.Instruction], kind: Dtype) -> None:
+    """Of narrow types too, whose bits are a column of a wide operand: 255 of -1."""
+    bench = Bench("trn2")
+    side = "dst" if word is isa.IndirectWrite else "src"
+    bench.put(B, np.full((32, 8), -1), kind)
+    with pytest.raises(FaultError, match="out of bounds") as caught:
+        bench.run(word(**SAME | {side: flat(A if side == "src" else C, 300)}, indices=flat(B), indices_dtype=kind))
+    assert caught.value.fault.got == "-1"
+
+
 def test_seeds_change_every_lane_and_the_digest() -> None:
     bench = Bench("trn2")
     digests = []

@@ -96,7 +96,9 @@ def test_ranks_of_trn2() -> None:
     assert (Machine("trn2.48xlarge").ranks, Machine("trn2.48xlarge", lnc=1).ranks) == (64, 128)
     machine = Machine("trn2.48xlarge", nodes=4)
     assert machine.ranks == 256 and machine.place(64 + 4 * 5 + 3) == Place(1, 5, 3)
-    assert all(machine.rank_at(machine.place(rank)) == rank for rank in range(machine.ranks))
+    assert [machine.place(rank) for rank in range(machine.ranks)] == [
+        Place(node, chip, core) for node in range(4) for chip in range(16) for core in range(4)
+    ]
     # 50 Gbit/s a rank of two cores, 25 of one.
     assert machine.figures["efa_rate"].value == 50e9 / 8
     assert Machine("trn2.48xlarge", lnc=1).figures["efa_rate"].value == 25e9 / 8
