@@ -123,7 +123,7 @@ class History:
         if not before and not after:
             return None
         watched: tuple[int, ...] = ()
-        if any(each.looks for each in (*before, *after)):
+        if any(each.looks or each.number in points.passing for each in (*before, *after)):
             self._execution.journal.back_to(position)
         if last is not None and after:
             watched = self._stops.after(last)

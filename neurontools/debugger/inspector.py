@@ -226,7 +226,7 @@ class Inspector:
         try:
             found = expression.tensor(at)
             if found is not None:
-                return Computed(text, found.array, base) if base else self.tensor(found.name + found.selection)
+                return Computed(text, found.array, base) if base else found
             return Computed(text, expression.value(at), base)
         except ArithmeticError as error:
             raise UsageError(f"{text}: {error}") from None

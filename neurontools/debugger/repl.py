@@ -232,7 +232,10 @@ class Repl:
                 except KeyboardInterrupt:
                     print()
                     continue
-                self.execute(line if line.strip() else self.last)
+                try:
+                    self.execute(line if line.strip() else self.last)
+                except KeyboardInterrupt:  # while lines were printed: to the prompt, as in gdb
+                    note("interrupted")
         return ExitStatus.OK
 
     @staticmethod

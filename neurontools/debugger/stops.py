@@ -54,7 +54,7 @@ class Stops:
 
     def before(self, owner: Owner, time_ps: int, events: int) -> tuple[int, ...]:
         """Return the breakpoints that stop before a completion, and count them."""
-        return tuple(each.number for each in self.met_before(owner, time_ps, events) if self.breakpoints.pass_by(each))
+        return tuple(each.number for each in self.met_before(owner, time_ps, events) if self._stops(each, owner))
 
     def met_before(self, owner: Owner, time_ps: int, events: int) -> tuple[Breakpoint, ...]:
         """Return the breakpoints whose place and condition a completion meets, without counting them."""
@@ -63,7 +63,17 @@ class Stops:
 
     def after(self, event: Happened) -> tuple[int, ...]:
         """Return the watchpoints and catchpoints that stop after an event, and count them."""
-        return tuple(each.number for each in self.met_after(event) if self.breakpoints.pass_by(each))
+        return tuple(each.number for each in self.met_after(event) if self._stops(each, event.owner))
+
+    def _stops(self, each: Breakpoint, owner: Owner) -> bool:
+        """Count a hit; return whether it stops, and is not only passed."""
+        if not self.breakpoints.pass_by(each):
+            return False
+        passing = self.breakpoints.passing.get(each.number)
+        if passing is None:
+            return True
+        passing(owner)
+        return False
 
     def met_after(self, event: Happened) -> tuple[Breakpoint, ...]:
         """Return the watchpoints and catchpoints whose event and condition an event meets, without counting them."""

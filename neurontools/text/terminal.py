@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,11 +21,19 @@ def page(lines: list[str]) -> bool:
     """Show lines in $PAGER, else less, where they do not fit the terminal; tell whether that was done."""
     if len(lines) < shutil.get_terminal_size().lines - 1:
         return False
-    words = shlex.split(os.environ.get("PAGER") or "less")
+    try:
+        words = shlex.split(os.environ.get("PAGER") or "less")
+    except ValueError:  # quotes that nobody closed
+        return False
     if not words or shutil.which(words[0]) is None:
         return False
     sys.stdout.flush()
-    subprocess.run(words, input="\n".join([*lines, ""]).encode(), env={"LESS": "FRX", **os.environ}, check=False)
+    # Ctrl-C is the pager's, which ends a search by it. A function, since a pager would inherit that it is ignored.
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        subprocess.run(words, input="\n".join([*lines, ""]).encode(), env={"LESS": "FRX", **os.environ}, check=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
     return True
 
 

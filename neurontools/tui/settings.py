@@ -71,7 +71,7 @@ def load_layout() -> Layout:
     try:
         data = json.loads(_layout_file().read_text(encoding="utf-8"))
         return Layout(str(data["theme"]), str(data["tab"]), max(20, min(80, int(data["left"]))))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, RecursionError):
         return Layout()
 
 

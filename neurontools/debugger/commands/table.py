@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from formats.errors import NotFoundError
+from formats.errors import NeuronError, NotFoundError
 from neurontools.debugger.commands.arguments import needed, no_argument
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.info import INFO
@@ -144,5 +144,8 @@ def completions(session: Session, line: str) -> list[str]:
     elif command.live and session.post_mortem:
         names = ()
     else:
-        names = command.words(session, rest.split())
+        try:
+            names = command.words(session, rest.split())
+        except NeuronError:  # such as the marks of a session without a journal
+            names = ()
     return [name for name in names if name.startswith(word)]
