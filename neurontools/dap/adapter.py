@@ -144,6 +144,7 @@ class Adapter:
 
     def _do_configuration_done(self, arguments: dict[str, Any]) -> Reply:
         session = self.session
+        # A dump, or the end of a recording: there is nothing to run to.
         if session.post_mortem or session.events:
             return {"": lambda: self._stopped("exception" if session.device.fault is not None else "entry")}
         if self._arguments.get("stopOnEntry"):
@@ -354,6 +355,7 @@ class Adapter:
 
     def _do_stack_trace(self, arguments: dict[str, Any]) -> Reply:
         core, engine = self._places.engine(int(arguments["threadId"]))
+        # Frames are of the thread asked for; what the console means stays where the person left it.
         where = self.session.execution.standing(core, engine)
         before = self.session.focus()
         self.session.focus(core, engine)

@@ -135,6 +135,7 @@ class Variables:
         made = self.shown(name, found.array, figures=True, evaluate=expression)
         where = f"hbm:{spot.address:#x}" if spot.space == "HBM" else (
             f"nc{spot.core} {spot.space.lower()}:{spot.partition}:{spot.address:#x}")  # fmt: skip
+        # An editor opens memory by what it is given here, as text: as `x` takes it.
         made["memoryReference"] = where
         made["value"] += f" in {found.space}" + (f", {found.unwritten} never written" if found.unwritten else "")
         return made

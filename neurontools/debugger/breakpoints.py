@@ -158,6 +158,7 @@ class Breakpoints(Sequence[Breakpoint]):
         return wanted[0] if len(wanted) == 1 else ""
 
     def _set(self, made: Breakpoint, condition: str | None) -> Breakpoint:
+        # First, since it may be refused: a number is not used up by a breakpoint that was never set.
         made.condition = self._condition(condition, made)
         self.last += 1
         made.number = self.last
@@ -266,6 +267,7 @@ class Breakpoints(Sequence[Breakpoint]):
         if each.ignore > 0:
             each.ignore -= 1
             return False
+        # Kept where a temporary one goes: its commands, its noun and its error are asked for behind the stop.
         self._met[each.number] = each
         if each.temporary:
             self._table.pop(each.number, None)

@@ -99,6 +99,7 @@ class Stops:
             return event.kind == kind
         if kind == "finding":
             return self._checking.found_at(event.number + 1, each.tool)
+        # What a person sets by hand stops nothing: they know of it.
         if event.kind in ("fault", "hang", "edit"):
             return False
         if kind == "dma":
@@ -135,6 +136,7 @@ class Stops:
         if each.regions:
             if not any(mine.overlaps(other) for mine in each.regions for other in event.writes):
                 return False
+            # A tensor that holds one then, whichever word left it there.
             if each.tool:  # the place is a tensor, or a slice of one
                 return _has(each.kind, self._execution.tensors.value(each.tool, each.regions[0].core).array)
         return any(_has(each.kind, values) for values in self._written(event))
@@ -197,6 +199,7 @@ def region_values(device: MachineView, region: Region, dtype: Dtype) -> Array | 
     kind = numpy_dtype(dtype)
     if region.space == "HBM":
         held = device.hbm.find(region.byte)
+        # A look makes no memory: what nobody touched shows the pattern that fresh memory has.
         if held is None or not held.touched:
             return np.full(0, FRESH, np.uint8).view(kind)
         base, region = held.data, region._replace(byte=region.byte - held.address)

@@ -12,9 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["History", "page"]
+__all__ = ["HISTORY", "History", "kept_file", "page"]
 
-_HISTORY = 1000
+HISTORY = "debug_history"  # one for the prompt and the screen
+_LINES = 1000  # of it
+
+
+def kept_file(name: str) -> Path:
+    """Return where a file is that a person's next session finds again."""
+    folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(folder) / "neurontools" / name
 
 
 def page(lines: list[str]) -> bool:
@@ -42,8 +49,7 @@ class History:
 
     def __init__(self, complete: Callable[[str], list[str]]) -> None:
         self.complete = complete
-        folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        self.path = Path(folder) / "neurontools" / "debug_history"
+        self.path = kept_file(HISTORY)
         self._matches: list[str] = []
         try:
             import readline  # deferred: start-up
@@ -63,7 +69,7 @@ class History:
     def __exit__(self, *_: object) -> None:
         if self.readline is not None:
             self.readline.set_completer(None)
-            self.readline.set_history_length(_HISTORY)
+            self.readline.set_history_length(_LINES)
             self._quietly(lambda: self.path.parent.mkdir(parents=True, exist_ok=True))
             self._quietly(lambda: self.readline.write_history_file(self.path))
 

@@ -223,6 +223,12 @@ def test_words_by_x(session: Session) -> None:
     assert isinstance(carry_out(session, "x/2i dve:x").error, NeuronError)
 
 
+def test_no_alias_stands_for_a_command_with_lines(session: Session) -> None:
+    for line in ("commands", "commands 1", "define two"):
+        assert isinstance(carry_out(session, f"alias more = {line}").error, UsageError)
+    assert session.scripting.names == ()
+
+
 def test_displays_are_shown_at_stops(session: Session) -> None:
     session.goto("start")
     first = carry_out(session, "display/x S[6]")
