@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 __all__ = ["CoreReport", "Report"]
 
@@ -25,11 +24,6 @@ class CoreReport:
     transfers: int = 0
     transfer_bytes: int = 0
 
-    @property
-    def waits_per_instruction(self) -> float:
-        """Return conditions per instruction; a program that waits everywhere is correct and useless."""
-        return self.waits / self.instructions if self.instructions else 0.0
-
 
 @dataclass(frozen=True)
 class Report:
@@ -39,7 +33,3 @@ class Report:
     target: str
     extended: bool
     cores: tuple[CoreReport, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as plain data."""
-        return asdict(self)

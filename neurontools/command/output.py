@@ -133,7 +133,10 @@ def folder_whole(path: Path) -> Iterator[Path]:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise taken
     clean_beside(path.parent)
-    beside = Path(tempfile.mkdtemp(prefix=mark_of(path.name), dir=path.parent))
+    try:
+        beside = Path(tempfile.mkdtemp(prefix=mark_of(path.name), dir=path.parent))
+    except OSError as error:  # it names what stands in for the folder
+        raise naming(error, path.parent, str(path)) from None
     try:
         yield beside
         beside.chmod(0o777 & ~umask())

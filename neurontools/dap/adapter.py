@@ -20,6 +20,7 @@ from neurontools.debugger.frames import bound
 from neurontools.debugger.interrupt import looked_after
 from neurontools.debugger.memory import bytes_at
 from neurontools.debugger.results import Moved, Stop
+from neurontools.debugger.scripting import MOST_LINES
 from neurontools.debugger.view import POINTS, turns_of
 from neurontools.text.visible import printable
 
@@ -39,7 +40,6 @@ _CAPABILITIES = (
 )  # fmt: skip
 _MOST_WORDS = 100_000  # of one answer
 _MOST_BYTES = 1 << 20
-_MOST_LOGGED = 100_000  # stops of log points in one run
 _TOO_EARLY = frozenset({"initialize", "launch", "attach", "disconnect", "terminate", "cancel"})
 _MOVING = {"fault": "exception", "hang": "exception", "interrupted": "pause", "goto": "goto", "start": "entry"}
 
@@ -135,7 +135,7 @@ class Adapter:
         self._session, self._arguments = session, arguments
         self._places = Places(session)
         self._variables = Variables(session)
-        self._stopping = Stopping(session, self._places)
+        self._stopping = Stopping(session, self._places, lambda text: self._output(f"{printable(text)}\n"))
         for text in session.notes:
             self._output(f"{text}\n")
         return {"": lambda: self._event("initialized")}
@@ -144,6 +144,7 @@ class Adapter:
 
     def _do_configuration_done(self, arguments: dict[str, Any]) -> Reply:
         session = self.session
+        # A dump, or the end of a recording: there is nothing to run to.
         if session.post_mortem or session.events:
             return {"": lambda: self._stopped("exception" if session.device.fault is not None else "entry")}
         if self._arguments.get("stopOnEntry"):
@@ -289,29 +290,15 @@ class Adapter:
             self._event("exited", exitCode=0 if session.outcome == "finished" else 5)
             self._event("terminated")
             return
-        self._variables.forget()
-        self._inbox.interrupted.clear()
         try:
-            with looked_after(self._inbox.interrupted.is_set):
-                self._stop = self._until_stop(move)
+            with looked_after(self._inbox.interrupts):
+                self._stop = move()
         except NeuronError as error:
             self._output(f"neurontools: {classify(error).message}\n", "stderr")
             self._stopped(reason)
             return
         self._printed()
         self._report(self._stop, reason)
-
-    def _until_stop(self, move: Callable[[], Stop | Moved]) -> Stop | Moved:
-        """Move, and on over the log points."""
-        stop = move()
-        for _ in range(_MOST_LOGGED):
-            lines = self._stopping.logged(stop.breakpoints)
-            if lines is None or stop.reason not in POINTS:
-                break
-            for line in lines:
-                self._output(f"{printable(line)}\n")
-            stop = self.session.reverse_continue() if isinstance(stop, Moved) else self.session.continue_()
-        return stop
 
     def _report(self, stop: Stop | Moved, reason: str) -> None:
         self._at_end = stop.reason in ("finished", "fault", "hang")
@@ -339,6 +326,7 @@ class Adapter:
         return ""
 
     def _stopped(self, reason: str, text: str = "", numbers: tuple[int, ...] = ()) -> None:
+        self._variables.forget()
         core, engine = self.session.focus()
         ahead = self.session.ahead()
         turns = turns_of(() if ahead is None else ahead.iteration).removeprefix(", ")
@@ -367,6 +355,7 @@ class Adapter:
 
     def _do_stack_trace(self, arguments: dict[str, Any]) -> Reply:
         core, engine = self._places.engine(int(arguments["threadId"]))
+        # Frames are of the thread asked for; what the console means stays where the person left it.
         where = self.session.execution.standing(core, engine)
         before = self.session.focus()
         self.session.focus(core, engine)
@@ -433,14 +422,16 @@ class Adapter:
         lines: list[str] = []
         moved: Stop | Moved | None = None
         events, waiting = self.session.events, [text]
-        self._inbox.interrupted.clear()
-        for _ in range(_MOST_LOGGED):
+        for _ in range(MOST_LINES):
             if not waiting:
                 break
-            with looked_after(self._inbox.interrupted.is_set):
+            with looked_after(self._inbox.interrupts):
                 answer = carry_out(self.session, waiting.pop(0))
-            if answer.error is not None:
+            if answer.error is not None and moved is None and self.session.events == events:
                 raise answer.error
+            if answer.error is not None:  # the editor has to hear that the program stands elsewhere
+                lines.append(f"neurontools: {classify(answer.error).message}")
+                break
             lines += answer.lines
             waiting[:0] = [*self.session.commands_of(answer.stopped_at), *answer.follow]
             if isinstance(answer.value, Stop | Moved):
@@ -450,7 +441,6 @@ class Adapter:
             stop = moved
 
             def report() -> None:
-                self._variables.forget()
                 self._printed()
                 if stop is None:
                     self._stopped("goto")

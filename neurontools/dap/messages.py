@@ -98,7 +98,8 @@ class Inbox:
     def __init__(self, channel: Channel) -> None:
         self._queue: SimpleQueue[Message | FormatError | None] = SimpleQueue()
         self._channel = channel
-        self.interrupted = threading.Event()
+        # Counted, not flagged: what arrives between a request to go on and its beginning must not be forgotten.
+        self._arrived = self._taken = 0
         threading.Thread(target=self._read, name="requests", daemon=True).start()
 
     def _read(self) -> None:
@@ -110,12 +111,21 @@ class Inbox:
                 message = error
             except (OSError, ValueError):  # the other side is gone
                 message = None
-            if not isinstance(message, dict) or message["command"] in ("pause", "disconnect", "terminate", "restart"):
-                self.interrupted.set()
+            self._arrived += _stops(message)
             self._queue.put(message)
             if not isinstance(message, dict):
                 return
 
     def take(self) -> Message | FormatError | None:
         """Wait for the next request; None at the end, an error for what is none."""
-        return self._queue.get()
+        message = self._queue.get()
+        self._taken += _stops(message)
+        return message
+
+    def interrupts(self) -> bool:
+        """Return whether a request waits, or the end, for which a run has to stop."""
+        return self._arrived > self._taken
+
+
+def _stops(message: Message | FormatError | None) -> bool:
+    return not isinstance(message, dict) or message["command"] in ("pause", "disconnect", "terminate", "restart")

@@ -10,6 +10,7 @@ from typing import Any
 from formats.errors import NeuronError
 from neurontools.dap.places import Places
 from neurontools.debugger import Breakpoint, Session, UsageError
+from neurontools.debugger.execution import Owner
 from neurontools.debugger.results import TensorValue
 
 __all__ = ["FILTERS", "Stopping"]
@@ -28,10 +29,9 @@ _LOGGED = re.compile(r"\{([^{}]+)\}")
 class Stopping:
     """Sets what requests ask for; a list of a kind replaces the one before it."""
 
-    def __init__(self, session: Session, places: Places) -> None:
-        self._session, self._places = session, places
+    def __init__(self, session: Session, places: Places, say: Callable[[str], object]) -> None:
+        self._session, self._places, self._say = session, places, say
         self._numbers: dict[tuple[str, str], list[int]] = {}
-        self._logged: dict[int, str] = {}
         self._caught: dict[int, str] = {}
 
     def lines(self, path: str, wanted: list[Asked]) -> list[Asked]:
@@ -85,8 +85,6 @@ class Stopping:
         gone = [number for number in self._numbers.pop((kind, key), []) if number in known]
         if gone:
             self._session.delete(*gone)
-        for number in gone:
-            self._logged.pop(number, None)
 
     def _set(self, kind: str, key: str, one: Asked, make: Callable[[Asked], Breakpoint]) -> Asked:
         """Set one breakpoint; what the session refuses is not verified, and says why."""
@@ -98,11 +96,13 @@ class Stopping:
             skipped = int(hits[2]) - (hits[1] != ">")
             if skipped > 0:
                 self._session.ignore(made.number, skipped)
+            if hits[1] in ("=", "=="):
+                self._session.enable(made.number, once=True)
         except NeuronError as error:
             return {"verified": False, "message": str(error)}
         self._numbers.setdefault((kind, key), []).append(made.number)
         if one.get("logMessage"):
-            self._logged[made.number] = str(one["logMessage"])
+            self._session.breakpoints.passing[made.number] = partial(self._log, one["logMessage"])
         row: dict[str, Any] = {"id": made.number, "verified": True}
         if made.kind == "line":
             file, _, line = made.where.rpartition(":")
@@ -123,11 +123,12 @@ class Stopping:
         """Return which filter stopped the program, "" where none did."""
         return next((self._caught[number] for number in numbers if number in self._caught), "")
 
-    def logged(self, numbers: tuple[int, ...]) -> list[str] | None:
-        """Return what is logged instead of a stop, None where one of the breakpoints really stops."""
-        if not numbers or any(number not in self._logged for number in numbers):
-            return None
-        return [_LOGGED.sub(lambda found: self._value(found[1]), self._logged[number]) for number in numbers]
+    def _log(self, text: str, owner: Owner) -> None:
+        """Say the text of a log point, with the values that it names where the engine stands that passes it."""
+        before = self._session.focus()
+        self._session.focus(*self._session.execution.word_of(owner)[:2])
+        self._say(_LOGGED.sub(lambda found: self._value(found[1]), text))
+        self._session.focus(*before)
 
     def _value(self, text: str) -> str:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = ["Variables"]
 Variable = dict[str, Any]
 _SHOWN = 8  # elements of a row that its line shows
 _PAGE = 1000  # children at a time where the editor asks for no number
+_INDEX = re.compile(r"\[(\d{1,18})\]")
 
 
 class _Array(NamedTuple):
@@ -69,14 +71,27 @@ class Variables:
             raise UsageError(f"no variables {reference}: the program has moved since")
         held = self._held[reference - 1]
         if isinstance(held, _Array):
+            held = self._now(held)
             named = self._figures(held) if held.figures and which != "indexed" else []
             rows = [] if which == "named" else self._rows(held, first, count)
             return [*named, *rows]
         found = held()
         return [] if which == "indexed" else found[first : first + count] if count else found
 
+    def _now(self, held: _Array) -> _Array:
+        """Return elements as they are now, which a person may have set since."""
+        try:
+            found = self._session.evaluate(held.name) if held.name else None
+        except NeuronError:
+            found = None
+        value: Any = None if found is None else found.array if isinstance(found, TensorValue) else found.value
+        return held._replace(array=np.asarray(value)) if np.shape(value) == held.array.shape else held
+
     def name_of(self, reference: int, name: str) -> str:
         """Return the expression that a child of a reference is."""
+        held = self._held[reference - 1] if 0 < reference <= len(self._held) else None
+        if isinstance(held, _Array) and held.name and (found := _INDEX.fullmatch(name)):
+            return _deeper(held.name, int(found[1]))  # not by way of all its children, which may be a million
         for each in self.children(reference, 0, 1 << 20):
             if each["name"] == name and each.get("evaluateName"):
                 return str(each["evaluateName"])
@@ -91,7 +106,7 @@ class Variables:
             if row.level != frame.level:
                 continue
             if row.tensor:
-                found.append(self._tensor(row.name, f'"{row.value}"', str(row.value)))
+                found.append(self._tensor(row.name, str(row.value), frame.core))
             else:
                 found.append({"name": row.name, "value": repr(row.value), "type": type(row.value).__name__,
                               "variablesReference": 0})  # fmt: skip
@@ -107,11 +122,11 @@ class Variables:
             self._session.focus(*before)
 
     def _tensors(self, core: int) -> list[Variable]:
-        return [self._tensor(name, f'nc{core}."{name}"' if core else f'"{name}"', name, core)
-                for name in self._session.tensors.names(core)]  # fmt: skip
+        return [self._tensor(name, name, core) for name in self._session.tensors.names(core)]
 
-    def _tensor(self, name: str, expression: str, tensor: str, core: int | None = None) -> Variable:
-        core = self._session.focus()[0] if core is None else core
+    def _tensor(self, name: str, tensor: str, core: int) -> Variable:
+        several = len(self._session.device.cores) > 1
+        expression = f'nc{core}."{tensor}"' if several else f'"{tensor}"'
         try:
             found = self._session.tensors.value(tensor, core)
             spot = spot_of_tensor(self._session.device, self._session.tensors.find(tensor, core), core, 0)
@@ -120,6 +135,7 @@ class Variables:
         made = self.shown(name, found.array, figures=True, evaluate=expression)
         where = f"hbm:{spot.address:#x}" if spot.space == "HBM" else (
             f"nc{spot.core} {spot.space.lower()}:{spot.partition}:{spot.address:#x}")  # fmt: skip
+        # An editor opens memory by what it is given here, as text: as `x` takes it.
         made["memoryReference"] = where
         made["value"] += f" in {found.space}" + (f", {found.unwritten} never written" if found.unwritten else "")
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, prod
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ __all__ = ["EventRow", "array_of", "event_line", "event_row"]
 
 _SHOWN = 8
 _PIPES = {1: "output", 2: "error"}
+_REGISTERED = 2  # what NumPy calls types that others bring, as bfloat16
 
 
 class EventRow(NamedTuple):
@@ -26,26 +27,23 @@ class EventRow(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     bytes: int
-    values: Annotated[list[float | str] | None, "the first eight; infinities and NaN as text"]
+    values: Annotated[list[int | float | str] | None, "the first eight; infinities and NaN as text"]
 
 
 def array_of(event: DebugEvent) -> npt.NDArray[Any] | None:
     """Return the tensor of an event, None where its type is unknown or its bytes are not those of its shape."""
+    import ml_dtypes
     import numpy as np
 
+    named = getattr(ml_dtypes, event.dtype, None)
     try:
-        import ml_dtypes
-
-        named = getattr(ml_dtypes, event.dtype, None)
-        dtype = np.dtype(event.dtype) if named is None else np.dtype(named)
-    except TypeError:
+        dtype = np.dtype(named if isinstance(named, type) and issubclass(named, np.generic) else event.dtype)
+    except (TypeError, ValueError, SyntaxError):
         return None
-    if dtype.hasobject or not dtype.itemsize:
+    # A file may name records, texts and dates: nothing that a core prints.
+    if dtype.kind not in "fiub" and dtype.isbuiltin != _REGISTERED:
         return None
-    count = 1
-    for length in event.shape:
-        count *= length
-    if count * dtype.itemsize != len(event.data):
+    if prod(event.shape) * dtype.itemsize != len(event.data):
         return None
     return np.frombuffer(event.data, dtype).reshape(event.shape)
 
@@ -54,7 +52,10 @@ def event_row(number: int, event: DebugEvent) -> EventRow:
     """Return an event as a row."""
     array = array_of(event)
     first = () if array is None else array.reshape(-1)[:_SHOWN]
-    values = None if array is None else [one if isfinite(one := float(each)) else str(one) for each in first]
+    whole = array is not None and array.dtype.kind in "iub"
+    values = None if array is None else [
+        int(each) if whole else one if isfinite(one := float(each)) else str(one) for each in first
+    ]  # fmt: skip
     return EventRow(number, event.prefix, event.core, _PIPES.get(event.pipe, str(event.pipe)), event.dtype, event.shape,
                     len(event.data), values)  # fmt: skip
 
@@ -65,7 +66,7 @@ def event_line(row: EventRow) -> str:
     if row.values is None:
         values = f"{row.bytes:,} bytes"
     else:
-        values = " ".join(one if isinstance(one, str) else f"{one:g}" for one in row.values)
-        if row.bytes and len(row.values) == _SHOWN:
+        values = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in row.values)
+        if prod(row.shape) > len(row.values):
             values += " ..."
     return f"{row.number:>4}  nc{row.core} {row.pipe}  {row.prefix}{row.dtype}[{shape}]: {values}"

@@ -47,6 +47,7 @@ def dbgstream_tail(
         began = monotonic()
         with suppress(KeyboardInterrupt), need_file(file).open("rb") as stream:
             while True:
+                # All that is there before the next pause: a writer may be faster than the period.
                 while data := stream.read(_CHUNK):
                     for event in reader.feed(data):
                         rows.append(event_row(len(rows) + 1, event))

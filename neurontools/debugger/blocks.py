@@ -73,6 +73,7 @@ def figures_of(data: Array, written: Array, figure: str, dtype: Dtype) -> Figure
     nan = top > codes.limit
     good = bits <= codes.limit
     if figure == "absmax":
+        # A NaN would be the largest of its block, and hide the largest number.
         if nan.any():
             top[nan] = np.where(good[nan], bits[nan], 0).max(axis=1)
         return {"code": top, "count": size - (~good).sum(axis=1, dtype=np.int32), "nan": nan}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import overload
@@ -14,7 +14,7 @@ from neurontools.debugger.breakpoint import CATCHES, WATCHES, Breakpoint
 from neurontools.debugger.checking import Checking
 from neurontools.debugger.conditions import Condition
 from neurontools.debugger.errors import UsageError
-from neurontools.debugger.execution import Execution
+from neurontools.debugger.execution import Execution, Owner
 from neurontools.debugger.expressions import situation_at
 from neurontools.debugger.names import parse_core
 from neurontools.debugger.regions import regions_of_text
@@ -34,6 +34,8 @@ class Breakpoints(Sequence[Breakpoint]):
         self._table: dict[int, Breakpoint] = {}
         self.last = 0
         self._met: dict[int, Breakpoint] = {}
+        # What is done instead of stopping, by number: an editor's log points, over which a step goes on as it was.
+        self.passing: dict[int, Callable[[Owner], object]] = {}
         self.before: tuple[Breakpoint, ...] = ()
         self.after: tuple[Breakpoint, ...] = ()
 
@@ -156,6 +158,7 @@ class Breakpoints(Sequence[Breakpoint]):
         return wanted[0] if len(wanted) == 1 else ""
 
     def _set(self, made: Breakpoint, condition: str | None) -> Breakpoint:
+        # First, since it may be refused: a number is not used up by a breakpoint that was never set.
         made.condition = self._condition(condition, made)
         self.last += 1
         made.number = self.last
@@ -227,6 +230,7 @@ class Breakpoints(Sequence[Breakpoint]):
         gone = tuple(self._chosen(numbers))
         for each in gone:
             self._table.pop(each.number, None)
+            self.passing.pop(each.number, None)
         self._refresh()
         return gone
 
@@ -263,6 +267,7 @@ class Breakpoints(Sequence[Breakpoint]):
         if each.ignore > 0:
             each.ignore -= 1
             return False
+        # Kept where a temporary one goes: its commands, its noun and its error are asked for behind the stop.
         self._met[each.number] = each
         if each.temporary:
             self._table.pop(each.number, None)

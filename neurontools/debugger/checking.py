@@ -69,6 +69,7 @@ class Checking:
         """Begin again where the person has changed something, or gone back past a change."""
         log = self._execution.log
         edits = () if log is None else log.edits
+        # Checks only go forward: what they have seen of a run that was since changed does not count.
         if self._live is not None and [one.number for one in self._live.edits] != [one.number for one in edits]:
             self._live = self._made(self._live.tools, edits)
 

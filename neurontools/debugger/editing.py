@@ -131,6 +131,7 @@ class Editor:
         if index is not None:
             index = Expression(f"_[{index}]").index(at)
         text = name if index is None else f"{name}[{index}]"
+        # Before anything is changed: an index that is none must leave no event behind.
         before = self._execution.tensors.value(text, core).array
         regions = regions_of_text(self._execution, text, core)[0]
         new = cast_values(value, before.dtype, place)
@@ -142,6 +143,7 @@ class Editor:
                 raise UsageError(f"{place}: values of shape {shapes} do not fit") from None
         chosen: Any = () if index is None else parse_index(index)
         parts = chosen if isinstance(chosen, tuple) else (chosen,)
+        # Going back and on carries the change out again, when the expression would give something else.
         kept = np.array(new)
         tensors = self._execution.tensors
 

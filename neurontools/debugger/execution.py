@@ -146,6 +146,7 @@ class LiveExecution(Execution):
         self.inputs, self.options, self._make = inputs, options, make
         self._debug_stream: DebugStream | None = None
         self._start()
+        # Most of a kernel is on one engine, and that is what a person who names none means.
         longest = max(self.program.streams(), key=lambda each: len(each[2]))
         self.focus = longest[0], longest[1]
 
@@ -205,6 +206,7 @@ class LiveExecution(Execution):
     def ahead(self) -> Ahead | None:
         """Return what completes next, None at the end; words may issue, nothing completes."""
         due = None if self.device.finished else self.device.ahead()
+        # A fault at issue has happened and was not told yet: to who looks, its word still comes.
         refused = self.refused()
         if refused is not None:
             return self._word_ahead(*refused, self.device.now_ps)

@@ -33,6 +33,8 @@ __all__ = ["FUNCTIONS", "Expression", "Situation", "holds", "situation_at"]
 Value = Any  # a number or a truth, or an array of them
 _TIME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:ps|ns|us|ms|s))\b")
 _DOLLAR = re.compile(r"\$(?=R\[)")  # as words show registers
+_QUOTED = re.compile(r"""\b(nc\d{1,9})\.("[^"\\]*"|'[^'\\]*')""", re.IGNORECASE)  # a tensor of a core, by any name
+_CORE = re.compile(r"nc\d{1,9}", re.IGNORECASE)
 _ELEMENTS = 1 << 26  # of an array that an expression makes
 _BITS = 4096  # of an integer that one makes
 _NODES = 400
@@ -97,6 +99,7 @@ class Expression:
         self.text = text.strip()
         prepared = _TIME.sub(lambda found: str(parse_time(found[1])), self.text)
         prepared = _DOLLAR.sub("", prepared).replace("&&", " and ").replace("||", " or ")
+        prepared = _QUOTED.sub(r"\1[\2]", prepared)  # as Python's grammar takes it; see `_is_quoted`
         try:
             self._tree = ast.parse(prepared.strip(), mode="eval").body
             nodes = sum(1 for _ in ast.walk(self._tree))
@@ -122,9 +125,7 @@ class Expression:
     def tensor(self, at: Situation) -> TensorValue | None:
         """Return the tensor or slice that the whole expression names, None where it is anything else."""
         node = self._tree
-        if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or (
-            isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ):
+        if _names(node):
             found = _find(node, at)
             return found.tensor if isinstance(found, _Named) else None
         return None
@@ -156,12 +157,15 @@ def _value(node: ast.expr, at: Situation) -> Value:
         return _called(node, at)
     if isinstance(node, ast.IfExp):
         return _value(node.body if _truth(node.test, at) else node.orelse, at)
-    if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ):
+    if _names(node):
         found = _find(node, at)
         return _plain(found.tensor.array) if isinstance(found, _Named) else found
     raise UsageError(f"{ast.unparse(node)!r} cannot be part of an expression")
+
+
+def _names(node: ast.expr) -> bool:
+    """Return whether a node is a name, or a part of what has one."""
+    return isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or _is_quoted(node)
 
 
 def _plain(values: Any) -> Value:
@@ -253,7 +257,7 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
     """Return a counter, a register, a variable of the kernel, or the tensor that a name means."""
     index: ast.expr | None = None
     base = node
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) and not _is_quoted(node):
         whole = _held(node, at)
         if whole is not None:
             return _Named(at.tensors.value(whole, at.core))
@@ -272,13 +276,12 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
         if index is None:
             raise UsageError(f"{ast.unparse(node)!r} is not a name")
         return _computed(node, lambda values: np.asarray(values)[_index(index, at)], _value(base, at))
-    core, engine = at.core, at.engine
-    if not isinstance(base, ast.Constant):
-        if len(names) > 1 and re.fullmatch(r"nc\d{1,9}", names[0], re.IGNORECASE):
-            core = int(names[0][2:])
-            names = names[1:]
-            if core >= len(at.device.cores):
-                raise NotFoundError(f"no core {core}; there are {len(at.device.cores)}")
+    core, engine, quoted = at.core, at.engine, _is_quoted(base)
+    if len(names) > 1 and _CORE.fullmatch(names[0]):
+        core, names = int(names[0][2:]), names[1:]
+        if core >= len(at.device.cores):
+            raise NotFoundError(f"no core {core}; there are {len(at.device.cores)}")
+    if not quoted:
         if len(names) > 1 and is_engine(names[0]):
             engine, names = engine_name(names[0]), names[1:]
         if names in (["R"], ["S"], ["E"]):
@@ -286,7 +289,14 @@ def _find(node: ast.expr, at: Situation) -> Value | _Named:
         plain = {"time": at.time_ps, "events": at.events, "pc": at.pc, "core": at.core, **_CONSTANTS}
         if len(names) == 1 and names[0] in plain and index is None:
             return plain[names[0]]
-    return _tensor(names, core, index, at, not isinstance(base, ast.Constant))
+    return _tensor(names, core, index, at, not quoted)
+
+
+def _is_quoted(node: ast.expr) -> bool:
+    """Return whether a node is the name of a tensor in quotes: "x", or nc1."x", which stands here as nc1["x"]."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name) and bool(_CORE.fullmatch(node.value.id)) and _is_quoted(node.slice)
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _held(node: ast.expr, at: Situation) -> TensorName | None:
@@ -346,9 +356,9 @@ def _path(node: ast.expr) -> list[str] | None:
     if isinstance(node, ast.Attribute):
         head = _path(node.value)
         return None if head is None else [*head, node.attr]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return [node.value]
-    return None
+    if isinstance(node, ast.Subscript) and _is_quoted(node):
+        return [*(_path(node.value) or ()), *(_path(node.slice) or ())]
+    return [str(node.value)] if isinstance(node, ast.Constant) and _is_quoted(node) else None
 
 
 def _index(node: ast.expr, at: Situation) -> Any:

@@ -77,6 +77,7 @@ def _in_tensor(execution: Execution, text: str, at: Situation, numbers: list[obj
     here = np.ones(max(flat.size - len(numbers) + 1, 0), np.bool_)
     for offset, number in enumerate(numbers):
         part = flat[offset : offset + here.size]
+        # Who looks for NaN means any: it equals nothing, itself included.
         here &= np.isnan(part) if number != number else part == number
         if complete is not None:
             here &= complete.reshape(-1)[offset : offset + here.size]

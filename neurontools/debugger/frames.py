@@ -100,6 +100,7 @@ def bound(execution: Execution, text: str) -> str:
     parts = [each for each in variables if "[" in each and text.startswith(each)]
     name = max(parts, key=len, default=found[1])
     tensor = variables.get(name)
+    # A tile of another core, or one that the builder did away with, is no place to watch.
     known = isinstance(tensor, TensorName) and tensor in execution.tensors.names(execution.focus[0])
     return f"{tensor}{text[len(name) if parts else found.end() :]}" if known else text
 

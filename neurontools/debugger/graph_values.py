@@ -112,6 +112,7 @@ def piece_values(piece: Piece, kept: str, tile: Tile, memory: Array) -> Array:
         or (int(places.max()) + 1) * kind.itemsize > width
     ):
         raise FormatError("piece lies outside of its tile", field=piece.tile)
+    # Widths need not be whole elements: a tile may end inside of what would be the next one.
     whole = np.ascontiguousarray(rows[:, : width // kind.itemsize * kind.itemsize]).view(kind)
     return whole[:, places].reshape(-1)
 

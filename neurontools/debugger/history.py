@@ -101,8 +101,10 @@ class History:
         points = self._stops.breakpoints
         if points.before or points.after:
             with interruptible(flag):
+                # From behind: the first stop that is met is the last one that `continue` would have made.
                 for index in range(here - 1, max(target, -1), -1):
                     if flag.raised:
+                        # Conditions may have taken the device back on the way: it stands where the log ends now.
                         return self._arrive(len(journal.log), here, "interrupted")
                     hit = self._hits(index)
                     if hit is not None:
@@ -123,7 +125,7 @@ class History:
         if not before and not after:
             return None
         watched: tuple[int, ...] = ()
-        if any(each.looks for each in (*before, *after)):
+        if any(each.looks or each.number in points.passing for each in (*before, *after)):
             self._execution.journal.back_to(position)
         if last is not None and after:
             watched = self._stops.after(last)
@@ -146,6 +148,7 @@ class History:
             target = self._marks[text]
         elif text == "start":
             target = 0
+        # Not known before it is reached: it is run to, past breakpoints.
         elif text == "end":
             return self._forward(None, None)
         elif time_ps is not None:

@@ -62,6 +62,7 @@ class Inspector:
     def __init__(self, execution: Execution, breakpoints: Breakpoints, source: SourceView) -> None:
         self._execution, self._breakpoints, self.source = execution, breakpoints, source
         self._examined: Examined | None = None
+        self._format = "x"
         self._maps: Maps | None = None
         self._readers: Readers | None = None
         self._timeline: Timeline | None = None
@@ -170,13 +171,15 @@ class Inspector:
         """Return the tensors and tiles that the file names."""
         return tuple(self._execution.tensors.rows())
 
-    def examine(self, address: int | str | None = None, count: int | None = None, format: str = "x") -> Examined:
+    def examine(self, address: int | str | None = None, count: int | None = None, format: str = "") -> Examined:
         """Return values in memory; without an address, those after the last ones.
 
         `address` is an engine or device address, "sbuf:PARTITION:BYTE", "psum:…", "hbm:ADDRESS", or a tensor's name,
-        with "+BYTES" if wanted; `format` as gdb has it ("8f", "xb", "dh") or an element type ("bfloat16").
+        with "+BYTES" if wanted; `format` as gdb has it ("8f", "xb", "dh") or an element type ("bfloat16"), the last one
+        again without any.
         """
-        given, base, dtype = parse_format(format)
+        given, base, dtype = parse_format(format or self._format)
+        self._format = format.lstrip("/0123456789:") or self._format  # one value, as in gdb, of the same kind
         number = positive(count if count is not None else given or 1)
         self._examined = examine(self._execution.device, self._spot(address), number, base, dtype)
         return self._examined
@@ -226,7 +229,7 @@ class Inspector:
         try:
             found = expression.tensor(at)
             if found is not None:
-                return Computed(text, found.array, base) if base else self.tensor(found.name + found.selection)
+                return Computed(text, found.array, base) if base else found
             return Computed(text, expression.value(at), base)
         except ArithmeticError as error:
             raise UsageError(f"{text}: {error}") from None

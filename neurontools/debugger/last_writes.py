@@ -87,6 +87,7 @@ class LastWrites:
         self._turn += 1
         if target < self._at:
             self._back = self._turn
+            # Copies of what has been taken back are of a future that `set` may change.
             while self._copies and self._copies[-1][0] > target:
                 self._copies.pop()
             self._at, kept = self._copies[-1] if self._copies else (0, {})

@@ -85,7 +85,8 @@ class Maps:
     def used(self, space: str, core: int) -> tuple[int, int]:
         """Return the range of bytes that the program's tiles lie in, everything where it has none."""
         _, width = self.size(space, core)
-        tiles = self.table(space, core).tiles
+        # A file may say that a tile lies anywhere; what lies nowhere is not on the map.
+        tiles = [tile for tile in self.table(space, core).tiles if tile.offset < width]
         first = min((tile.offset for tile in tiles), default=0)
         return first // BLOCK * BLOCK, min(max((t.offset + t.partition_bytes for t in tiles), default=width), width)
 

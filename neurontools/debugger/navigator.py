@@ -85,6 +85,7 @@ class Navigator:
                 if (event.core, event.engine) != (engine.core.index, engine.name):
                     return None
                 here = self._standing(engine)
+                # A lower pc: a branch led back, to another turn of a loop on the device, though the line is the same.
                 if here is None or start is None or here.pc < start.pc:
                     return "line"
                 deeper = into and len(here.visits) != depth
@@ -201,8 +202,6 @@ class Navigator:
         goal = Breakpoint(0, text, *self._execution.program.resolve(text, self._execution.focus[1]))
         return self._travel(lambda event: None, lambda due, owner: "until" if goal.matches(*key_of(owner)) else None)
 
-    advance = until
-
     def _travel(
         self, after: After, before: Before | None = None, *, keep: bool = False, check_first: bool = False
     ) -> Stop:
@@ -220,6 +219,7 @@ class Navigator:
                 while not reason:
                     # `continue` goes on from where it stopped: a breakpoint is reported once.
                     look = count > 0 or (check_first and device.steps != self.reported)
+                    # What comes next costs a look at every queue and engine: not asked where nothing stops before it.
                     if (look and points.before) or (before is not None and (count or check_first)):
                         due = device.ahead()
                         if due is not None:
@@ -248,6 +248,7 @@ class Navigator:
                     reason = met or ("interrupted" if flag.raised else "")
             except KeyboardInterrupt:
                 reason = "interrupted"
+                # It came inside a step: what has completed there is in the journal, and has to be reported too.
                 while (event := device.take_pending()) is not None:
                     count, last = count + 1, event
                     if keep:
@@ -275,6 +276,7 @@ class Navigator:
         if hit and ahead is not None and ahead.kind != "dma":
             here.focus = ahead.core, ahead.engine
         fault = here.device.fault if reason == "fault" else None
+        # A fault may be of a queue, or of none: then the focus stays.
         if fault is not None and fault.engine in here.device.cores[0].engines and fault.core >= 0:
             here.focus = fault.core, fault.engine
         hang = here.device.hang if reason == "hang" else None
@@ -295,6 +297,7 @@ class Navigator:
             text = event.instruction.text().split("\n")[0]
         writes = tuple(self._execution.write_of(region) for region in event.writes)
         owner = event.instruction.engine if event.kind == "dma" else engine
+        # A transfer may be of a turn of the loop that its engine has left since.
         before = -1 if event.kind == "dma" else event.number
         iteration = (
             program.iteration(core, owner, pc, before) if event.kind in ("instruction", "barrier", "dma") else ()

@@ -143,6 +143,7 @@ class DumpedExecution(Execution):
         """Return the engine that faulted, else one that waits, else the one with most words."""
         where = self.core.fault if self.core.fault is not None else next(iter(self.core.waits.waits), None)
         cores = self.device.cores
+        # Whoever opens a dump asks what went wrong: where it did is where they want to stand.
         if where is not None and 0 <= where.core < len(cores) and where.engine in cores[0].engines:
             return where.core, where.engine
         longest = max(self.program.streams(), key=lambda each: len(each[2]))
@@ -218,7 +219,7 @@ class DumpInspector(Inspector):
         shown = recorded_state(self._dump.device, number, name, state.state).value
         return Why(number, name, shown, state.pc, state.text, report)
 
-    def examine(self, address: int | str | None = None, count: int | None = None, format: str = "x") -> Examined:
+    def examine(self, address: int | str | None = None, count: int | None = None, format: str = "") -> Examined:
         """Return values in memory, as in a live session; NotFoundError for bytes that the dump does not hold."""
         found = super().examine(address, count, format)
         nbytes = int(found.values.nbytes)

@@ -146,6 +146,7 @@ class Program:
         for loaded in words:
             visit = -1 if known is None else known.at(engine, loaded.pc)
             if known is not None and visit >= 0:
+                # The first word of a call begins the lines of all its callers too.
                 while visit >= 0 and visit not in seen:
                     seen.add(visit)
                     site = known.site(visit)
@@ -217,10 +218,12 @@ class Program:
         if rest.startswith("%"):
             return self._operation(core, rest[1:])
         if rest[0].isdigit() and not _LINE.fullmatch(rest):  # files may begin with a digit
-            return self._pc(core, focus, parse_number(rest, "a pc"))
+            # In gdb this would be a line, which here may be of several files.
+            return self._pc(core, focus, parse_number(rest, "a pc"), f"; a source line is FILE:{rest}")
         head, colon, tail = rest.rpartition(":")
         if colon and is_engine(head):
             return self._pc(core, engine_name(head), parse_number(tail, "a pc"))
+        # Engines first: `act` is the engine, whatever a program calls its queues and functions.
         if is_engine(rest):
             engine = engine_name(rest)
             owners = [(number, engine) for number, name, words in self.streams(core) if name == engine and words]
@@ -247,7 +250,7 @@ class Program:
         } or {(cores[0], engine, pcs[0]) for engine, pcs in self.graphs.words(cores[0], name).items()}
         return Target("operation", f"%{name}", frozenset(places))
 
-    def _pc(self, core: int | None, engine: str, pc: int) -> Target:
+    def _pc(self, core: int | None, engine: str, pc: int, hint: str = "") -> Target:
         places = [
             (number, engine, pc)
             for number, name, words in self.streams(core)
@@ -255,7 +258,8 @@ class Program:
         ]
         if not places:
             last = max((words[-1].pc for _, name, words in self.streams(core) if name == engine and words), default=-1)
-            raise NotFoundError(f"no {engine} pc {pc}; " + (f"it has 0 to {last}" if last >= 0 else "it has no words"))
+            known = f"it has 0 to {last}" if last >= 0 else "it has no words"
+            raise NotFoundError(f"no {engine} pc {pc}; {known}{hint}")
         return Target("pc", f"{engine} pc {pc}", frozenset(places))
 
     def _line(self, core: int | None, file: str, line: int) -> Target:
@@ -295,6 +299,7 @@ class Program:
                 names.update(dict.fromkeys(own))
                 if wanted in own:
                     places.append((number, engine, loaded.pc))
+        # Opcodes first: they are fixed, and a kernel that calls a function like one can still name its line.
         if not places and text in self.functions:
             calls = frozenset(place for place in self.functions[text] if core in (None, place[0]))
             return Target("function", f"every call of {text}", calls)

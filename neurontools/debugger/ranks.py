@@ -73,6 +73,7 @@ class RankSessions:
                     among=_Seat(self, rank),
                 )  # fmt: skip
         self.selected = min(self.sessions)
+        # Displays, names and commands are the person's, not a rank's.
         scripting = self.session.scripting
         for session in self.sessions.values():
             session.scripting = scripting
@@ -146,6 +147,7 @@ class RankSessions:
                 if last < free:
                     return
                 raise OthersFirst
+            # The mover asks only between its own completions, and may wait long for one.
             if self._mover is not None and self._mover.flag.raised:
                 raise _StoppedElsewhere(device.rank, "interrupted", (), None)
             if carries:

@@ -30,7 +30,7 @@ class Reader(NamedTuple):
 
 
 class Readers:
-    """Find readers in one device; what a word reads is worked out once, unless registers say where it reads."""
+    """Find readers in one device; what a word reads is worked out once: no register says where it lies."""
 
     def __init__(self, execution: Execution) -> None:
         self.device: MachineView = execution.device

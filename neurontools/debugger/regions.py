@@ -56,6 +56,7 @@ def _tensor(execution: Execution, text: str, core: int) -> tuple[Region, ...]:
         raise UsageError(f"{text!r} is not an ADDRESS, TENSOR or TENSOR[slice]")
     found = execution.tensors.find(matched[1], core)
     if isinstance(found, Tile):
+        execution.tensors.need_inside(found, core)
         dtype = Dtype.from_numpy_name(found.dtype)
         shape, start = found.shape, found.partition * SBUF_PARTITION_STRIDE + found.offset
     else:
@@ -78,6 +79,7 @@ def _selected(
     shape: tuple[int, ...], strides: list[int], index: str | None, text: str
 ) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Return offset and (step, count) pairs of what an index selects; no byte is looked at."""
+    # An array of strides without memory: NumPy itself says where an index leads.
     whole = as_strided(np.zeros(1, np.uint8), shape, strides, writeable=False)
     chosen: Index = () if index is None else parse_index(index)
     parts = chosen if isinstance(chosen, tuple) else (chosen,)

@@ -68,6 +68,7 @@ class Repl:
 
     def execute(self, line: str) -> ExitStatus:
         """Run one command, and those of the breakpoints it stops at; errors become one line and a status."""
+        # What a line before set off ended with it: a mistake there must not let the rest run later.
         self._hook.clear()
         self._script.clear()
         status, count = self._execute(line), 0
@@ -217,6 +218,7 @@ class Repl:
 
     def interact(self) -> ExitStatus:
         """Ask at the terminal until quit or the end of input."""
+        # Scripts are read by programs, which a pager would stop.
         self._paging = sys.stdout.isatty() and not self.as_json
         self._lines = iter(self._more, Line("", "never"))
         with History(self.complete):
@@ -232,7 +234,10 @@ class Repl:
                 except KeyboardInterrupt:
                     print()
                     continue
-                self.execute(line if line.strip() else self.last)
+                try:
+                    self.execute(line if line.strip() else self.last)
+                except KeyboardInterrupt:  # while lines were printed: to the prompt, as in gdb
+                    note("interrupted")
         return ExitStatus.OK
 
     @staticmethod

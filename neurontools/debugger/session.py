@@ -130,6 +130,7 @@ class Session:
         make = History if among is None else among.history
         self._controls: Controls | None = Controls(checking, navigator, make(live, navigator, stops), editor)
         self.scripting = Scripting()
+        # Beside its source is where most files stand; anything else is asked for by --source-path.
         if program.path:
             self.folders.append(Path(program.path).parent)
 
@@ -250,6 +251,7 @@ class Session:
         if self._controls is None or self.among is not None or not self._controls.checking.explains_nan:
             return ()
         outputs = {tensor.name for tensor in self.execution.device.tensors.values() if tensor.kind == "output"}
+        # What explains them runs the program again: nobody waits for that where there is nothing to explain.
         if not outputs & self.inspector.not_numbers("HBM", self.focus()[0]):
             return ()
         return self._controls.checking.nan_findings()
@@ -266,6 +268,7 @@ class Session:
 
     def restart(self) -> State:
         """Begin again: a fresh device, the same inputs; breakpoints and marks stay."""
+        # Rows of the timeline are of one device: who has watched the old one goes on with the new one.
         recorded = self.inspector.recorded
         self.navigator.restart()
         if recorded:
@@ -311,7 +314,6 @@ class Session:
     continue_ = _by("navigator", Navigator.continue_)
     until = _by("navigator", Navigator.until)
     until_later = _by("navigator", Navigator.until_later)
-    advance = _by("navigator", Navigator.until)
     finish = _by("navigator", Navigator.finish)
     reverse_step = _by("history", History.reverse_step)
     reverse_stepi = _by("history", History.reverse_stepi)

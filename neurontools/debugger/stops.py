@@ -54,7 +54,7 @@ class Stops:
 
     def before(self, owner: Owner, time_ps: int, events: int) -> tuple[int, ...]:
         """Return the breakpoints that stop before a completion, and count them."""
-        return tuple(each.number for each in self.met_before(owner, time_ps, events) if self.breakpoints.pass_by(each))
+        return tuple(each.number for each in self.met_before(owner, time_ps, events) if self._stops(each, owner))
 
     def met_before(self, owner: Owner, time_ps: int, events: int) -> tuple[Breakpoint, ...]:
         """Return the breakpoints whose place and condition a completion meets, without counting them."""
@@ -63,7 +63,17 @@ class Stops:
 
     def after(self, event: Happened) -> tuple[int, ...]:
         """Return the watchpoints and catchpoints that stop after an event, and count them."""
-        return tuple(each.number for each in self.met_after(event) if self.breakpoints.pass_by(each))
+        return tuple(each.number for each in self.met_after(event) if self._stops(each, event.owner))
+
+    def _stops(self, each: Breakpoint, owner: Owner) -> bool:
+        """Count a hit; return whether it stops, and is not only passed."""
+        if not self.breakpoints.pass_by(each):
+            return False
+        passing = self.breakpoints.passing.get(each.number)
+        if passing is None:
+            return True
+        passing(owner)
+        return False
 
     def met_after(self, event: Happened) -> tuple[Breakpoint, ...]:
         """Return the watchpoints and catchpoints whose event and condition an event meets, without counting them."""
@@ -89,6 +99,7 @@ class Stops:
             return event.kind == kind
         if kind == "finding":
             return self._checking.found_at(event.number + 1, each.tool)
+        # What a person sets by hand stops nothing: they know of it.
         if event.kind in ("fault", "hang", "edit"):
             return False
         if kind == "dma":
@@ -125,6 +136,7 @@ class Stops:
         if each.regions:
             if not any(mine.overlaps(other) for mine in each.regions for other in event.writes):
                 return False
+            # A tensor that holds one then, whichever word left it there.
             if each.tool:  # the place is a tensor, or a slice of one
                 return _has(each.kind, self._execution.tensors.value(each.tool, each.regions[0].core).array)
         return any(_has(each.kind, values) for values in self._written(event))
@@ -187,6 +199,7 @@ def region_values(device: MachineView, region: Region, dtype: Dtype) -> Array | 
     kind = numpy_dtype(dtype)
     if region.space == "HBM":
         held = device.hbm.find(region.byte)
+        # A look makes no memory: what nobody touched shows the pattern that fresh memory has.
         if held is None or not held.touched:
             return np.full(0, FRESH, np.uint8).view(kind)
         base, region = held.data, region._replace(byte=region.byte - held.address)

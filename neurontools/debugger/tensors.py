@@ -89,6 +89,7 @@ class Tensors:
         from difflib import get_close_matches  # deferred: start-up
 
         names = self.names(core)
+        # Names of tiles are often numbered: who is off by one finds it here.
         near = get_close_matches(name, names, n=3) or names[:8]
         raise NotFoundError(
             f"no tensor {name!r}; " + (f"there is {', '.join(near)}" if near else "the file names none")
@@ -105,9 +106,7 @@ class Tensors:
     def at(self, region: Region) -> DeviceTensor | Tile | None:
         """Return the tensor that a region begins in; of several tiles as in `find`."""
         if region.space == "HBM":
-            # Regions of HBM name no core: it may be a variable of any.
-            own = (item for core in self.device.cores for item in core.variables.values())
-            return next((item for item in (*self.device.tensors.values(), *own) if self._holds(item, region)), None)
+            return next((item for item in self._variables(region.core).values() if self._holds(item, region)), None)
         found = [tile for tile in self.tiles(region.core) if self._holds(tile, region)]
         return self._present(found, region.core) if found else None
 
@@ -153,6 +152,7 @@ class Tensors:
         chosen = () if index is None else parse_index(index)
         parts = chosen if isinstance(chosen, tuple) else (chosen,)
         try:
+            # A copy: what was printed or displayed must not change while the device goes on.
             picked = np.array(values[parts])
             rest = (*parts, slice(None)) if ... in parts else parts
             complete = None if plane is None else plane[rest].all(axis=-1)
@@ -196,6 +196,12 @@ class Tensors:
         if plane is not None:
             plane[(*parts, slice(None)) if ... in parts else parts] = True
 
+    def need_inside(self, tile: Tile, core: int) -> None:
+        """Raise NotFoundError for a tile that the file has beyond the end of its memory."""
+        rows, width = self.device.cores[core].memory.array(tile.space).shape
+        if tile.partition + tile.partitions > rows or tile.offset + tile.partition_bytes > width:
+            raise NotFoundError(f"tile {tile.name!r} lies outside of {tile.space}")
+
     def _view(self, found: DeviceTensor | Tile, core: int) -> tuple[Array, Array | None, str]:
         """Return a view of the elements, the written plane by element and byte (None for all), and the memory."""
         if isinstance(found, Tile):
@@ -204,8 +210,7 @@ class Tensors:
             data, written = memory.array(found.space), memory.written(found.space)
             rows = slice(found.partition, found.partition + found.partitions)
             columns = slice(found.offset, found.offset + found.partition_bytes)
-            if data[rows, columns].size != found.partitions * found.partition_bytes:
-                raise NotFoundError(f"tile {found.name!r} lies outside of {found.space}")
+            self.need_inside(found, core)
             shape = found.shape
             values = data[rows, columns].view(kind).reshape(shape)
             return values, written[rows, columns].reshape(*shape, kind.itemsize), f"nc{core} {found.space}"

@@ -100,6 +100,7 @@ class TensorViewer:
         log, core = self._execution.log, self._execution.focus[0]
         tables = {space: maps.table(space, core) for space in ("SBUF", "PSUM")}
         recent = log.log[-_LATEST:] if log is not None and any(table.tiles for table in tables.values()) else []
+        # Only a while back: a pane that nothing was chosen for is not worth a search through a long run.
         seen: set[tuple[str, int, int]] = set()  # loops write the same bytes again and again
         for entry in reversed(recent):
             for region in entry.regions:

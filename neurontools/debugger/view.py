@@ -44,17 +44,8 @@ def stop_lines(stop: Stop) -> Iterator[str]:
     for step in stop.steps:
         if step.kind not in ("fault", "hang"):
             yield from _step(step)
-    if stop.reason == "fault" and stop.fault is not None:
-        yield from fault_lines(stop.fault)
-    elif stop.reason == "hang" and stop.hang is not None:
-        yield from (stop.hang if stop.ranks is None else stop.ranks).text().splitlines()
-    elif stop.reason in POINTS:
-        many = stop.reason if len(stop.breakpoints) == 1 else f"{stop.reason}s"
-        yield bold(f"{many} {', '.join(map(str, stop.breakpoints))}")
-        yield from stop.errors
-    elif stop.reason == "interrupted":
-        yield bold("interrupted")
-    elif stop.reason == "call done":
+    yield from _ended(stop)
+    if stop.reason == "call done":
         yield "the function has returned"
     elif stop.reason == "engine done":
         yield "that engine has completed all its instructions"
@@ -66,6 +57,20 @@ def stop_lines(stop: Stop) -> Iterator[str]:
         yield "=> nothing is left to complete" + ("" if stop.rank is None else " on this rank before others go on")
 
 
+def _ended(item: Stop | Moved) -> Iterator[str]:
+    """Yield what stopped the program, in either direction."""
+    if item.reason in POINTS:
+        many = item.reason if len(item.breakpoints) == 1 else f"{item.reason}s"
+        yield bold(f"{many} {', '.join(map(str, item.breakpoints))}")
+        yield from item.errors
+    elif item.reason == "fault" and item.fault is not None:
+        yield from fault_lines(item.fault)
+    elif item.reason == "hang" and item.hang is not None:
+        yield from (item.hang if item.ranks is None else item.ranks).text().splitlines()
+    elif item.reason == "interrupted":
+        yield bold("interrupted")
+
+
 def moved_lines(moved: Moved) -> Iterator[str]:
     """Return where a command that goes back, or to a place in time, ended."""
     if moved.rank is not None:
@@ -74,17 +79,9 @@ def moved_lines(moved: Moved) -> Iterator[str]:
     still = "nowhere else to go" if moved.rank is None else "this rank stays"
     way = f"{'back' if moved.completions < 0 else 'on'} {far}" if moved.completions else still
     yield f"{way}: {count(moved.events, 'event')} until {duration(moved.time_ps)}"
-    if moved.reason in POINTS:
-        yield bold(f"{moved.reason} {', '.join(map(str, moved.breakpoints))}")
-        yield from moved.errors
-    elif moved.reason == "start":
+    yield from _ended(moved)
+    if moved.reason == "start":
         yield "this is the beginning"
-    elif moved.reason == "fault" and moved.fault is not None:
-        yield from fault_lines(moved.fault)
-    elif moved.reason == "hang" and moved.hang is not None:
-        yield from (moved.hang if moved.ranks is None else moved.ranks).text().splitlines()
-    elif moved.reason == "interrupted":
-        yield bold("interrupted")
     elif moved.reason == "finished":
         yield "the program has ended"
     if moved.ahead is not None:

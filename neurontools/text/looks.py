@@ -92,6 +92,8 @@ def magnitude_levels(values: Array, nan: Array) -> tuple[npt.NDArray[np.uint8], 
         edges = [low + -(-(high - low) * part // HEAT) for part in range(HEAT + 1)]
         texts = [_power_range(*pair) for pair in pairwise(edges)]
         legend = [entry for entry in _shades(texts) if entry[1]]
+    if np.isinf(size).any():
+        legend.append((INFINITE, "inf"))
     numbers[nan] = NOT_A_NUMBER
     return numbers, (*legend, (ZERO, "0"), (NOT_A_NUMBER, "NaN"), (BLANK, "none"))
 

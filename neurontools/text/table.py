@@ -47,7 +47,7 @@ def bytes_text(number: int) -> str:
     return f"{number} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def ranges(numbers: Iterable[int], between: str = ", ") -> str:
     """Return numbers with neighbours drawn together, "8-23, 40"; "-" for none."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -55,7 +55,7 @@ def ranges(numbers: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or "-"
+    return between.join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or "-"
 
 
 def _cell(value: object) -> str:

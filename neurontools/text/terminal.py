@@ -5,26 +5,42 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["History", "page"]
+__all__ = ["HISTORY", "History", "kept_file", "page"]
 
-_HISTORY = 1000
+HISTORY = "debug_history"  # one for the prompt and the screen
+_LINES = 1000  # of it
+
+
+def kept_file(name: str) -> Path:
+    """Return where a file is that a person's next session finds again."""
+    folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(folder) / "neurontools" / name
 
 
 def page(lines: list[str]) -> bool:
     """Show lines in $PAGER, else less, where they do not fit the terminal; tell whether that was done."""
     if len(lines) < shutil.get_terminal_size().lines - 1:
         return False
-    words = shlex.split(os.environ.get("PAGER") or "less")
+    try:
+        words = shlex.split(os.environ.get("PAGER") or "less")
+    except ValueError:  # quotes that nobody closed
+        return False
     if not words or shutil.which(words[0]) is None:
         return False
     sys.stdout.flush()
-    subprocess.run(words, input="\n".join([*lines, ""]).encode(), env={"LESS": "FRX", **os.environ}, check=False)
+    # Ctrl-C is the pager's, which ends a search by it. A function, since a pager would inherit that it is ignored.
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        subprocess.run(words, input="\n".join([*lines, ""]).encode(), env={"LESS": "FRX", **os.environ}, check=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
     return True
 
 
@@ -33,8 +49,7 @@ class History:
 
     def __init__(self, complete: Callable[[str], list[str]]) -> None:
         self.complete = complete
-        folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        self.path = Path(folder) / "neurontools" / "debug_history"
+        self.path = kept_file(HISTORY)
         self._matches: list[str] = []
         try:
             import readline  # deferred: start-up
@@ -54,7 +69,7 @@ class History:
     def __exit__(self, *_: object) -> None:
         if self.readline is not None:
             self.readline.set_completer(None)
-            self.readline.set_history_length(_HISTORY)
+            self.readline.set_history_length(_LINES)
             self._quietly(lambda: self.path.parent.mkdir(parents=True, exist_ok=True))
             self._quietly(lambda: self.readline.write_history_file(self.path))
 

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
+from formats.errors import NotFoundError
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report
-from neurontools.top.figures import ALL, Figures, figures
+from neurontools.top.figures import ALL, Figures, figures, tabs_of
 from neurontools.top.lines import text_lines
 from neurontools.top.source import source_of
 
@@ -55,6 +56,8 @@ def top(
         if not source.recorded and first["neuron_runtime_data"]:
             sleep(min(1.0, period))
             first = source.report()
+        if tab not in (known := tabs_of(first)):
+            raise NotFoundError(f"no program {tab!r}; there is {', '.join(known)}")
         found = figures(first, tab)
         out.result = found
         out.lines = lambda: text_lines(found, width)

@@ -125,6 +125,7 @@ def _tree(groups: list[Any], hardware: Mapping[str, Any]) -> list[Branch]:
                        if value and key in DEVICE_ROWS]  # fmt: skip
             host += memory["host"]
             for key, value in values.items():
+                # What another program counted: its models may say more than its core.
                 left[key] = max(0, left.get(key, 0) - value)
         rest = sum(left.values())
         inside.append(Branch("of no model", None, 0, rest, 1))

@@ -24,7 +24,7 @@ from neurontools.debugger.commands.carry_out import takes_block
 from neurontools.tui import settings
 from neurontools.tui.acting import Acting
 from neurontools.tui.actions import ACTIONS
-from neurontools.tui.carry_out import Done, repeats
+from neurontools.tui.carry_out import Done
 from neurontools.tui.column import Column
 from neurontools.tui.command_line import CommandLine, Completing, Typed
 from neurontools.tui.details import DetailsScreen
@@ -387,7 +387,7 @@ class DebuggerApp(Acting):
             self._note(f"lines of {text.split()[0]}, one a line; end closes them, Escape drops them")
             self._prompt()
         elif text:
-            self._last = text if repeats(text) else ""
+            self._last = text if self.worker.repeats(text) else ""
             self.worker.carry_out(text)
 
     def on_completing(self, message: Completing) -> None:

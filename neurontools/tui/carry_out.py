@@ -12,22 +12,24 @@ if TYPE_CHECKING:
 __all__ = ["Done", "carry_out", "only_looks", "repeats"]
 
 
-def only_looks(text: str) -> bool:
+def only_looks(session: Session, text: str) -> bool:
     """Return whether a line may run while another one moves the device."""
     from neurontools.debugger.commands.table import look_up  # deferred: start-up
 
     try:
-        return not look_up(text)[0].moves
+        line = session.scripting.expanded(text)
+        # A command that the person made may set off anything.
+        return not (session.scripting.is_own(line) or look_up(line)[0].moves)
     except NeuronError:
         return True  # it fails at once
 
 
-def repeats(text: str) -> bool:
+def repeats(session: Session, text: str) -> bool:
     """Return whether an empty line repeats a line."""
     from neurontools.debugger.commands.table import look_up  # deferred: start-up
 
     try:
-        return look_up(text)[0].repeats == "line"
+        return look_up(session.scripting.expanded(text))[0].repeats == "line"
     except NeuronError:
         return False
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import ClassVar
 
 from rich.style import Style
@@ -13,6 +11,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from neurontools.text.terminal import HISTORY, kept_file
 from neurontools.tui.contrast import readable
 
 __all__ = ["CommandLine", "Typed"]
@@ -144,7 +143,7 @@ class CommandLine(Horizontal):
 
     def save_history(self) -> None:
         """Keep the history for the next time; where it cannot be kept, it is not."""
-        path = _history_file()
+        path = kept_file(HISTORY)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join([*self.history[-_KEPT:], ""]), encoding="utf-8")
@@ -159,13 +158,8 @@ def _common(words: tuple[str, ...]) -> str:
     return first[: next(same, len(first))]
 
 
-def _history_file() -> Path:
-    folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(folder) / "neurontools" / "debug_history"
-
-
 def _read_history() -> list[str]:
     try:
-        return [line for line in _history_file().read_text(encoding="utf-8").splitlines() if line][-_KEPT:]
+        return [line for line in kept_file(HISTORY).read_text(encoding="utf-8").splitlines() if line][-_KEPT:]
     except (OSError, UnicodeDecodeError):
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from neurontools.debugger.names import is_engine, short_engine
+from neurontools.text.table import ranges
 
 __all__ = ["SPARKS", "label", "number_ranges", "sparkline"]
 
@@ -26,10 +27,5 @@ def sparkline(shares: Sequence[float] | None) -> str:
 
 def number_ranges(numbers: Iterable[int]) -> str:
     """Return whole numbers as ranges, "8-23" or "4,8-11"."""
-    found: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if found and found[-1][1] == number - 1:
-            found[-1] = found[-1][0], number
-        else:
-            found.append((number, number))
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+    found = sorted(set(numbers))
+    return ranges(found, ",") if found else ""

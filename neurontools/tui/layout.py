@@ -70,6 +70,7 @@ def heights(wishes: Sequence[Wish], room: int) -> list[int]:
         flexible = [max(ends, key=lambda index: (not wishes[index].given, found[index]))] if wishes else []
     for index in flexible:
         found[index] = 0
+    # Line by line from the highest: low panes, which say least, keep what they say.
     while sum(found) > room - _LEAST * len(flexible) and max(found, default=0) > 2:
         found[found.index(max(found))] -= 1
     left, weight = max(room - sum(found), 0), sum(wishes[index].weight for index in flexible)

@@ -130,6 +130,20 @@ class LinesPane(Pane, ScrollView):
             self._repaint(index)
         self.reveal(index, 0)
 
+    def find(self, text: str) -> bool:
+        """Move the cursor to the next line with a text; return whether there is one."""
+        wanted, lines = text.casefold(), self.searched()
+        after = min(self.cursor + 1, len(lines))
+        for index in (*range(after, len(lines)), *range(after)):
+            if wanted in lines[index].casefold():
+                self.move_cursor(index)
+                return True
+        return False
+
+    def searched(self) -> Sequence[str]:
+        """Return what `find` looks through, a text for each line."""
+        return ["".join(part for part, _ in line) for line in self.lines]
+
     def enter(self, index: int, column: int | None = None) -> None:
         """Do what choosing a line means; `column` is where it was clicked."""
 

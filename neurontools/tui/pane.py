@@ -157,9 +157,11 @@ class Pane(Widget, can_focus=True):
         At each change of one pane Textual asks all of them for all lines, and works out colours and titles again, which
         took a quarter of what the screen costs a program that runs.
         """
-        cache = self._styles_cache
-        # Textual forgets its lines where all may have changed, and names those of which it knows.
-        if self._painted is None or self._painted[0] != crop or cache._dirty_lines or not cache._cache:
+        # Textual forgets its lines where all may have changed, and names those of which it knows; that is its own
+        # matter, so a version without these names paints everything again, as Textual alone does.
+        cache = getattr(self, "_styles_cache", None)
+        changed = getattr(cache, "_dirty_lines", True) or not getattr(cache, "_cache", None)
+        if changed or self._painted is None or self._painted[0] != crop:
             self.painting = True
             self._painted = crop, super().render_lines(crop)
             self.painting = False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
+from neurontools.text.terminal import kept_file
 
 __all__ = [
     "Layout",
@@ -22,6 +23,7 @@ __all__ = [
     "save_layout",
 ]
 
+_LAYOUT = "screen.json"
 DARK, LIGHT, PLAIN = "textual-dark", "textual-light", "ansi-dark"
 
 
@@ -56,28 +58,23 @@ def load_keymap(names: Sequence[str]) -> dict[str, str]:
     return data
 
 
-def _layout_file() -> Path:
-    folder = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(folder) / "neurontools" / "screen.json"
-
-
 def first_time() -> bool:
     """Return whether the screen has never been left here: it then says how to begin."""
-    return not _layout_file().exists()
+    return not kept_file(_LAYOUT).exists()
 
 
 def load_layout() -> Layout:
     """Return the layout of the last time; the default where there is none that can be read."""
     try:
-        data = json.loads(_layout_file().read_text(encoding="utf-8"))
+        data = json.loads(kept_file(_LAYOUT).read_text(encoding="utf-8"))
         return Layout(str(data["theme"]), str(data["tab"]), max(20, min(80, int(data["left"]))))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, RecursionError):
         return Layout()
 
 
 def save_layout(layout: Layout) -> None:
     """Remember a layout; where it cannot be written, it is forgotten."""
-    path = _layout_file()
+    path = kept_file(_LAYOUT)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(layout._asdict()) + "\n", encoding="utf-8")

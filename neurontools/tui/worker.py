@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.errors import NeuronError
 from neurontools.debugger.scripting import MOST_LINES
-from neurontools.tui.carry_out import Done, carry_out, only_looks
+from neurontools.tui.carry_out import Done, carry_out, only_looks, repeats
 from neurontools.tui.pane import Answer, Question, Snapshot
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ Said = Fresh | Finished | Completed | Answered | Crashed
 class _Line(NamedTuple):
     text: str
     quiet: bool
-    follows: bool = False  # another line set it off
+    number: int  # of what was asked for, to tell what a pause came after; that of the line that set this one off
+    set_off: str = ""  # by a "stop" at a breakpoint with commands, or by a "script"
     given: float = 0.0  # when a key asked for it; what has waited long by then is not what the person means any more
 
 
@@ -119,6 +120,7 @@ class Worker:
         self._began = 0.0
         self._asked = False
         self._given = self._served = 0
+        self._paused = 0  # what had been asked for when somebody paused last
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
 
     @property
@@ -136,7 +138,7 @@ class Worker:
 
     def stop(self) -> None:
         """Stop what runs, and end the thread."""
-        self._pausing.set()
+        self.pause()
         self._inbox.put(_End())
         if self._thread.is_alive():
             self._thread.join(timeout=5)
@@ -149,7 +151,7 @@ class Worker:
         now = perf_counter()
         if key and self.running and now - self._began > STALE:
             return False
-        self._put(_Line(text, quiet, given=now if key else 0.0))
+        self._put(_Line(text, quiet, self._given + 1, given=now if key else 0.0))
         return True
 
     def complete(self, line: str) -> None:
@@ -168,8 +170,13 @@ class Worker:
         self._put(_Once(question, receive))
 
     def pause(self) -> None:
-        """Stop the command that moves the device, and forget those waiting after it."""
+        """Stop the command that moves the device, and forget those waiting after it, or about to begin."""
+        self._paused = self._given
         self._pausing.set()
+
+    def repeats(self, text: str) -> bool:
+        """Return whether an empty line repeats a line."""
+        return repeats(self._session, text)
 
     def _put(self, item: _Asked) -> None:
         self._given += 1
@@ -223,6 +230,9 @@ class Worker:
 
     def _move(self, item: _Line) -> None:
         self._pausing.clear()
+        # Asked behind it: whoever pauses in between is heard there, or by the look up from the run.
+        if item.number <= self._paused and not only_looks(self._session, item.text):
+            return
         now = perf_counter()
         self._next_frame, self._due, self._framed = now + _FIRST, now, now
         self._began = now
@@ -234,10 +244,15 @@ class Worker:
         self.running = False
         if self._pausing.is_set():
             self._backlog.clear()
-        self._followed = self._followed + 1 if item.follows else 0
-        more = (*self._session.commands_of(done.stopped_at), *done.follow)
+        # As at the prompt: a mistake ends scripts, a stop what was left of the commands of the stop before.
+        ended = ("script", "stop") if done.error else ("stop",) if done.stopped_at else ()
+        self._backlog = [each for each in self._backlog if each.set_off not in ended]
+        self._followed = self._followed + 1 if item.set_off else 0
         if self._followed <= MOST_LINES:  # a command of one's own may call itself
-            self._backlog[:0] = [_Line(text, False, True) for text in more]
+            self._backlog[:0] = [
+                *(_Line(text, False, item.number, "stop") for text in self._session.commands_of(done.stopped_at)),
+                *(_Line(text, False, item.number, "script") for text in done.follow),
+            ]
         self._tell(Finished(done))
         self._frame()
 
@@ -291,7 +306,7 @@ class Worker:
                 self._pausing.set()
                 return
             self._served += 1
-            if isinstance(item, _Line) and not only_looks(item.text):
+            if isinstance(item, _Line) and not only_looks(self._session, item.text):
                 self._backlog.append(item)
             elif isinstance(item, _Line):
                 self._tell(Finished(carry_out(self._session, item.text, item.quiet)))

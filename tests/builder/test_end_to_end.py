@@ -253,8 +253,7 @@ def test_report() -> None:
     assert core.psum_bytes == 2048
     assert core.sbuf_bytes == 0x4000 + 2 * (256 + 1024) + 2048
     assert core.hbm_bytes == {"input": (256 * 128 + 256 * 512) * 2, "output": 128 * 512 * 4}
-    assert 0 < core.waits_per_instruction < 1
-    assert report.as_dict()["cores"][0]["transfers"] == 5
+    assert 0 < core.waits < core.instructions, "a program that waits everywhere is correct and useless"
 
 
 def test_saved_file_is_the_built_one(tmp_path: Any) -> None:

@@ -38,6 +38,6 @@ def test_tutorial_kernel_builds(examples: Path, name: str, target: str) -> None:
     built = build([one.trace], name)
     neff = open_neff(built.to_bytes())
     assert neff.verify() == []
-    assert built.report.cores[0].waits_per_instruction < 1.3
+    assert built.report.cores[0].waits < 1.3 * built.report.cores[0].instructions
     if name in ORDERED and target != "trn3":
         assert unordered(neff) == []

@@ -13,6 +13,7 @@ import pytest
 from formats.debug_events import DebugEvent
 from formats.debug_stream_files import EventReader, read_events, write_events
 from formats.errors import FormatError
+from neurontools.dbgstream.events import event_line, event_row
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
 
@@ -64,6 +65,25 @@ def test_types_that_are_unknown_and_names_that_are_hostile(cli: Cli, tmp_path: P
     path.write_bytes(b"".join(write_events(strange)))
     ended = cli("dbgstream", "decode", path)
     assert ended.status == 0 and "\x1b" not in ended.out and "8 bytes" in ended.out and "4 bytes" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("dtype", "data"),
+    [("S4", b"abcd"), ("U1", b"a\0\0\0"), ("V4", b"abcd"), ("i4,i4", bytes(8)), ("datetime64[s]", bytes(8)),
+     ("complex64", bytes(8)), ("m8", bytes(8)), ("i4,(", b"a"), ("finfo", bytes(8)), ("__doc__", b"a"),
+     ("object", bytes(8))],
+)  # fmt: skip
+def test_what_no_core_prints_is_bytes(dtype: str, data: bytes) -> None:
+    assert event_line(event_row(1, DebugEvent("", 0, 1, dtype, (1,), data))).endswith(f"{len(data)} bytes")
+
+
+def test_values_in_short_are_exact() -> None:
+    whole = np.array([16_777_217, -5], np.int32)
+    row = event_row(1, DebugEvent("", 0, 1, "int32", (2,), whole.tobytes()))
+    assert row.values == [16_777_217, -5] and event_line(row).endswith(": 16777217 -5")
+    for many, end in ((8, " 1"), (9, " 1 ...")):
+        row = event_row(1, DebugEvent("", 0, 1, "float32", (many,), np.ones(many, np.float32).tobytes()))
+        assert event_line(row).endswith(end)
 
 
 def test_damage(cli: Cli, tmp_path: Path) -> None:

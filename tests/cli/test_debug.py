@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from neurontools.debugger.commands.carry_out import split_commands, without_comment
 from neurontools.debugger.commands.table import COMMANDS
 from neurontools.debugger.repl import Repl
+from neurontools.text.terminal import page
 from tests.cli.check import refuses_bad_files, schema_of_command
 from tests.cli.conftest import Cli, Ended
 from tests.cli.schema import problems
@@ -342,6 +344,39 @@ def test_errors_do_not_end_the_prompt(cli: Cli, double: Path, monkeypatch: pytes
     assert ended.status == 0
     assert [line.split("'")[1] for line in ended.err.splitlines()] == ["bogus", "nobody"]
     assert "#2 " in ended.out and "the program has ended" in ended.out
+
+
+def test_ctrl_c_belongs_to_the_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupts = "import os, signal, sys; sys.stdin.read(); os.kill(os.getppid(), signal.SIGINT)"
+    monkeypatch.setenv("PAGER", f"{sys.executable} -c {shlex.quote(interrupts)}")
+    assert page(["line"] * 1000)
+    monkeypatch.setenv("PAGER", "less '")
+    assert not page(["line"] * 1000), "what is not a command line is no pager"
+
+
+def test_ctrl_c_while_lines_are_printed_leads_to_the_prompt(
+    program_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from neurontools.debugger import Session
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    lines, show = iter(["step", "state"]), Repl._show
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines, None) or _end())
+    repl = Repl(Session(program_file, {"x": X}))
+
+    def interrupted(self: Repl, answer: Any) -> None:
+        if answer.name == "step":
+            raise KeyboardInterrupt
+        show(self, answer)
+
+    monkeypatch.setattr(Repl, "_show", interrupted)
+    assert repl.interact() == 0
+    out, err = capsys.readouterr()
+    assert err == "interrupted\n" and "1 event," in out
+
+
+def _end() -> str:
+    raise EOFError
 
 
 def test_ctrl_c_ends_a_batch_with_130(program_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

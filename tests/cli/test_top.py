@@ -74,6 +74,8 @@ def test_text_and_json(cli: Cli, root: Path, tmp_path: Path) -> None:
     stream.write_text(json.dumps(two_programs()))
     ended = cli("top", stream, "--tab", "other")
     assert ended.status == 0 and ended.out.splitlines() == text_lines(figures(two_programs(), "other"))
+    ended = cli("top", stream, "--once", "--tab", "nobody")
+    assert ended.status == 4 and "no program 'nobody'; there is all, " in ended.error_line
 
 
 def drive(report: Any, size: tuple[int, int], script: Callable[[Any, Any], Awaitable[None]], more: Any = ()) -> None:

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ import pytest
 
 from neurontools.dap.adapter import Adapter
 from neurontools.dap.command import BESIDE, LAUNCH, open_launch
-from neurontools.dap.messages import Channel
+from neurontools.dap.messages import Channel, Inbox
 from neurontools.debugger import UsageError
 from neurontools.nki.launch import _build, trace_kernel
 from neurontools.program.configuration import OPTIONS
 from tests.dap.client import Client, RefusedError, start
-from tests.debugger import unrolled
+from tests.debugger import calls, unrolled
 
 FILE = Path(unrolled.__file__)
 ROOT = FILE.parents[2]
@@ -218,6 +219,113 @@ def test_log_points_go_on(open_client: Client) -> None:
     assert client.go()["reason"] == "end"
     logged = [line for line in client.output if line.startswith("turn")]
     assert [line.split()[1] for line in logged] == ["0", "1", "2", "3"] and "(128, 8)" in logged[0]
+
+
+def test_a_step_goes_on_over_log_points(client: Client, tmp_path: Path) -> None:
+    text = Path(calls.__file__).read_text().splitlines()
+    call, inside = (
+        next(number for number, line in enumerate(text, 1) if mark in line) for mark in ("# CALL", "op0=nl.add")
+    )
+    (tmp_path / "calls.neff").write_bytes(_build(trace_kernel(calls.calls, (calls.X,)), "calls"))
+    client.launch(tmp_path / "calls.neff", timing=False, sourcePath=[str(Path(calls.__file__).parent)])
+    points = [{"line": call, "condition": "k == 1"}, {"line": inside, "logMessage": "in {k}"}]
+    client.request("setBreakpoints", source={"path": calls.__file__}, breakpoints=points)
+    stop = client.go()
+    client.output.clear()
+    stop = client.go("next", threadId=stop["threadId"])
+    assert stop["reason"] == "step" and client.output == ["in 1\n"]
+    assert "k=2" in frames(client, stop)[-1]["name"]
+
+
+def test_a_count_of_hits_may_be_exact(open_client: Client) -> None:
+    client = open_client
+    breaks(client, {"line": at("ADD"), "hitCondition": "== 2"})
+    assert "k=1" in client.go()["description"]
+    assert client.go("continue", threadId=1)["reason"] == "end"
+
+
+def test_what_a_failing_command_has_moved_is_told(open_client: Client) -> None:
+    client = open_client
+    client.request("evaluate", expression="define bad\nstep\nfly\nend", context="repl")
+    client.send("evaluate", expression="bad", context="repl")
+    answer = client._answers.get(timeout=20)
+    assert answer is not None and "no command 'fly'" in answer["body"]["result"]
+    client.event("stopped")
+
+
+def test_a_request_to_stop_is_not_forgotten_before_a_run_begins() -> None:
+    ours, theirs = socket.socketpair()
+    inbox = Inbox(Channel(theirs.recv, theirs.sendall))
+    there = Client(ours.makefile("rb"), ours.makefile("wb"))
+    there.send("continue", threadId=1)
+    there.send("pause", threadId=1)
+    for name, more in (("continue", True), ("pause", False)):
+        message = inbox.take()
+        assert isinstance(message, dict) and message["command"] == name
+        limit = time.monotonic() + 20
+        while inbox.interrupts() != more and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert inbox.interrupts() == more
+    ours.shutdown(socket.SHUT_RDWR)
+    assert inbox.take() is None
+
+
+TWO_CORES = """
+import numpy as np
+import nki, nki.isa as nisa, nki.language as nl
+
+@nki.jit
+def halves(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    core = nl.program_id(0)
+    t = nl.ndarray((128, 4), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[0:128, nl.ds(4 * core, 4)])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst=out[0:128, nl.ds(4 * core, 4)], src=t)
+    return out
+
+halves[2](np.arange(128 * 8, dtype=np.float32).reshape(128, 8))
+"""
+
+
+def test_locals_are_those_of_the_frames_core(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "halves.py").write_text(TWO_CORES)
+    client.launch(tmp_path / "halves.py", timing=False, stopOnEntry=True)
+    client.go()
+    line = next(number for number, text in enumerate(TWO_CORES.splitlines(), 1) if "dst=out" in text)
+    client.request("setBreakpoints", source={"path": str(tmp_path / "halves.py")}, breakpoints=[{"line": line}])
+    names = {one["id"]: one["name"] for one in client.request("threads")["threads"]}
+    seen = []
+    for _ in range(2):
+        stop = client.go("continue", threadId=1)
+        core = int(names[stop["threadId"]][2])
+        seen.append(core)
+        client.request("evaluate", expression=f"focus nc{1 - core}", context="repl")
+        t = variables(client, stop, "Locals")["t"]
+        assert f"in nc{core} SBUF" in t["value"]
+        row = client.request("variables", variablesReference=t["variablesReference"], filter="indexed", count=1)
+        name = row["variables"][0]["evaluateName"]
+        assert client.request("evaluate", expression=f"{name}[1]")["result"] == f"{8 * core + 2}"
+        whole = variables(client, stop, "Tensors")["t"]["evaluateName"]
+        assert (
+            client.request("evaluate", expression=f"all({whole}[0] == 2 * x[0, {4 * core}:{4 * core + 4}])")["result"]
+            == "True"
+        )
+    assert sorted(seen) == [0, 1]
+
+
+def test_children_are_what_was_set(open_client: Client) -> None:
+    client = open_client
+    breaks(client, {"line": at("TWICE"), "condition": "k == 0 and _ == 0"})
+    u = variables(client, client.go(), "Locals")["u"]
+    row = client.request("variables", variablesReference=u["variablesReference"], filter="indexed", count=1)[
+        "variables"
+    ][0]
+    client.request("setVariable", variablesReference=row["variablesReference"], name="[3]", value="7.5")
+    again = client.request("variables", variablesReference=row["variablesReference"])["variables"]
+    assert again[3]["value"] == "7.5"
+    with pytest.raises(RefusedError):
+        client.request("setVariable", variablesReference=row["variablesReference"], name="[8]", value="7.5")
 
 
 def test_what_is_set_is_undone_by_going_back(open_client: Client) -> None:

@@ -16,13 +16,15 @@ from neurontools.command.table import TABLE
 from neurontools.debugger import Session, open_core_session
 from neurontools.debugger.command import DebugResult
 from neurontools.debugger.commands.carry_out import Answer, carry_out, takes_block
-from neurontools.debugger.commands.table import COMMANDS, every_command, help_text, look_up
+from neurontools.debugger.commands.table import COMMANDS, help_text, look_up
 from neurontools.debugger.json_values import plain
 from neurontools.debugger.session import NOT_LIVE
 from neurontools.tui.actions import ACTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+# Every command that does something: topics in the place of the command that chooses one.
+EVERY = tuple(each for command in COMMANDS.values() for each in command.topics or (command,))
 # A line that works in a session behind three steps, for every command.
 LINES = {
     "step": "step", "stepi": "stepi dve", "next": "next", "continue": "continue 1us", "until": "until #5",
@@ -72,10 +74,10 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def test_every_command_has_a_line_here() -> None:
-    assert {command.name for command in every_command()} == set(LINES)
+    assert {command.name for command in EVERY} == set(LINES)
 
 
-@pytest.mark.parametrize("command", every_command(), ids=lambda command: command.name)
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command.name)
 def test_a_command_returns_and_shows_what_it_declares(session: Session, command: Any) -> None:
     answer = carry_out(session, LINES[command.name])
     if command.name in ("finish", "reverse-finish"):  # an assembler program calls no functions; see test_iterations
@@ -89,7 +91,7 @@ def test_a_command_returns_and_shows_what_it_declares(session: Session, command:
     assert json.loads(json.dumps(document._asdict(), allow_nan=False))["command"] == command.name.split()[0]
 
 
-@pytest.mark.parametrize("command", every_command(), ids=lambda command: command.name)
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command.name)
 def test_on_a_core_dump_one_sentence_says_why_a_command_is_not_there(session: Session, command: Any) -> None:
     session.save_core("dead.core")
     dead = open_core_session("dead.core")
@@ -103,7 +105,7 @@ def test_on_a_core_dump_one_sentence_says_why_a_command_is_not_there(session: Se
 def test_names_and_aliases_mean_one_command_each() -> None:
     words = [word for command in COMMANDS.values() for word in (command.name, *command.aliases)]
     assert len(set(words)) == len(words)
-    for command in every_command():
+    for command in EVERY:
         assert look_up(command.name) == (command, "")
         assert command.name in help_text(command.name) and command.summary in help_text(command.name)
         assert command.arguments in help_text(command.name)

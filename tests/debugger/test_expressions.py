@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from formats.errors import NeuronError, NotFoundError
+from neurontools import nki
 from neurontools.assembly.assemble_neff import to_neff
 from neurontools.assembly.assembler import parse_program
 from neurontools.debugger import Session, UsageError
@@ -16,6 +17,10 @@ from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.expressions import FUNCTIONS, Expression
 from neurontools.debugger.names import parse_time
 from neurontools.debugger.post_mortem import open_core_session
+from neurontools.debugger.results import TensorValue
+from neurontools.nki import isa as nisa
+from neurontools.nki import language as nl
+from neurontools.nki.launch import build_neff
 
 X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 100
 
@@ -111,6 +116,27 @@ def typed() -> Session:
     return Session(to_neff(parse_program(TYPED, "typed.s")), given, timing=False)
 
 
+@nki.jit
+def halves(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 4), dtype=x.dtype, buffer=nl.sbuf)
+    part = nl.ds(4 * nl.program_id(0), 4)
+    nisa.dma_copy(dst=t, src=x[0:128, part])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst=out[0:128, part], src=t)
+    return out
+
+
+@pytest.fixture(scope="module")
+def two_cores() -> Session:
+    """Return a session at the end of a kernel of which each of two cores does one half."""
+    given = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
+    made = Session(build_neff(halves[2], (given,), {}), {"x": given}, timing=False)
+    made.goto("end")
+    made.focus(0)
+    return made
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -136,6 +162,17 @@ def test_narrow_types_do_not_wrap(typed: Session, text: str, expected: object) -
 def test_numbers_have_the_bits_of_their_type(typed: Session, line: str, shown: str) -> None:
     answer = carry_out(typed, line)
     assert answer.error is None and answer.lines[-1] == shown
+
+
+def test_a_tensor_of_another_core_is_that_of_the_core(two_cores: Session) -> None:
+    for name in ("nc1.t", 'nc1."t"', "nc1.'t'"):
+        found = two_cores.evaluate(f"{name}[0, 1]")
+        assert isinstance(found, TensorValue) and (found.space, found.array) == ("nc1 SBUF", 10)
+        assert value(two_cores, f"{name}[0, 1] - nc0.t[0, 1]") == 8
+        assert value(two_cores, f"{name}.T[1, 0]") == 10
+    assert value(two_cores, "t[0, 1] + 0") == 2
+    with pytest.raises(NotFoundError, match="no core 2"):
+        two_cores.evaluate('nc2."t"')
 
 
 def test_what_has_no_answer_in_numbers_is_refused(session: Session) -> None:
@@ -184,6 +221,12 @@ def test_words_by_x(session: Session) -> None:
     assert answer.error is None and [row.pc for row in answer.value.rows] == [2, 3][: len(answer.value.rows)]
     assert "TENSOR_TENSOR" in "\n".join(answer.lines)
     assert isinstance(carry_out(session, "x/2i dve:x").error, NeuronError)
+
+
+def test_no_alias_stands_for_a_command_with_lines(session: Session) -> None:
+    for line in ("commands", "commands 1", "define two"):
+        assert isinstance(carry_out(session, f"alias more = {line}").error, UsageError)
+    assert session.scripting.names == ()
 
 
 def test_displays_are_shown_at_stops(session: Session) -> None:

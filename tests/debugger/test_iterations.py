@@ -224,6 +224,9 @@ def test_files_may_begin_with_a_digit(tmp_path: Path, program_text: str) -> None
     assert session.break_at("01_double.s:17").kind == "line"
     with pytest.raises(UsageError, match="not a pc"):
         session.break_at("01:x")
+    with pytest.raises(NotFoundError, match="it has 0 to 1; a source line is FILE:17"):
+        session.focus(engine="sp")
+        session.break_at("17")
 
 
 def test_until_alone_leaves_the_loop(session: Session) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from formats.errors import FormatError, NotFoundError
 from formats.neff import open_neff, pack, unpack
 from neurontools.debugger import Session, UsageError
+from neurontools.debugger.commands.carry_out import carry_out
 from neurontools.debugger.memory import parse_format
 from neurontools.debugger.tensors import parse_index
 
@@ -103,6 +104,17 @@ def test_device_memory_by_name_and_address(session: Session) -> None:
 def test_formats(text: str, count: int | None, base: str, dtype: str) -> None:
     found = parse_format(text)
     assert (found[0], found[1], found[2].numpy_name) == (count, base, dtype)
+
+
+def test_a_format_stays_until_another_is_given(session: Session) -> None:
+    assert session.examine("x", format="4f").base == "f"
+    again = session.examine("x")
+    assert (again.base, again.dtype, again.values.size) == ("f", "float32", 1)
+    assert session.examine("x", format="2xb").values.size == 2
+    assert (session.examine().dtype, session.examine("x").base) == ("uint8", "x")
+    with pytest.raises(UsageError):
+        session.examine("x", format="zz")
+    assert session.examine("x").dtype == "uint8"
 
 
 @pytest.mark.parametrize("text", ["z", "ff", "0x", "fb", "8fhh", "99999999x", "int99"])
@@ -239,10 +251,14 @@ def test_malformed_tile_maps_are_format_errors(tiled: Tiled, tiles: Any) -> None
         tiled(tiles).info_tensors()
 
 
-def test_a_tile_outside_of_memory_is_not_found(tiled: Tiled) -> None:
-    session = tiled([{**TILE, "offset": 0x37F80}])
-    with pytest.raises(NotFoundError, match="outside of SBUF"):
-        session.print_tensor("acc")
+@pytest.mark.parametrize("place", [{"offset": 0x37F80}, {"offset": 1 << 40}, {"partition": 500}])
+def test_a_tile_outside_of_memory_is_not_found(tiled: Tiled, place: dict[str, int]) -> None:
+    session = tiled([{**TILE, **place}])
+    for look in (session.print_tensor, session.watch, session.last_write):
+        with pytest.raises(NotFoundError, match="outside of SBUF"):
+            look("acc")
+    assert session.breakpoints.last == 0
+    assert carry_out(session, "info map").error is None, "the others are on the map"
 
 
 def test_engines_and_what_they_wait_for(session: Session) -> None:

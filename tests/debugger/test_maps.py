@@ -24,6 +24,7 @@ from neurontools.debugger.maps import MODES, Maps, cells_of_regions
 from neurontools.debugger.opening import open_session
 from neurontools.debugger.tile_table import TileTable
 from neurontools.debugger.window import Window
+from neurontools.text.looks import GLYPHS, magnitude_levels
 
 PARTITIONS, WIDTH = 6, 5 * BLOCK
 DTYPES = [
@@ -325,3 +326,10 @@ def test_what_is_no_map(attention: Session, change: dict[str, Any], mode: str, e
     window = Window("SBUF", 0, 0, 0, 4, 4, 1, 64)._replace(**change)
     with pytest.raises(error):
         attention.inspector.maps.cells(window, mode)
+
+
+def test_the_legend_has_every_sign_that_is_shown() -> None:
+    nothing = np.zeros((1, 2), np.bool_)
+    for values, there in (([1.0, np.inf], True), ([1.0, 2.0], False)):
+        _, legend = magnitude_levels(np.array([values]), nothing)
+        assert ({GLYPHS[number]: text for number, text in legend}.get("∞") == "inf") == there

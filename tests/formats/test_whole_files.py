@@ -99,6 +99,9 @@ def test_errors_of_a_folder_name_the_file_asked_for(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as damaged, folder_whole(target) as beside:
         raise FormatError("cannot be written (No space left on device)", path=str(beside / "PE.bin"))
     assert str(damaged.value) == f"{target}/PE.bin: cannot be written (No space left on device)"
+    with pytest.raises(FileNotFoundError) as nowhere, folder_whole(tmp_path / "gone" / "out"):
+        raise AssertionError("there is nothing to fill")
+    assert nowhere.value.filename == str(tmp_path / "gone" / "out")
     assert list(tmp_path.iterdir()) == []
 
 

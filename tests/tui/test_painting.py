@@ -38,6 +38,33 @@ def test_what_is_kept_is_what_is_painted(double: Any) -> None:
     drive(double, script)
 
 
+def test_a_textual_of_other_names_paints_everything_again(double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it remembers is its own matter; without it the screen is slower, and the same."""
+
+    async def script(driver: Driver) -> None:
+        before = painted(driver)
+        pane = driver.app.panes["engines"]
+        cache = pane._styles_cache
+        monkeypatch.setattr(pane, "_styles_cache", _Renamed(cache))
+        pane.refresh()
+        await driver.settle()
+        assert painted(driver) == before
+
+    drive(double, script)
+
+
+class _Renamed:
+    """A cache of lines that keeps to itself what it remembers."""
+
+    def __init__(self, cache: StylesCache) -> None:
+        self.__cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_dirty_lines", "_cache"):
+            raise AttributeError(name)
+        return getattr(self.__cache, name)
+
+
 def test_panes_without_changes_are_not_worked_out_again(double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     worked: list[str] = []
     render = StylesCache.render_widget

@@ -64,8 +64,9 @@ def test_the_layout_comes_back_and_a_broken_file_is_no_matter(tmp_path: Path) ->
     layout = settings.Layout("textual-light", "Time", 44)
     settings.save_layout(layout)
     assert settings.load_layout() == layout
-    (tmp_path / "state" / "neurontools" / "screen.json").write_text("{")
-    assert settings.load_layout() == settings.Layout()
+    for text in ("{", "[]", '{"theme": "", "tab": "", "left": Infinity}', '{"theme": "", "tab": "", "left": NaN}'):
+        (tmp_path / "state" / "neurontools" / "screen.json").write_text(text)
+        assert settings.load_layout() == settings.Layout()
 
 
 def test_the_first_theme() -> None:

@@ -308,3 +308,56 @@ def test_keys_do_not_queue_behind_a_slow_command(long_program: Path, monkeypatch
         assert ear.carry_out("step").name == "step" and session.events == stood + 1
     finally:
         ear.worker.stop()
+
+
+def test_a_pause_is_heard_before_a_run_begins(long_program: Path) -> None:
+    made = Ear(Session(str(long_program)))
+    made.worker.carry_out("continue")
+    made.worker.carry_out("info engines")
+    made.worker.pause()
+    made.worker.start()
+    try:
+        assert made.wait(Finished).done.text == "info engines"
+        assert made.carry_out("step").value.completions == 1
+    finally:
+        made.worker.stop()
+
+
+def test_names_that_a_person_made_wait_for_the_run(long_ear: Ear) -> None:
+    long_ear.carry_out("alias forward = step 3")
+    long_ear.carry_out("define twice\nstep\nstep\nend")
+    worker = long_ear.worker
+    assert worker.repeats("forward") and not worker.repeats("twice")
+    worker.rate = 5.0
+    worker.carry_out("continue")
+    while not worker.running:
+        time.sleep(0.01)
+    worker.carry_out("forward")
+    worker.carry_out("twice")
+    worker.carry_out("info queues")
+    assert long_ear.wait(Finished).done.text == "info queues", "what only looks does not wait"
+    worker.pause()
+    assert long_ear.wait(Finished).done.reason == "interrupted"
+    assert long_ear.carry_out("state").error == ""
+
+
+def test_a_mistake_ends_a_script_and_a_stop_the_commands_before(long_ear: Ear, tmp_path: Path) -> None:
+    script = tmp_path / "lines.txt"
+    script.write_text("step\nfly\nstep\n")
+    said = [long_ear.carry_out(f"source {script}").text, *(long_ear.wait(Finished).done.text for _ in range(2))]
+    assert [said[1:], long_ear.carry_out("state").text] == [["step", "fly"], "state"]
+    long_ear.carry_out("break dve if pc < 6")
+    long_ear.carry_out("commands\ncontinue\nstate\nend")
+    seen = [long_ear.carry_out("continue")]
+    while seen[-1].name != "state":
+        seen.append(long_ear.wait(Finished).done)
+    assert [each.text for each in seen if each.stopped_at] == ["continue"] * (len(seen) - 2), "one state, at the end"
+    assert len(seen) > 3
+
+
+def test_what_cannot_be_completed_is_not(double: Session) -> None:
+    made = Ear(Session(double.neff, journal_bytes=0))
+    made.worker.start()
+    made.worker.complete("goto ")
+    assert made.wait(Completed).words == ()
+    made.worker.stop()

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import parse_core, parse_number
 
-__all__ = ["core_and_words", "count_of", "engine_of", "needed", "no_argument", "numbers_of",
-           "place_and_condition"]  # fmt: skip
+if TYPE_CHECKING:
+    from neurontools.debugger.session import Session
+
+__all__ = ["alone", "core_and_words", "count_of", "engine_of", "needed", "numbers_of", "place_and_condition"]
+
+Result = TypeVar("Result")
 
 _IF = re.compile(r"(?:^|\s+)if\b\s*(.*)$", re.DOTALL)
 
 
-def no_argument(rest: str, name: str) -> None:
-    """Raise UsageError where a command that takes no argument has one."""
-    if rest:
-        raise UsageError(f"{name} takes no argument")
+def alone(name: str, do: Callable[[Session], Result]) -> Callable[[Session, str], Result]:
+    """Return a command that takes no argument."""
+
+    def run(session: Session, rest: str) -> Result:
+        if rest:
+            raise UsageError(f"{name} takes no argument")
+        return do(session)
+
+    return run
 
 
 def needed(rest: str, what: str) -> str:

@@ -11,7 +11,7 @@ from emulator.events import Notice
 from neurontools.debugger import view_tables as tables
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.byte_facts import Variable
-from neurontools.debugger.commands.arguments import core_and_words, no_argument
+from neurontools.debugger.commands.arguments import alone, core_and_words
 from neurontools.debugger.commands.command import AnyCommand, Command, Words, no_words
 from neurontools.debugger.commands.completion import engines, one_of, operations, places, tensors
 from neurontools.debugger.commands.pictures import MAP, TIMELINE, VALUES, map_cells, timeline, values
@@ -49,12 +49,7 @@ _PARTS = 12  # of a variable, whose written-ness is shown
 def _rows(name: str, summary: str, rows: type[tuple[Row, ...]], view: Callable[[tuple[Row, ...]], Iterable[str]],
           look: Callable[[Session], tuple[Row, ...]]) -> Command[tuple[Row, ...]]:  # fmt: skip
     """Return a topic without an argument."""
-
-    def run(session: Session, rest: str) -> tuple[Row, ...]:
-        no_argument(rest, f"info {name}")
-        return look(session)
-
-    return _topic(name, "", summary, run, rows, view)
+    return _topic(name, "", summary, alone(f"info {name}", look), rows, view)
 
 
 def _topic(name: str, arguments: str, summary: str, run: Callable[[Session, str], Row], result: type[Row],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from neurontools.debugger.commands.arguments import core_and_words, engine_of, needed, no_argument
+from neurontools.debugger.commands.arguments import alone, core_and_words, engine_of, needed
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import engines, tensors
 from neurontools.debugger.commands.writing import shown
@@ -67,7 +67,7 @@ def _examine(session: Session, rest: str) -> Examined | Disassembly:
     words = re.fullmatch(r"(\d*)i", text or "")
     if words is not None:
         return _words(session, address, parse_number(words[1] or "1", "a count"))
-    return session.examine(session.bound(address) or None, format=text or "x")
+    return session.examine(session.bound(address) or None, format=text or "")
 
 
 def _words(session: Session, address: str, count: int) -> Disassembly:
@@ -105,29 +105,21 @@ def _focus(session: Session, rest: str) -> State:
     return session.state()
 
 
-def _backtrace(session: Session, rest: str) -> tuple[FrameRow, ...]:
-    no_argument(rest, "backtrace")
-    return session.backtrace()
-
-
-def _state(session: Session, rest: str) -> State:
-    no_argument(rest, "state")
-    return session.state()
-
-
 INSPECTING: tuple[AnyCommand, ...] = (
     Command("last-write", "ADDRESS[, BYTES] | TENSOR[slice]", "show what wrote there last",
             lambda session, rest: session.last_write(
                 session.bound(needed(rest, "an address, TENSOR or TENSOR[slice]"))), LastWrite,
             last_write_lines, aliases=("lw",), words=tensors),
     Command("backtrace", "", "show the calls of the kernel's functions that led to where the focus engine stands",
-            _backtrace, tuple[FrameRow, ...], frames, aliases=("bt", "where"), nothing="the file does not say"),
+            alone("backtrace", lambda session: session.backtrace()), tuple[FrameRow, ...], frames,
+            aliases=("bt", "where"), nothing="the file does not say"),
     Command("why", "[ncN] [ENGINE]", "show what an engine waits for, and who could signal it",
             lambda session, rest: session.why(*engine_of(rest)), Why, why_lines, words=engines),
     Command("x", "/FORMAT ADDRESS", "show memory: a count, x d u f, b h w g or an element type; an engine or device "
             "address, PARTITION:BYTE, psum:P:B, hbm:A or TENSOR+BYTES", _examine, _EXAMINED, _examined_lines,
             words=tensors, repeats="name",
-            details="x/8f 0:0x4000, x/4xb psum:3:0, x/16:bfloat16 y+0x40; without an address, what comes next.\n"
+            details="x/8f 0:0x4000, x/4xb psum:3:0, x/16:bfloat16 y+0x40; without an address, what comes next;\n"
+            "without a format, the last one. "
             "x/5i ENGINE:PC shows words, x/i the next ones of the focus engine."),
     Command("print", "[/FORMAT] EXPRESSION", "show a tensor, a slice of it, a counter, or what an expression is",
             shown, _PRINTED, value_lines, aliases=("p", "inspect"), words=tensors, keeps_listing=True,
@@ -147,5 +139,6 @@ INSPECTING: tuple[AnyCommand, ...] = (
             state_lines, aliases=("f",), words=engines),
     Command("save-core", "[-f] FILE [light|full]", "write the present state of the device as a core dump", _save_core,
             str, str.splitlines, live=True, moves=True, details=_FORCE),
-    Command("state", "", "show where the session stands", _state, State, state_lines),
+    Command("state", "", "show where the session stands", alone("state", lambda session: session.state()), State,
+            state_lines),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from neurontools.debugger.commands.arguments import core_and_words, count_of, engine_of, needed, no_argument
+from neurontools.debugger.commands.arguments import alone, core_and_words, count_of, engine_of, needed
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.completion import engines, marks, places
 from neurontools.debugger.errors import UsageError
@@ -44,31 +44,6 @@ def _stepi(session: Session, rest: str) -> Stop:
     )
 
 
-def _reverse_continue(session: Session, rest: str) -> Moved:
-    no_argument(rest, "reverse-continue")
-    return session.reverse_continue()
-
-
-def _finish(session: Session, rest: str) -> Stop:
-    no_argument(rest, "finish")
-    return session.finish()
-
-
-def _reverse_finish(session: Session, rest: str) -> Moved:
-    no_argument(rest, "reverse-finish")
-    return session.reverse_finish()
-
-
-def _when(session: Session, rest: str) -> When:
-    no_argument(rest, "when")
-    return session.when()
-
-
-def _run(session: Session, rest: str) -> State:
-    no_argument(rest, "run")
-    return session.restart()
-
-
 MOVING: tuple[AnyCommand, ...] = (
     _forward("step", "[COUNT]", "complete the next instruction or transfer, whatever engine it is on",
              lambda session, rest: session.step(count_of(rest)), aliases=("s",),
@@ -87,10 +62,10 @@ MOVING: tuple[AnyCommand, ...] = (
              aliases=("u",), words=places, repeats="",
              details="Without an argument the turns of loops that are left are run through."),
     _forward("advance", "WHERE | TIME | #EVENT", "run until a place, a time or an event",
-             lambda session, rest: session.advance(needed(rest, f"{WHERE}, a time such as 2.5us, or #EVENT")),
+             lambda session, rest: session.until(needed(rest, f"{WHERE}, a time such as 2.5us, or #EVENT")),
              words=places, repeats=""),
-    _forward("finish", "", "run until the focus engine leaves the function that the kernel called", _finish,
-             aliases=("fin",)),
+    _forward("finish", "", "run until the focus engine leaves the function that the kernel called",
+             alone("finish", lambda session: session.finish()), aliases=("fin",)),
     _back("reverse-step", "[COUNT]", "take back the last completion, or several",
           lambda session, rest: session.reverse_step(count_of(rest)), aliases=("rs",)),
     _back("reverse-stepi", "[ncN] [ENGINE]", "take back the last instruction of an engine",
@@ -98,9 +73,9 @@ MOVING: tuple[AnyCommand, ...] = (
     _back("reverse-next", "[COUNT]", "go back until the focus engine is at its previous source line",
           lambda session, rest: session.reverse_next(count_of(rest)), aliases=("rn",)),
     _back("reverse-finish", "", "go back to before the call of the function that the focus engine is in",
-          _reverse_finish),
-    _back("reverse-continue", "", "go back to the previous stop: a breakpoint or the beginning", _reverse_continue,
-          aliases=("rc",)),
+          alone("reverse-finish", lambda session: session.reverse_finish())),
+    _back("reverse-continue", "", "go back to the previous stop: a breakpoint or the beginning",
+          alone("reverse-continue", lambda session: session.reverse_continue()), aliases=("rc",)),
     _back("goto", "TIME | #EVENT | MARK | start | end", "go to a time, an event or a mark, forwards or back",
           lambda session, rest: session.goto(needed(rest, "a time such as 2.5us, #EVENT, a mark, start, end")),
           aliases=("g",), words=marks, repeats="",
@@ -108,8 +83,8 @@ MOVING: tuple[AnyCommand, ...] = (
           "Breakpoints do not stop it. `mark` makes marks, `when` lists them."),
     Command("mark", "NAME", "name the present place in time, for goto",
             lambda session, rest: session.mark(needed(rest, "a name for this place")), Mark, mark_lines, live=True),
-    Command("when", "", "show the time, the marks, and how far back the journal reaches", _when, When, when_lines,
-            live=True),
-    Command("run", "", "begin again; breakpoints stay", _run, State, state_lines, aliases=("r",), live=True,
-            moves=True),
+    Command("when", "", "show the time, the marks, and how far back the journal reaches",
+            alone("when", lambda session: session.when()), When, when_lines, live=True),
+    Command("run", "", "begin again; breakpoints stay", alone("run", lambda session: session.restart()), State,
+            state_lines, aliases=("r",), live=True, moves=True),
 )  # fmt: skip

@@ -74,6 +74,7 @@ def everywhere(
         first = next(iter(made.values()))
         for rank, each in among.sessions.items():
             if rank not in made:
+                # Numbers stay the same on all ranks, so that `delete 3` means one thing.
                 each.breakpoints.adopt(first)
             each.breakpoints.get(first.number).ranks = tuple(made)
         return first

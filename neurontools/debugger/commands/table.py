@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from formats.errors import NotFoundError
-from neurontools.debugger.commands.arguments import needed, no_argument
+from formats.errors import NeuronError, NotFoundError
+from neurontools.debugger.commands.arguments import alone, needed
 from neurontools.debugger.commands.command import AnyCommand, Command
 from neurontools.debugger.commands.info import INFO
 from neurontools.debugger.commands.inspecting import INSPECTING
@@ -22,7 +22,7 @@ from neurontools.debugger.view_memory import defined_lines
 if TYPE_CHECKING:
     from neurontools.debugger.session import Session
 
-__all__ = ["COMMANDS", "completions", "every_command", "help_text", "look_up"]
+__all__ = ["COMMANDS", "completions", "help_text", "look_up"]
 
 _LINE = re.compile(r"([A-Za-z]*(?:-[A-Za-z]+)*)(.*)", re.DOTALL)
 
@@ -47,7 +47,9 @@ def _alias(session: Session, rest: str) -> tuple[Defined, ...]:
     if name in COMMANDS:
         raise UsageError(f"{name} is a command already; choose another name")
     if not session.scripting.is_own(line):
-        look_up(session.scripting.expanded(line))
+        command, _ = look_up(session.scripting.expanded(line))
+        if command.block:  # whoever reads lines asks the command's own name whether more of them belong to it
+            raise UsageError(f"{command.name} takes lines up to `end`, which an alias of it would not")
     return (session.scripting.alias(name, line),)
 
 
@@ -65,15 +67,10 @@ _ALL: tuple[AnyCommand, ...] = (
             nothing="none"),
     Command("help", "[COMMAND]", "show this", lambda session, rest: help_text(rest, session.post_mortem), str,
             str.splitlines, aliases=("h",), words=_help_words, keeps_listing=True),
-    Command("quit", "", "leave", lambda session, rest: no_argument(rest, "quit"), type(None), lambda value: (),
+    Command("quit", "", "leave", alone("quit", lambda session: None), type(None), lambda value: (),
             aliases=("q", "exit"), moves=True),
 )  # fmt: skip
 COMMANDS: dict[str, AnyCommand] = {command.name: command for command in _ALL}
-
-
-def every_command() -> tuple[AnyCommand, ...]:
-    """Return every command that does something: topics in the place of the command that chooses one."""
-    return tuple(each for command in COMMANDS.values() for each in command.topics or (command,))
 
 
 def _offered(commands: Iterable[AnyCommand], post_mortem: bool) -> list[AnyCommand]:
@@ -91,6 +88,7 @@ def look_up(line: str) -> tuple[AnyCommand, str]:
         raise UsageError(f"no command {line.strip().split()[0]!r}; `help` lists them")
     command = next((each for each in COMMANDS.values() if word in (each.name, *each.aliases)), None)
     if command is None:
+        # Only names: short forms of short forms would make what a beginning means depend on the order of the table.
         near = [each for name, each in COMMANDS.items() if name.startswith(word)]
         if len(near) > 1:
             raise UsageError(f"{word!r} may be {' or '.join(each.name for each in near)}")
@@ -144,5 +142,8 @@ def completions(session: Session, line: str) -> list[str]:
     elif command.live and session.post_mortem:
         names = ()
     else:
-        names = command.words(session, rest.split())
+        try:
+            names = command.words(session, rest.split())
+        except NeuronError:  # such as the marks of a session without a journal
+            names = ()
     return [name for name in names if name.startswith(word)]

@@ -96,14 +96,9 @@ class SourcePane(LinesPane):
         if self.file and index < len(self.texts):
             self.post_message(Selected("line", (self.file, index + 1)))
 
-    def find(self, text: str) -> bool:
-        """Move the cursor to the next line with a text; return whether there is one."""
-        wanted, size = text.casefold(), len(self.texts)
-        for index in (*range(self.cursor + 1, size), *range(self.cursor + 1)):
-            if index < size and wanted in self.texts[index].casefold():
-                self.move_cursor(index)
-                return True
-        return False
+    def searched(self) -> list[str]:
+        """Return the lines of the file, without what stands in front of them."""
+        return self.texts
 
 
 def _source_line(row: SourceRow, here: bool, parts: Parts, wide: int) -> Parts:

@@ -111,12 +111,3 @@ class LogPane(LinesPane):
 
     def _to_end(self) -> None:
         self.scroll_to(y=max(0, len(self.lines) - self.size.height), animate=False, force=True)
-
-    def find(self, text: str) -> bool:
-        """Move the cursor to the next line with a text; return whether there is one."""
-        wanted, size = text.casefold(), len(self.lines)
-        for index in (*range(self.cursor + 1, size), *range(min(self.cursor + 1, size))):
-            if wanted in "".join(part for part, _ in self.lines[index]).casefold():
-                self.move_cursor(index)
-                return True
-        return False
