@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -69,8 +70,8 @@ def pairs_of(t: Tracer, collective: str, pairs: Any) -> tuple[tuple[int, ...], .
 
 def _ranks(t: Tracer, collective: str, argument: str, lists: Any) -> tuple[tuple[int, ...], ...]:
     try:
-        found = tuple(tuple(int(rank) for rank in group) for group in lists)
-    except (TypeError, ValueError):
+        found = tuple(tuple(operator.index(rank) for rank in group) for group in lists)
+    except TypeError:
         raise reject(t, where(collective), argument, repr(lists), "must be lists of ranks") from None
     if any(not 0 <= rank < MAX_RANKS for group in found for rank in group):
         raise reject(t, where(collective), argument, [list(one) for one in found],

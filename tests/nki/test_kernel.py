@@ -268,3 +268,24 @@ def test_read_view_reinterprets_bytes() -> None:
     (one,) = trace(kernel, A)
     got = read_view(one.results, A)
     np.testing.assert_array_equal(got, A.view(np.uint16)[1:, 1::2])
+
+
+def test_an_input_that_the_second_program_alone_writes_is_updated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nisa.dma_copy(x if nl.program_id(0) else out, nl.full(x.shape, 5.0 + nl.program_id(0), nl.float32))
+        return out
+
+    x = A.copy()
+    np.testing.assert_array_equal(nki.jit(kernel)[2](x), np.full_like(A, 5))
+    np.testing.assert_array_equal(x, np.full_like(A, 6))
+
+
+def test_an_argument_that_is_returned_but_not_written_may_be_read_only() -> None:
+    x = A.copy()
+    x.flags.writeable = False
+    np.testing.assert_array_equal(nki.jit(lambda x: x)(x), A)
+    with pytest.raises(NkiValidationError, match="argument x: the kernel writes it, but the array is read-only"):
+        nki.jit(lambda x: x.__setitem__(..., 1.0))(x)

@@ -224,6 +224,24 @@ def test_what_the_newest_generation_allows() -> None:
     trace_body(body, "trn3")
 
 
+@pytest.mark.parametrize(("act", "message"), [
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode="swdge"), "dge_mode is 'swdge', must be one of dge_mode.un"),
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=9), "dge_mode is 9, must be one of"),
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), oob_mode="skip"), "oob_mode is skip, must be nisa.oob_mode.error or"),
+    (lambda: nisa.dma_transpose(t(8, P), hbm(P, 8), dge_mode="none"), "dge_mode is 'none', must be one of"),
+    (lambda: nisa.dma_compute(t(P, 8), t(P, 8), nl.add), "nisa.dma_compute: srcs is <NkiTensor"),
+])  # fmt: skip
+def test_modes_that_there_are_none_of_are_refused(act: Any, message: str) -> None:
+    with pytest.raises(NkiValidationError, match=message):
+        trace_body(act)
+
+
+def test_modes_may_be_given_by_their_numbers() -> None:
+    (op,) = trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=nisa.dge_mode.hwdge.value)).ops
+    (same,) = trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=nisa.dge_mode.hwdge)).ops
+    assert op.engine == same.engine == "SP"
+
+
 def test_what_is_not_modelled_yet_says_so() -> None:
     with pytest.raises(UnsupportedError, match="dst_rmw_op is not supported yet"):
         trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dst_rmw_op=nl.add))

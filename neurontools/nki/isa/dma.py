@@ -57,6 +57,8 @@ def dma_copy(
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
     owner = None
+    if oob_mode is not oob_modes.error and oob_mode is not oob_modes.skip:
+        raise reject(t, instruction, "oob_mode", oob_mode, "must be nisa.oob_mode.error or nisa.oob_mode.skip")
     if dge_mode is not dge_modes.unknown or engine is not engines.unknown:
         owner = _queue_engine(t, instruction, dst, dge_mode, engine)
     if dst._indirection is not None or src._indirection is not None:
@@ -91,6 +93,7 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
 
     hwdge has Sync and Scalar. Source: hardware.md 4.4.
     """
+    dge_mode = _mode(t, instruction, dge_mode)
     store = dst.allocation.space is Space.HBM
     if dge_mode is dge_modes.hwdge:
         if not t.limits.hardware_dge:
@@ -105,6 +108,15 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
     if dge_mode is dge_modes.swdge:
         return "Pool"
     return None
+
+
+def _mode(t: Tracer, instruction: str, dge_mode: Any) -> dge_modes:
+    """Return the mode that a member or, as AWS's kernels have it, its number stands for."""
+    try:
+        return dge_modes(dge_mode)
+    except ValueError:
+        names = ", ".join(str(one) for one in dge_modes)
+        raise reject(t, instruction, "dge_mode", repr(dge_mode), f"must be one of {names}") from None
 
 
 def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
@@ -158,6 +170,7 @@ def dma_transpose(
     if dst.shape != wanted:
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
     check_priority(t, instruction, priority)
+    dge_mode = _mode(t, instruction, dge_mode)
     if src.indirection is not None:
         _gather_form(t, src, dge_mode)
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
@@ -165,8 +178,7 @@ def dma_transpose(
         raise reject(t, instruction, "oob_mode", oob_mode, "goes with indices only")
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)
-    elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
-        # Neither none nor its number is documented here; AWS's kernels use both.
+    elif dge_mode not in (dge_modes.unknown, dge_modes.none):  # which is not documented here; AWS's kernels use it
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
     # Direct words cannot transpose, and Sync, which computes nothing, has a queue of lists.
     owner = "SP"
@@ -191,7 +203,7 @@ def _gather_form(t: Tracer, src: NkiTensor, dge_mode: Any) -> None:
     found = src.indirection
     if found is None or found.kind != "vector":
         return
-    if dge_mode not in (dge_modes.unknown, dge_modes.swdge, dge_modes.none, dge_modes.none.value):
+    if dge_mode not in (dge_modes.unknown, dge_modes.swdge, dge_modes.none):
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown or swdge with indices")
     if src.dtype.itemsize != 2:
         raise reject(t, instruction, "src", f"of {src.dtype}", "types of 2 bytes are transposed by index")

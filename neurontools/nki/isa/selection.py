@@ -12,6 +12,7 @@ from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import alu, flag, number, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.moves import of_type
 from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.operators import OPERATORS, Operator, UnaryOperator
 from neurontools.nki.tensor import NkiTensor
@@ -132,9 +133,9 @@ def tensor_copy_predicated(
             raise reject(t, instruction, "src", f"of {src.dtype}", f"must have the type of dst, {dst.dtype}")
         operands["src"] = view
     elif number(src):
-        if not out.dtype.is_float and src != src // 1:
+        fields["value"] = of_type(t, instruction, "src", src, dst.dtype)
+        if not out.dtype.is_float and fields["value"] != src:
             raise reject(t, instruction, "src", src, f"must be a whole number for dst of {dst.dtype}")
-        fields["value"] = float(src) if out.dtype.is_float else int(src)
     else:
         raise reject(t, instruction, "src", repr(src), "must be a tile or a number")
     return NkiInstruction(t.compute(words.CopyPredicated, "DVE", operands, fields, name))
