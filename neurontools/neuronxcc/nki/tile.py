@@ -173,7 +173,10 @@ class Tile:
 
     def expand_dims(self, axis: int) -> Tile:
         """Return the tile with one more dimension of one element."""
-        axis = axis % (len(self.shape) + 1)
+        count = len(self.shape) + 1
+        if not -count <= axis < count:
+            raise complain(f"expand_dims: axis {axis} of a {len(self.shape)}-dimensional tile")
+        axis %= count
         return self[(*[slice(None)] * axis, None)]
 
     def astype(self, dtype: Any) -> Tile:
