@@ -88,6 +88,9 @@ def paired(
     `grows` is how many elements of the destination go with how many of the source, None where that is open.
     """
     name = where(collective)
+    for argument, given in (("srcs", srcs), ("dsts", dsts)):
+        if not isinstance(given, Sequence):
+            raise reject(t, name, argument, repr(given), "must be a list of tensors")
     if len(srcs) != len(dsts) or not srcs or len(srcs) > (most or len(srcs)):
         raise reject(t, name, "srcs and dsts", f"{len(srcs)} and {len(dsts)} tensors",
                      "must be one each" if most == 1 else "must be equally many, at least one")  # fmt: skip

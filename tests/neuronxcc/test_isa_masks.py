@@ -238,3 +238,14 @@ def test_a_running_sum_takes_its_factors_from_inside_the_mask(rows: str) -> None
     want = np.zeros_like(X)
     want[where] = np.cumsum(X[where] * X[where, :1], 1)
     np.testing.assert_allclose(run(kernel, X), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("pred", [
+    lambda i, j: i != j, lambda i, j: (i < 3) | (j > 7), lambda i, j: ~((i == j) & (j > 2)), lambda i, j: i == 2 * j,
+])  # fmt: skip
+def test_a_choice_by_place_takes_either_of_two_comparisons(pred: Any) -> None:
+    def kernel(x: Any) -> Any:
+        where = pred(nl.arange(64)[:, None], nl.arange(12)[None, :])
+        return stored(nisa.affine_select(where, nl.load(x), -9.0))
+
+    np.testing.assert_array_equal(run(kernel, X), np.where(pred(ROWS, COLUMNS), X, np.float32(-9)))

@@ -45,13 +45,8 @@ def dma_copy(
     if dst.__class__ is not NkiTensor or dst.allocation.space is _PSUM:
         _space(t, instruction, "dst", dst)
     if dst.shape != src.shape and dst.size != src.size:
-        raise reject(
-            t,
-            instruction,
-            "dst and src",
-            f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
-            "must have equally many",
-        )
+        raise reject(t, instruction, "dst and src", f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
+                     "must have equally many")  # fmt: skip
     if priority is not None:
         check_priority(t, instruction, priority)
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
@@ -123,13 +118,8 @@ def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tu
     """Return one pair per partition, where a side steps over partitions or repeats one."""
     rows = dst.shape[0]
     if src.shape[0] != rows:
-        raise reject(
-            t,
-            "dma_copy",
-            "dst and src",
-            f"of shapes {dst.shape} and {src.shape}",
-            "must agree in dimension 0 where a side steps over partitions",
-        )
+        raise reject(t, "dma_copy", "dst and src", f"of shapes {dst.shape} and {src.shape}",
+                     "must agree in dimension 0 where a side steps over partitions")  # fmt: skip
     return [(dst[row : row + 1], src[row : row + 1]) for row in range(rows)]
 
 

@@ -14,6 +14,7 @@ from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, starts_text, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
+from neurontools.nki.isa.indirection import first_partition
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, told
 from neurontools.nki.storage import new_tensor
@@ -114,7 +115,7 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: s
     same_free(t, instruction, "dst and src", dst, src)
     active = -(-max(src.shape[0], dst.shape[0]) // 32) * 32
     for argument, view in (("src", src_view), ("dst", dst_view)):
-        start = view.partition + (view.allocation.address[0] if view.allocation.address else 0)
+        start = first_partition(view)
         if start not in start_partitions(active):
             legal = f"{active} active partitions must start at {starts_text(active)}"
             raise reject(t, instruction, argument, f"from partition {start}", legal)

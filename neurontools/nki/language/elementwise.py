@@ -23,6 +23,7 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["binary", "combine", "unary", "where"]
 
 _WIDE = ("int32", "uint32")
+_QUOTIENTS = ("divide", "power")
 _WHOLE = ("floor", "ceil", "trunc")  # which leave integers as they are
 
 
@@ -132,6 +133,8 @@ def combine(
     for argument, one in (("x", x), ("y", y)):
         if not isinstance(one, NkiTensor) and not number(one):
             raise t.error(f"nl.{op.name}: {argument} is {one!r}, must be a tile or a number")
+        if op.kind == "bitvec" and not (one.dtype if isinstance(one, NkiTensor) else scalar_dtype(one)).is_int:
+            raise t.error(f"nl.{op.name}: {argument} is {one!r}, must be of an integer type")
     x, y = (_on_chip(t, op, "x", one) if isinstance(one, NkiTensor) else one for one in (x, y))
     shapes = [one.shape for one in (x, y) if isinstance(one, NkiTensor)]
     shape = _common_shape(t, op.name, *shapes) if len(shapes) == 2 else shapes[0]
@@ -142,6 +145,8 @@ def combine(
     else:
         raise t.error(f"nl.{op.name}: a result of shape {shape} does not fit {dst.name} of {dst.shape}")
     exact = _exact_type(op, x, y)
+    if op.name in _QUOTIENTS and kind.is_float:
+        exact = None  # what is asked for as a fraction is not rounded to a whole number before
     if exact is not None and kind != exact:
         through = combine(t, op, x, y, dtype=exact)
         result = dst if dst is not None else new_tensor(t, shape, kind)

@@ -9,7 +9,7 @@ import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask
 from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, rows_of, token
-from neurontools.neuronxcc.nki.masks import is_empty, masked_box
+from neurontools.neuronxcc.nki.masks import held, is_empty, masked_box
 from neurontools.neuronxcc.nki.partitions import operand, written
 from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, whole_under
@@ -50,6 +50,13 @@ def affine_select(
     if not isinstance(pred, Mask):
         raise complain("affine_select: pred must be a comparison of index expressions")
     source = in_sbuf(on_true_tile)
+    if len(pred.terms) > 1:  # the word has one comparison: either of two is a choice by a tile of truth values
+
+        def choose(dst: Any, tile: Any) -> None:
+            holds = nl.load(nl.shared_constant(held(pred, source.shape)))
+            isa.tensor_copy(dst, nl.where(holds, tile, on_false_value))
+
+        return whole_under(source.shape, dtype or source.dtype, mask, choose, source)
     if not pred.conditions:  # it always holds
         return materialize(source.shape, dtype or source.dtype, mask, isa.tensor_copy, source, apart=True)
     for one in pred.conditions:
