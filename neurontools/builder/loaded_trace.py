@@ -22,7 +22,19 @@ from formats.neff.fields import Fields, printable
 from formats.neff.visits import read_rows
 from formats.targets import resolve_target
 from neurontools.builder.saved_trace import ENUMS, OPS
-from neurontools.builder.trace import KINDS, Allocation, Op, Place, Source, Space, Trace, View, views_of
+from neurontools.builder.trace import (
+    KINDS,
+    Allocation,
+    LoopEndOp,
+    LoopOp,
+    Op,
+    Place,
+    Source,
+    Space,
+    Trace,
+    View,
+    views_of,
+)
 
 __all__ = ["VisitTable", "load_trace"]
 
@@ -47,8 +59,15 @@ def load_trace(given: Fields) -> Trace:
     trace.visits = VisitTable(sites, rows) if rows else None
     views = [_view(item, trace.allocations, given) for item in given.array("views")]
     places = [_place(item, len(rows), given) for item in given.array("places")]
+    depth = 0
     for item in given.array("ops"):
-        trace.ops.append(_op(item, views, places, given))
+        op = _op(item, views, places, given)
+        depth += isinstance(op, LoopOp) - isinstance(op, LoopEndOp)
+        if depth < 0:
+            raise given.fail("ops", "a loop before its end")
+        trace.ops.append(op)
+    if depth:
+        raise given.fail("ops", "an end of every loop")
     if any(one.born > len(trace.ops) for one in trace.allocations) or any(
         view.allocation.born > number for number, op in enumerate(trace.ops) for view in views_of(op)
     ):
@@ -58,7 +77,7 @@ def load_trace(given: Fields) -> Trace:
     many = len(trace.ops)
     for item in given.array("after"):
         if not (_list_of(item, 2) and _is_below(item[0], many) and isinstance(item[1], list)
-                and all(_is_below(one, many) for one in item[1])):  # fmt: skip
+                and all(_is_below(one, item[0]) for one in item[1])):  # fmt: skip
             raise given.fail("after", "operations and those that come before them")
         trace.after[item[0]] = set(item[1])
     return trace

@@ -330,10 +330,10 @@ class BarrierOp:
 class SendRecvOp:
     """Hold one exchange with program id `peer`: `src` goes there, what it sends on the same pipe lands in `dst`."""
 
-    __slots__ = ("dst", "peer", "pipe", "source", "src")
-    name = None
+    __slots__ = ("dst", "name", "peer", "pipe", "source", "src")
 
-    def __init__(self, src: View, dst: View, peer: int, source: Source, pipe: int = 0) -> None:
+    def __init__(self, src: View, dst: View, peer: int, source: Source, pipe: int = 0, name: str | None = None) -> None:
+        self.name = name
         self.src = src
         self.dst = dst
         self.peer = peer

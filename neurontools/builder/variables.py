@@ -39,14 +39,24 @@ def shared_names(traces: Sequence[Trace]) -> list[dict[int, str]]:
         used = {*RESERVED}
         common, own = _tensors(trace)
         firsts = common if firsts is None else firsts
+        mine, theirs = [one.name for one in common], [one.name for one in firsts]
+        if mine != theirs and sorted(mine) == sorted(theirs):
+            number = next(at for at, name in enumerate(mine) if name != theirs[at])
+            raise BuildError(
+                f"program {trace.program_id} makes shared tensor {mine[number]} where program 0 makes "
+                f"{theirs[number]}: they belong together by their order, which must be the same"
+            )
         for shared in (True, False):
             counterparts = iter(firsts)
             for allocation in common if shared else own:
                 first = next(counterparts, None) if shared else None
-                if shared and (first is None or first.nbytes != allocation.nbytes):
+                if shared and (first is None or (first.nbytes, first.dtype) != (allocation.nbytes, allocation.dtype)):
+                    there = "nothing"
+                    if first is not None:
+                        there = f"{first.name} ({first.nbytes} bytes of {first.dtype.spelling})"
                     raise BuildError(
-                        f"program {trace.program_id} shares {allocation.name} ({allocation.nbytes} bytes), "
-                        f"program 0 shares {'nothing' if first is None else first.name} in its place"
+                        f"program {trace.program_id} shares {allocation.name} ({allocation.nbytes} bytes of "
+                        f"{allocation.dtype.spelling}), program 0 shares {there} in its place"
                     )
                 wanted = result[0][first.id] if result and first is not None else allocation.name or "tensor"
                 name, number = wanted, 1

@@ -241,7 +241,7 @@ class _Digest:
             return
         self._put("function", function.__qualname__)
         self._code(function.__code__)
-        self.value([function.__defaults__, function.__kwdefaults__, function.__dict__.get("__wrapped__")])
+        self.value([function.__defaults__, function.__kwdefaults__, function.__dict__])
         self.value(_cells(function) if function.__closure__ else None)
         names = set(_names(function.__code__))
         space = function.__globals__

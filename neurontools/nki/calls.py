@@ -17,7 +17,6 @@ import numpy as np
 
 import formats
 from neurontools import builder
-from neurontools.nki import isa, language
 from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.operators import Operator
 from neurontools.nki.tensor import NkiTensor
@@ -37,6 +36,8 @@ _BELOW = tuple(os.path.join(folder, "") for one in (np, formats, builder) for fo
 _PLAIN = (bool, int, float, str, list, tuple)  # what kernels get for arrays that the caller forgot to make
 _MOST_TOLD = 60  # characters of an argument
 _NUMBER = re.compile(r"\d+")
+_PRESENT, _FIRST = "neurontools.nki", "neurontools.neuronxcc.nki"
+_PARTS = ("nisa", "isa"), ("nl", "language")
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _OLD_KEYWORDS = {
     "mask": "take slices of the operands, nl.where or nisa.tensor_copy_predicated",
@@ -56,12 +57,13 @@ def explained(t: Tracer, error: Exception, arguments: Mapping[str, Any]) -> Call
     places, inside = _places(error.__traceback__)
     if not places:
         return None
-    if inside:
-        text: str | None = _carried_out(error, inside)
-    elif isinstance(error, AttributeError):
+    # A call of the first generation goes through what looks at its keywords, which is where Python refuses it.
+    called = not inside or inside[-1].f_code.co_name == "strict"
+    text = _misfit(error) if called and isinstance(error, TypeError) else None
+    if text is None and inside:
+        text = _carried_out(error, inside)
+    elif text is None and isinstance(error, AttributeError):
         text = _no_array(error, arguments)
-    else:
-        text = _misfit(error) if isinstance(error, TypeError) else None
     if text is None:
         return None
     return CallError(f"{text}, on {t.target.name} ({t.limits.generation}) at {chain_of(places)}")
@@ -84,7 +86,8 @@ def _misfit(error: TypeError) -> str | None:
     if found is None:
         return None
     said = str(error)
-    called = _called(found[1])
+    packages = _packages(error.__traceback__)
+    called = _called(found[1], packages)
     if found[1] == "__call__":  # Python names the class of an operator, the kernel its instance
         called = _operator(error.__traceback__)
         counted = _NUMBER.sub(lambda number: str(int(number[0]) - 1), said.partition("()")[2])  # without the operator
@@ -94,9 +97,11 @@ def _misfit(error: TypeError) -> str | None:
         return None
     name, function = called
     parameters = inspect.signature(function).parameters
-    text = f"{name.partition('.')[0]}.{said}; it is {name}({', '.join(map(_shown, parameters.values()))})"
+    text = f"{name.partition('.')[0]}.{said}; it is {name}({_shown(function)})"
     unexpected = _UNEXPECTED.search(str(error))
-    if unexpected is not None and unexpected[1] in _OLD_KEYWORDS and unexpected[1] not in parameters:
+    if len(packages) > 1:
+        text += meant(unexpected[1], parameters) if unexpected is not None else ""
+    elif unexpected is not None and unexpected[1] in _OLD_KEYWORDS and unexpected[1] not in parameters:
         text += f"; {unexpected[1]}= is of the first generation (neuronxcc.nki): {_OLD_KEYWORDS[unexpected[1]]}"
     elif unexpected is not None:
         text += meant(unexpected[1], parameters)
@@ -116,15 +121,14 @@ def _carried_out(error: Exception, inside: list[FrameType]) -> str:
         parameters = inspect.signature(function).parameters
         given = [f"{key}={_told(frame.f_locals[key])}" for key, one in parameters.items()
                  if key in frame.f_locals and _is_told(frame.f_locals[key], one)]  # fmt: skip
-        shown = ", ".join(map(_shown, parameters.values()))
-        return f"{name} does not take {', '.join(given) or 'this'} ({said}); it is {name}({shown})"
+        return f"{name} does not take {', '.join(given) or 'this'} ({said}); it is {name}({_shown(function)})"
     return said
 
 
 def _public(frame: FrameType) -> tuple[str, Callable[..., Any]] | None:
     """Return the function of `nl` or `nisa`, of either generation, that a frame carries out, with its name."""
-    for package in ("neurontools.nki", "neurontools.neuronxcc.nki"):
-        for short, part in (("nisa", "isa"), ("nl", "language")):
+    for package in (_PRESENT, _FIRST):
+        for short, part in _PARTS:
             function = vars(sys.modules.get(f"{package}.{part}", builtins)).get(frame.f_code.co_name)
             if inspect.isfunction(function) and inspect.unwrap(function).__code__ is frame.f_code:
                 return f"{short}.{frame.f_code.co_name}", function
@@ -142,11 +146,21 @@ def _told(value: Any) -> str:
     return told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}..."
 
 
-def _called(name: str) -> tuple[str, Callable[..., Any]] | None:
-    for short, module in (("nisa", isa), ("nl", language)):
-        function = vars(module).get(name)
-        if inspect.isfunction(function) and function.__name__ == name:
-            return f"{short}.{name}", function
+def _packages(raised: TracebackType | None) -> tuple[str, ...]:
+    """Return where functions are looked for: a kernel of the first generation runs in a function of its package."""
+    while raised is not None:
+        if raised.tb_frame.f_globals.get("__name__", "").startswith(_FIRST):
+            return _FIRST, _PRESENT
+        raised = raised.tb_next
+    return (_PRESENT,)
+
+
+def _called(name: str, packages: tuple[str, ...]) -> tuple[str, Callable[..., Any]] | None:
+    for package in packages:
+        for short, part in _PARTS:
+            function = vars(sys.modules[f"{package}.{part}"]).get(name)
+            if inspect.isfunction(function) and function.__name__ == name:
+                return f"{short}.{name}", function
     return None
 
 
@@ -171,8 +185,10 @@ def _operator(raised: TracebackType | None) -> tuple[str, Callable[..., Any]] | 
     return (f"nl.{value.name}", value) if isinstance(value, Operator) and callable(value) else None
 
 
-def _shown(parameter: inspect.Parameter) -> str:
-    return parameter.name if parameter.default is parameter.empty else f"{parameter.name}="
+def _shown(function: Callable[..., Any]) -> str:
+    """Return the parameters of a function as a message has them."""
+    named = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
+    return ", ".join(one.name if one.default is one.empty else f"{one.name}=" for one in named)
 
 
 def _places(raised: TracebackType | None) -> tuple[list[str], list[FrameType]]:

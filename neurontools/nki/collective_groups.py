@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -69,8 +70,8 @@ def pairs_of(t: Tracer, collective: str, pairs: Any) -> tuple[tuple[int, ...], .
 
 def _ranks(t: Tracer, collective: str, argument: str, lists: Any) -> tuple[tuple[int, ...], ...]:
     try:
-        found = tuple(tuple(int(rank) for rank in group) for group in lists)
-    except (TypeError, ValueError):
+        found = tuple(tuple(operator.index(rank) for rank in group) for group in lists)
+    except TypeError:
         raise reject(t, where(collective), argument, repr(lists), "must be lists of ranks") from None
     if any(not 0 <= rank < MAX_RANKS for group in found for rank in group):
         raise reject(t, where(collective), argument, [list(one) for one in found],
@@ -87,6 +88,9 @@ def paired(
     `grows` is how many elements of the destination go with how many of the source, None where that is open.
     """
     name = where(collective)
+    for argument, given in (("srcs", srcs), ("dsts", dsts)):
+        if not isinstance(given, Sequence):
+            raise reject(t, name, argument, repr(given), "must be a list of tensors")
     if len(srcs) != len(dsts) or not srcs or len(srcs) > (most or len(srcs)):
         raise reject(t, name, "srcs and dsts", f"{len(srcs)} and {len(dsts)} tensors",
                      "must be one each" if most == 1 else "must be equally many, at least one")  # fmt: skip

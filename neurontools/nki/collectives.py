@@ -89,7 +89,7 @@ def all_gather(
     for src, dst in pairs:
         wanted = list(src.shape)
         wanted[dim] *= len(groups[0])
-        if (on_chip and len(src.shape) != 2) or (dim and list(dst.shape) != wanted):
+        if on_chip and (len(src.shape) != 2 or list(dst.shape) != wanted):
             raise reject(t, where(collective), "dsts", f"of shape {dst.shape} for srcs of {src.shape}",
                          "tensors in SBUF have two dimensions, and the gathered one is that of all ranks")  # fmt: skip
     _all(t, CollectiveKind.ALL_GATHER, pairs, groups, name, axis=dim)

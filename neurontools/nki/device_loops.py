@@ -20,7 +20,7 @@ def begin(t: Tracer, condition: NkiTensor, *, counting: bool, key: object = None
     source = kernel_line()
     t.loop_edges.append(len(t.ops))
     t.ops.append(LoopOp(condition.base_view, counting, source))
-    loop = OpenLoop(source, key)
+    loop = OpenLoop(source, key, frozenset(t.cache))
     t.loops.append(loop)
     return loop
 
@@ -31,6 +31,10 @@ def end(t: Tracer, loop: OpenLoop) -> None:
         inner = t.loops[-1].source if t.loops else loop.source
         raise t.error("a loop on the device is left by break or return, which its branches cannot follow", inner)
     t.loops.pop()
+    # A constant tile that the body made first is there only if the loop has had a turn.
+    for name in t.cache.keys() - loop.cached:
+        if isinstance(t.cache[name], NkiTensor) and t.cache[name].on_chip:
+            del t.cache[name]
     t.loop_edges.append(len(t.ops))
     t.ops.append(LoopEndOp(loop.source))
 

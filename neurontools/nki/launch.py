@@ -33,11 +33,12 @@ __all__ = ["Traced", "build_neff", "launch", "trace_kernel"]
 
 
 class Traced(NamedTuple):
-    """One program's trace, the tensors it returned, and what it wants looked at after the run."""
+    """One program's trace, the tensors it returned, what it wants looked at after the run, and the inputs it writes."""
 
     trace: Trace
     results: Any
     observations: list[Observation]
+    written: set[int]
 
 
 def _function_of(kernel: Any) -> tuple[Callable[..., Any], tuple[int, ...], str | None]:
@@ -169,11 +170,11 @@ def _finish(t: Tracer, returned: Any, function: Callable[..., Any]) -> Traced:
             allocation.kind = "output"
         if allocation not in trace.outputs:
             trace.outputs.append(allocation)
-    return Traced(trace, returned, t.observations)
+    return Traced(trace, returned, t.observations, t.written)
 
 
 def _match_outputs(traces: list[Trace]) -> None:
-    """Make the n-th shared allocation an output of every program, if one program returns it."""
+    """Make the n-th shared allocation an output of every program, if one returns it; an input, if one writes it."""
 
     def shared(trace: Trace) -> list[Allocation]:
         return [one for one in trace.allocations if one.kind in ("shared", "output")]
@@ -184,6 +185,11 @@ def _match_outputs(traces: list[Trace]) -> None:
                 if one.kind != "output":
                     one.kind = "output"
                     trace.outputs.append(one)
+    for group in zip(*(trace.inputs for trace in traces), strict=True):
+        has_it = [one in trace.outputs for trace, one in zip(traces, group, strict=True)]
+        for trace, one, has in zip(traces, group, has_it, strict=True):
+            if any(has_it) and not has:
+                trace.outputs.append(one)
 
 
 def _build(programs: list[Traced], name: str) -> bytes:
@@ -289,11 +295,11 @@ def _prepare(kernel: Any, arguments: Arguments, lnc: int | None, target: str | T
 def _made(programs: list[Traced], name: str) -> cache.Prepared:
     """Return what a launch needs of its traces, the file built from them among it."""
     first = programs[0]
-    outputs = {one.id for one in first.trace.outputs}
+    written = set().union(*(one.written for one in programs))  # inputs have the same numbers in all programs
     return cache.Prepared(
         _build(programs, name),
         tuple((one.name, one.shape) for one in first.trace.inputs),
-        tuple(place for place, one in enumerate(first.trace.inputs) if one.id in outputs),
+        tuple(place for place, one in enumerate(first.trace.inputs) if one.id in written),
         cache.returned(first.results, NkiTensor),
         tuple(_look_of(one, observation) for one in programs for observation in one.observations),
     )

@@ -17,15 +17,21 @@ from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.nki.views import complain
 
-__all__ = ["check_copies"]
+__all__ = ["check_copies", "note_copy"]
 
 
 class _Copy(NamedTuple):
-    """A reshaped tile, the one that it was copied from, and the first operation behind the copying."""
+    """A copy, the tile that it was copied from, the first operation behind the copying, and what made it."""
 
     copy: Allocation
     whole: Allocation
     behind: int
+    how: str
+
+
+def note_copy(t: Tracer, copy: Allocation, whole: Allocation, how: str) -> None:
+    """Remember that a kernel takes two tiles for one: what it does to one from here on must not show in the other."""
+    t.cache.setdefault("copies", []).append(_Copy(copy, whole, len(t.ops), how))
 
 
 def across_partitions(x: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
@@ -36,32 +42,36 @@ def across_partitions(x: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
         raise complain(f"{x.name}: reshape {shape} changes the {x.shape[0]} partitions of a {where}")
     new = new_tensor(t, shape, x.dtype, name=f"{x.name}_reshaped")
     dma_copy(new, x)
-    t.cache.setdefault("reshaped", []).append(_Copy(new.allocation, x.allocation, len(t.ops)))
+    note_copy(t, new.allocation, x.allocation, "reshaped across partitions")
     return new
 
 
 def check_copies(t: Tracer) -> None:
-    """Refuse a kernel that would see that a reshaped tile is a copy."""
-    copies: list[_Copy] = t.cache.get("reshaped", [])
+    """Refuse a kernel that would see that a tile is a copy of another."""
+    copies: list[_Copy] = t.cache.get("copies", [])
     if not copies:
         return
-    stale: dict[int, str] = {}
+    by_copy = {one.copy.id: one for one in copies}
+    by_whole: dict[int, list[_Copy]] = {}
+    for one in copies:
+        by_whole.setdefault(one.whole.id, []).append(one)
+    stale: set[int] = set()
     for number, op in enumerate(t.ops):
         touched = accesses_of(op)
         for view, write in touched:
-            if not write and view.allocation.id in stale:
-                raise t.error(f"{stale[view.allocation.id]} changed after it was reshaped across partitions, which "
-                              "made a copy; reshape it again", op.source)  # fmt: skip
-        for one in copies:
-            # the copy itself, and what came before it
-            if number < one.behind:
+            found = by_copy.get(view.allocation.id)
+            # what came before the copying, and the copying itself, is no use of a copy
+            if found is None or number < found.behind:
                 continue
-            for view, write in touched:
-                if write and view.allocation is one.copy:
-                    raise t.error(f"a write to {one.whole.name} reshaped across partitions would reach a copy only; "
-                                  f"write to {one.whole.name} itself", op.source)  # fmt: skip
-                if write and view.allocation is one.whole:
-                    stale[one.copy.id] = one.whole.name
+            if write:
+                raise t.error(f"a write to {found.whole.name} {found.how} would reach a copy only; write to "
+                              f"{found.whole.name} itself", op.source)  # fmt: skip
+            if found.copy.id in stale:
+                raise t.error(f"{found.whole.name} changed after it was {found.how}, which made a copy; what is read "
+                              "here has to be made again", op.source)  # fmt: skip
+        for view, write in touched:
+            if write:
+                stale.update(one.copy.id for one in by_whole.get(view.allocation.id, ()) if number >= one.behind)
 
 
 OPERATIONS["reshape"] = across_partitions

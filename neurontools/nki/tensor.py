@@ -358,6 +358,7 @@ class NkiTensor(ViewMethods, NKIObject):
             and value.allocation is target.allocation
             and value.code is target.code
             and (value.shape, value.strides, value.offset) == (target.shape, target.strides, target.offset)
+            and value._indirection is target._indirection
         ):
             return  # `t[...] += x` comes back here with the view it has already updated
         OPERATIONS["assign"](target, value)

@@ -184,10 +184,14 @@ class Observation:
 
 
 class OpenLoop(NamedTuple):
-    """One loop whose body is being traced; `key` tells a `while` statement of the kernel from others."""
+    """One loop whose body is being traced; `key` tells a `while` statement of the kernel from others.
+
+    `cached` are the keys of the trace's cache from before it.
+    """
 
     source: Source
     key: object
+    cached: frozenset[Any]
 
 
 class Visiting(Protocol):

@@ -24,6 +24,8 @@ INSTEAD: Mapping[str, tuple[str, str]] = {
     "matmul": ("@", "nl.matmul(a, b)"),
     "rmatmul": ("@", "nl.matmul(a, b)"),
     "invert": ("~", "nl.invert(a)"),
+    "contains": ("in", "nl.equal(a, b)"),
+    "iter": ("iteration or unpacking", "x[i] for each i of nl.affine_range(x.shape[0])"),
     "abs": ("abs()", "nl.abs(a)"),
     "round": ("round()", "nl.floor, nl.ceil or nl.trunc"),
 }

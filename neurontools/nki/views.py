@@ -119,6 +119,9 @@ class ViewMethods:
     def broadcast(self, dim: int, size: int) -> Self:
         """Return the view that repeats a dimension of size 1 `size` times (stride 0)."""
         axis = self._axis(dim, "broadcast")
+        size = self._integer(size, axis)
+        if size < 1:
+            raise complain(f"{self.name}: broadcast size {size} of dim {axis} is not at least 1")
         if self.shape[axis] != 1:
             raise complain(f"{self.name}: broadcast dim {axis} has size {self.shape[axis]}, not 1")
         shape, strides = list(self.shape), list(self.strides)
@@ -254,10 +257,19 @@ class ViewMethods:
         dtype: Any = None,
     ) -> Self:
         """Return the view of explicit [stride, count] pairs over the storage, `offset` elements on from this one."""
-        new = self._make(tuple(int(pair[1]) for pair in pattern), tuple(int(pair[0]) for pair in pattern), self.offset)
+        try:
+            shape = tuple([operator.index(count) for _, count in pattern])
+            strides = tuple([operator.index(stride) for stride, _ in pattern])
+            start = operator.index(offset or 0)
+        except (TypeError, ValueError):
+            text = (
+                f"{self.name}: ap takes [stride, count] pairs and an offset, all integers, not {pattern!r}, {offset!r}"
+            )
+            raise complain(text) from None
+        new = self._make(shape, strides, self.offset)
         if dtype is not None:
             new._reinterpret(dtype_of(dtype))
-        new.offset += offset or 0
+        new.offset += start
         if not new.shape or min(new.shape) < 1:
             raise complain(f"{self.name}: ap {list(map(list, pattern))} has a count below 1")
         if scalar_offset is None and vector_offset is None:

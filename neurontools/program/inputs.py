@@ -23,12 +23,18 @@ from neurontools.program.input_dump import load_input_dump
 if TYPE_CHECKING:
     from formats.neff import Neff, TensorInfo
 
-__all__ = ["given_inputs", "program_inputs"]
+__all__ = ["given_inputs", "program_inputs", "random_seed"]
 
 Array = npt.NDArray[Any]
 _RANDOM = re.compile(r"random(?::(\d+))?")
 _DRAWN = 1 << 22  # numbers at a time
 _MOST = 100  # random integers are below this: as indices they stay inside of most tensors
+
+
+def random_seed(wanted: str | None) -> int | None:
+    """Return the seed of `--inputs random`, None where other inputs are asked for."""
+    found = None if wanted is None else _RANDOM.fullmatch(wanted)
+    return None if found is None else int(found[1] or 0)
 
 
 def program_inputs(neff: Neff, configuration: RunConfiguration) -> tuple[dict[str, Array], tuple[str, ...]]:
@@ -38,13 +44,12 @@ def program_inputs(neff: Neff, configuration: RunConfiguration) -> tuple[dict[st
     """
     notes: list[str] = []
     given: dict[str, Array] = {}
-    wanted = configuration.inputs
-    chance = None if wanted is None else _RANDOM.fullmatch(wanted)
+    wanted, seed = configuration.inputs, random_seed(configuration.inputs)
     if configuration.inputs_from is not None:
         given, odd = load_input_dump(configuration.inputs_from, neff.inputs, neff.header.name)
         notes += odd
-    elif chance is not None:
-        source = np.random.default_rng(int(chance[1] or 0))
+    elif seed is not None:
+        source = np.random.default_rng(seed)
         given = {tensor.name: _random(tensor, source) for tensor in neff.inputs}
     elif wanted is not None and wanted != "zeros":
         given = load_arrays(need_file(Path(wanted)))

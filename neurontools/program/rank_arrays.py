@@ -13,7 +13,7 @@ from neurontools.command.files import need_file
 from neurontools.command.output import write_whole
 from neurontools.program.arrays import load_arrays, write_arrays
 from neurontools.program.configuration import RunConfiguration
-from neurontools.program.inputs import given_inputs, program_inputs
+from neurontools.program.inputs import given_inputs, program_inputs, random_seed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,6 @@ RANK = "{rank}"
 """What stands for the number of a rank in the name of a file."""
 
 _OWN = re.compile(r"(.+)@(\d{1,6})")
-_RANDOM = re.compile(r"random(?::(\d+))?")
 
 
 def path_of_rank(path: Path | str, rank: int) -> Path:
@@ -43,29 +42,31 @@ def inputs_of_ranks(
     what the others do. Random numbers differ from rank to rank. Errors as in `program_inputs`.
     """
     wanted = configuration.inputs
-    chance = None if wanted is None else _RANDOM.fullmatch(wanted)
-    if wanted is None or wanted == "zeros" or chance is not None or RANK in wanted:
+    seed = random_seed(wanted)
+    if wanted is None or wanted == "zeros" or seed is not None or RANK in wanted:
         found: list[Arrays] = []
         notes: list[str] = []
         for rank, neff in enumerate(neffs):
-            mine = configuration
-            if chance is not None:
-                mine = replace(configuration, inputs=f"random:{int(chance[1] or 0) * len(neffs) + rank}")
+            own_configuration = configuration
+            if seed is not None:
+                own_configuration = replace(configuration, inputs=f"random:{seed * len(neffs) + rank}")
             elif wanted is not None and RANK in wanted:
-                mine = replace(configuration, inputs=str(path_of_rank(wanted, rank)))
+                own_configuration = replace(configuration, inputs=str(path_of_rank(wanted, rank)))
             with of_rank(rank):
-                arrays, remarks = program_inputs(neff, mine)
+                arrays, remarks = program_inputs(neff, own_configuration)
             found.append(arrays)
             notes += remarks
         return found, tuple(dict.fromkeys(notes))
     common, own = _split(load_arrays(need_file(Path(wanted))), len(neffs), wanted)
     results: list[Arrays] = []
     texts: list[str] = []
+    taken = {tensor.name for neff in neffs for tensor in neff.inputs}
     for rank, neff in enumerate(neffs):
         names = {tensor.name for tensor in neff.inputs}
-        mine_only = {name: array for name, array in common.items() if name in names or not own}
+        # What another rank takes is left out here; what none does is refused.
+        mine = {name: array for name, array in common.items() if name in names or name not in taken}
         with of_rank(rank):
-            arrays, remarks = given_inputs(neff, {**mine_only, **own.get(rank, {})})
+            arrays, remarks = given_inputs(neff, {**mine, **own.get(rank, {})})
         results.append(arrays)
         texts += remarks
     return results, tuple(dict.fromkeys(texts))

@@ -42,15 +42,17 @@ class _World(NamedTuple):
     main: Any
     output: Any
     launches: Launches | None
+    folder: str
 
     @classmethod
     def now(cls) -> _World:
         """Return what holds at this moment."""
         main = sys.modules.get("__main__")
-        return cls(dict(os.environ), list(sys.argv), list(sys.path), main, sys.stdout, current())
+        return cls(dict(os.environ), list(sys.argv), list(sys.path), main, sys.stdout, current(), os.getcwd())
 
     def enter(self) -> None:
         """Let it hold from here on."""
+        os.chdir(self.folder)
         os.environ.clear()
         os.environ.update(self.environment)
         sys.argv, sys.path[:], sys.stdout = list(self.arguments), self.path, self.output

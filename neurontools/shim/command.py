@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -77,7 +78,7 @@ def shim(
         out.lines = lambda: [
             *(f"{part.file}: {part.summary}" for part in parts),
             *(f"note: {note}" for part in parts for note in part.notes),
-            f"export {' '.join(f'{name}={value}:${name}' for name, value in environment.items())}",
+            f"export {' '.join(f'{name}={shlex.quote(value)}:${name}' for name, value in environment.items())}",
         ]
 
 

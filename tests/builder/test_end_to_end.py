@@ -227,7 +227,7 @@ def test_two_cores_must_agree() -> None:
     first, second = pair()
     shared = next(one for one in second.allocations if one.name == "shared")
     shared.partition_bytes //= 2
-    with pytest.raises(BuildError, match=r"program 1 shares shared \(32768 bytes\), program 0 shares shared"):
+    with pytest.raises(BuildError, match=r"program 1 shares shared \(32768 bytes of fp32\), program 0 shares shared"):
         build([first, second], "pair")
     with pytest.raises(BuildError, match="3 programs"):
         build([first] * 3, "pair")

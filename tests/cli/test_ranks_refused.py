@@ -35,6 +35,7 @@ REFUSED: list[tuple[tuple[object, ...], int, str]] = [
     (("sum.neff", "--ranks", 2, "--inputs", "x-{rank}.npz"), 4, "x-0.npz: no such file"),
     (("sum.neff", "--ranks", 2, "--inputs", "i-{rank}.npz"), 3, "rank 1: input 'x' has shape [16, 5]"),
     (("sum.neff", "--ranks", 2, "--inputs", "y.npz"), 3, "no input 'zz'"),
+    (("sum.neff", "--ranks", 2, "--inputs", "own.npz"), 3, "no input 'xx'"),
     (("sum.neff", "--ranks", 2, "--target", "trn1"), 2, "sum.neff is for trn2, not trn1"),
     (("sum.neff", "--ranks", 2, "--lnc", 2), 2, ""),
     (("syntax.py", "--ranks", 2), 3, "syntax.py:1: not Python"),
@@ -53,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "q-1.neff").write_bytes((found / "two.neff").read_bytes())
     for name, key, shape in (("i-0", "x", (16, 4)), ("i-1", "x", (16, 5)), ("y", "zz", (16, 4))):
         write_arrays(found / f"{name}.npz", {key: np.zeros(shape, np.float32)})
+    write_arrays(found / "own.npz", dict.fromkeys(("x@0", "xx"), np.zeros((16, 4), np.float32)))
     (found / "syntax.py").write_text("def (\n")
     (found / "empty").write_text("")
     return found

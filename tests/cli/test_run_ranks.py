@@ -206,3 +206,14 @@ def test_dumps_of_all_ranks_are_one_execution_for_triage(cli: Cli, script: Path,
     result = cli("core", "triage", tmp_path / "dumps", "--json").json["result"]
     assert result["ranks"] == 2 and result["executions"] == 1
     assert "NRT_EXEC_HW_ERR_COLLECTIVES" in json.dumps(result)
+
+
+def test_every_rank_has_a_folder_of_its_own(cli: Cli, script: Path, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """As processes have: where one rank's script goes, the others stay."""
+    monkeypatch.chdir(tmp_path)
+    script.write_text(SCRIPT.replace("y = total", "os.mkdir(str(rank)); os.chdir(str(rank))\ny = total")
+                      + "assert os.getcwd().endswith(str(rank))\n")  # fmt: skip
+    ended = cli("run", "step.py", "--ranks", 2, "--target", "trn2", "--lnc", 1)
+    assert ended.status == 0, ended.err
+    assert Path.cwd() == tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,3 +62,13 @@ def test_a_missing_cffi_says_what_to_install(cli: Cli, tmp_path: Path, monkeypat
     ended = cli("shim", tmp_path / "shim", "--only", "libnrt")
     assert ended.status == 6 and install_with("nrt") in ended.error_line
     assert not list((tmp_path / "shim").iterdir())
+
+
+@pytest.mark.usefixtures("one_part")
+def test_what_to_export_may_be_pasted_into_a_shell(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("shim", tmp_path / "a folder; of mine")
+    line = next(line for line in ended.out.splitlines() if line.startswith("export "))
+    got = subprocess.run(
+        ["sh", "-c", f'{line}; printf "%s" "$PATH"'], capture_output=True, text=True, check=True
+    ).stdout
+    assert got.startswith(f"{tmp_path}/a folder; of mine:")

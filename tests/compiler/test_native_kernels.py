@@ -431,6 +431,18 @@ def test_damaged_kernels_are_errors_or_kernels(place: tuple[Any, ...], value: An
         assert "\n" not in str(error)
 
 
+@pytest.mark.parametrize("change", [
+    lambda trace: trace["ops"].insert(0, ["loop end", 0, {}, None]),
+    lambda trace: trace["ops"].append(["loop", 0, {"condition": 0, "counting": True}, None]),
+    lambda trace: trace.update(after=[[0, [1]]]), lambda trace: trace.update(after=[[1, [1]]]),
+])  # fmt: skip
+def test_loops_without_ends_and_waits_for_what_comes_later_are_refused(change: Any) -> None:
+    inner = json.loads(json.dumps(INNER))
+    change(inner["traces"][0])
+    call = _packed(WHOLE, inner)
+    _refused(lambda b, x: called(b, call, x, x)[0], X, code="EVRF065", says="")
+
+
 def test_what_is_no_package_of_traces() -> None:
     for text in ("AAAA", "", base64.b64encode(zlib.compress(b"[]")).decode(), base64.b64encode(b"junk").decode()):
         call = ADDED._replace(config=json.dumps({**WHOLE, "neurontools": text}))

@@ -243,3 +243,18 @@ def test_a_file_is_built_of_what_a_launch_would_run() -> None:
     # `build` took the function as one of the present generation, to which index expressions say nothing
     result = neurontools.run(neurontools.build(kernel, B, target="trn2"), {"x": B})
     np.testing.assert_array_equal(next(iter(result.outputs.values())), 2 * B)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda t: nisa.tensor_scalar(t), "nisa.tensor_scalar() missing 2 required positional arguments: 'op0' and "
+     "'operand0'; it is nisa.tensor_scalar(data, op0, operand0, reverse0=, op1=, operand1=, reverse1=, dtype=, mask="),
+    (lambda t: nl.sum(t), "sum() missing 1 required positional argument: 'axis'; it is nl.sum(x, axis, dtype=, mask="),
+    (lambda t: nl.random_seed(3, maks=None), "'maks'; it is nl.random_seed(seed, mask=); did you mean mask?, on"),
+    (lambda t: nl.gather_flattened(t), "it is nl.gather_flattened(data, indices, mask=, dtype=), on"),
+    (lambda t: t.expand_dims(3), "expand_dims: axis 3 of a 2-dimensional tile"),
+    (lambda t: 3 in t, "does not take in; write nl.equal(a, b)"),
+])  # fmt: skip
+def test_calls_that_do_not_fit_show_how_this_generation_writes_them(call: Any, words: str) -> None:
+    with pytest.raises(NkiValidationError) as raised:
+        nki.jit(lambda x: call(nl.load(x)))(np.ones((128, 64), np.float32))
+    assert words in str(raised.value) and "\n" not in str(raised.value)

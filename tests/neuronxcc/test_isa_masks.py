@@ -140,3 +140,112 @@ def test_what_words_refuse_is_brought_to_them() -> None:
     np.testing.assert_array_equal(dropped.astype(np.float32), X.astype(dropped.dtype).astype(np.float32))
     total = run(lambda x: stored(nisa.tensor_partition_reduce(np.add, x)), X)
     np.testing.assert_allclose(total, X.sum(0, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+def normalized(x: Any, weight: Any, inside: Any) -> Any:
+    return np.where(inside, x * weight / np.sqrt(np.where(inside, x * x, 0).sum(1, keepdims=True) / 12 + 1e-6), 0)
+
+
+def softmax(x: Any, inside: Any) -> Any:
+    powers = np.where(inside, np.exp(x), 0)
+    return powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "softmax": (lambda x, y, m: nl.softmax(x, 1, mask=m), lambda x, y, inside: softmax(x, inside)),
+    "rms_norm": (lambda x, y, m: nl.rms_norm(x, y, 1, 12, mask=m), normalized),
+    "rms_norm row": (lambda x, y, m: nl.rms_norm(x, nl.broadcast_to(y[0:1], (1, 12)), 1, 12, mask=m),
+                     lambda x, y, inside: normalized(x, y[:1], inside)),
+    "dropout": (lambda x, y, m: nl.dropout(x, nl.zeros((64, 1), nl.float32), mask=m),
+                lambda x, y, inside: np.where(inside, x, 0)),
+    "gather_flattened": (lambda x, y, m: nl.gather_flattened(
+        x, nisa.iota(nl.arange(64)[:, None] * 0 + 11 - nl.arange(12)[None, :], nl.uint32), mask=m),
+        lambda x, y, inside: np.where(inside, x[:, ::-1], 0)),
+}  # fmt: skip
+
+
+@WHICH
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_several_operands_under_a_mask(function: str, which: str) -> None:
+    (mask, inside), (call, meaning) = MASKS[which], FUNCTIONS[function]
+
+    def kernel(x: Any, y: Any) -> Any:
+        kept = nl.zeros(X.shape, nl.float32)
+        kept[...] = call(nl.load(x), nl.load(y), mask())
+        return stored(kept)
+
+    np.testing.assert_allclose(run(kernel, X, Y), meaning(X, Y, inside), rtol=2e-5, atol=1e-6)
+
+
+FOLDS: dict[str, Callable[..., Any]] = {
+    "activation": lambda x, r, m: nisa.activation(
+        np.square, x, reduce_op=np.add, reduce_res=r, reduce_cmd=nisa.reduce_cmd.reset_reduce, mask=m),
+    "activation_reduce": lambda x, r, m: nisa.activation_reduce(
+        np.square, x, reduce_op=np.add, reduce_res=r, mask=m),
+    "tensor_scalar_reduce": lambda x, r, m: nisa.tensor_scalar_reduce(
+        data=nl.multiply(x, x), op0=np.add, operand0=0.0, reduce_op=np.add, reduce_res=r, mask=m),
+}  # fmt: skip
+ROWS_FROM = {
+    "low": (lambda: nl.arange(64)[:, None] < 40, slice(0, 40)),
+    "high": (lambda: nl.arange(64)[:, None] >= 40, slice(40, 64)),
+    "none": (lambda: nl.arange(64)[:, None] < 0, slice(0, 0)), "all": (lambda: None, slice(0, 64)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ROWS_FROM)
+@pytest.mark.parametrize("name", FOLDS)
+def test_sums_go_where_they_are_asked_for_wherever_that_begins(name: str, rows: str) -> None:
+    mask, where = ROWS_FROM[rows]
+
+    def kernel(x: Any) -> Any:
+        sums = nl.zeros((64, 3), nl.float32)
+        FOLDS[name](nl.load(x), sums[:, 1:2], mask())
+        return stored(sums)
+
+    want = np.zeros((64, 3))
+    want[where, 1] = (X[where] ** 2).sum(1)
+    np.testing.assert_allclose(run(kernel, X), want, rtol=1e-5)
+
+
+def test_a_sum_of_rows_that_no_engine_begins_at() -> None:
+    def kernel(x: Any) -> Any:
+        sums = nl.zeros((64, 1), nl.float32)
+        nisa.activation_reduce(np.square, nl.load(x)[5:10], reduce_op=np.add, reduce_res=sums[5:10])
+        most, dst = nl.zeros((64, 1), nl.float32), nl.zeros((64, 12), nl.float32)
+        ones = nl.full((64, 12), 1, nl.uint8)
+        nisa.select_reduce(dst=dst[5:10], predicate=ones[5:10], on_true=nl.load(x)[5:10], on_false=0.0,
+                           reduce_res=most[5:10], reduce_cmd=nisa.reduce_cmd.reset_reduce)  # fmt: skip
+        return stored(sums), stored(most), stored(dst)
+
+    sums, most, dst = run(kernel, X)
+    want = np.zeros((64, 12), np.float32)
+    want[5:10] = X[5:10]
+    np.testing.assert_array_equal(dst, want)
+    np.testing.assert_allclose(sums, (want**2).sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_array_equal(most[5:10], X[5:10].max(1, keepdims=True))
+    assert not most[:5].any() and not most[10:].any()
+
+
+@pytest.mark.parametrize("rows", ROWS_FROM)
+def test_a_running_sum_takes_its_factors_from_inside_the_mask(rows: str) -> None:
+    mask, where = ROWS_FROM[rows]
+
+    def kernel(x: Any) -> Any:
+        dst, tile = nl.zeros(X.shape, nl.float32), nl.load(x)
+        nisa.tensor_scalar_cumulative(src=tile, dst=dst, op0=nl.multiply, op1=nl.add, imm0=tile[:, 0:1], mask=mask())
+        return stored(dst)
+
+    want = np.zeros_like(X)
+    want[where] = np.cumsum(X[where] * X[where, :1], 1)
+    np.testing.assert_allclose(run(kernel, X), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("pred", [
+    lambda i, j: i != j, lambda i, j: (i < 3) | (j > 7), lambda i, j: ~((i == j) & (j > 2)), lambda i, j: i == 2 * j,
+])  # fmt: skip
+def test_a_choice_by_place_takes_either_of_two_comparisons(pred: Any) -> None:
+    def kernel(x: Any) -> Any:
+        where = pred(nl.arange(64)[:, None], nl.arange(12)[None, :])
+        return stored(nisa.affine_select(where, nl.load(x), -9.0))
+
+    np.testing.assert_array_equal(run(kernel, X), np.where(pred(ROWS, COLUMNS), X, np.float32(-9)))

@@ -82,6 +82,7 @@ def test_a_flat_index_ends_where_its_mask_says() -> None:
 @pytest.mark.parametrize("use", [
     lambda t, m: nl.sum(t, axis=1, mask=m), lambda t, m: nisa.nc_matmul(t[:, 0:64], t, mask=m),
     lambda t, m: nisa.bn_stats(t, mask=m),
+    lambda t, m: nl.softmax(t, 1, mask=m), lambda t, m: nl.rms_norm(t, nl.load(nl.shared_constant(A)), 1, 256, mask=m),
 ])  # fmt: skip
 def test_masks_of_several_boxes_are_refused_where_elements_meet(use: Any) -> None:
     def kernel(x: Any) -> Any:

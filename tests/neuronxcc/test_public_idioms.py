@@ -316,3 +316,65 @@ def test_a_tile_is_shown_by_what_it_is(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr().out
     for text in ("sbuf float32 (128, 512)>, whose values exist once", "<Product that is not in one place>"):
         assert text in shown
+
+
+def test_a_block_that_the_kernel_holds_on_to_is_written_behind_a_look_across_blocks() -> None:
+    def kernel(x: Any) -> Any:
+        tiles = nl.full((2, nl.par_dim(128), 8), 1.0, nl.float32, buffer=nl.sbuf)
+        held = tiles[0]
+        held[:, 0:4] = 3.0
+        i_p, i_b, i_f = nl.arange(128)[:, None, None], nl.arange(2)[None, :, None], nl.arange(8)[None, None, :]
+        before = nl.copy(tiles[i_b, i_p, i_f])
+        held[...] = 5.0
+        out, behind = (nl.ndarray((2, 128, 8), nl.float32, buffer=nl.shared_hbm) for _ in range(2))
+        nl.store(out[i_b, i_p, i_f], before)
+        nl.store(behind[0], tiles[0])
+        nl.store(behind[1], tiles[1])
+        return out, behind
+
+    want = np.ones((2, 128, 8), np.float32)
+    want[0, :, :4] = 3
+    out, behind = run(kernel, A)
+    np.testing.assert_array_equal(out, want)
+    want[0] = 5
+    np.testing.assert_array_equal(behind, want)
+
+
+def test_a_part_of_a_block_from_before_a_look_across_blocks_is_refused() -> None:
+    def kernel(x: Any) -> Any:
+        tiles = nl.full((2, nl.par_dim(128), 8), 1.0, nl.float32, buffer=nl.sbuf)
+        part = tiles[1][:, 0:4]
+        i_p, i_b, i_f = nl.arange(128)[:, None, None], nl.arange(2)[None, :, None], nl.arange(8)[None, None, :]
+        nl.copy(tiles[i_b, i_p, i_f])
+        part[...] = 7.0
+        return nl.copy(tiles[1])
+
+    with pytest.raises(NkiValidationError, match="taken in part before a look across its blocks would reach a copy"):
+        run(kernel, A)
+
+
+def test_a_number_goes_to_rows_by_index() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((64, 8), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+        rows = nisa.iota(nl.arange(8)[:, None] * 2, nl.uint32)
+        nl.store(out[rows, nl.arange(8)[None, :]], 0.0)
+        nl.store(out[rows, nl.arange(8)[None, :]], 3.0, mask=nl.arange(8)[:, None] < 2)
+        return out
+
+    want = A[:64, :8].copy()
+    want[0:16:2], want[0:4:2] = 0, 3
+    np.testing.assert_array_equal(run(kernel, A[:64, :8]), want)
+
+
+def test_bounds_of_loops_by_their_names_and_seeds_under_a_mask() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.zeros((1, 4), nl.float32, buffer=nl.shared_hbm)
+        for place in nl.affine_range(1, stop=7, step=3):
+            nl.store(out[:, place // 3 : place // 3 + 1], 1.0 * place)
+        nl.random_seed(7, mask=False)
+        nl.random_seed(nl.full((1, 1), 7, nl.int32), mask=None)
+        assert nl.num_programs((0, 1)) == 6 and nl.num_programs([1]) == 3
+        return out
+
+    np.testing.assert_array_equal(run(kernel, A, grid=(2, 3)), [[1, 4, 0, 0]])

@@ -136,4 +136,20 @@ def test_what_the_harnesses_of_courses_ask_of_a_benchmark(tmp_path: Path, capsys
     from formats.neff import open_neff
 
     assert open_neff(file.read_bytes()) is not None
-    assert "nki.benchmark writes no trace" in capsys.readouterr().err
+    assert "save_trace_name: no trace is written" in capsys.readouterr().err
+
+
+def test_the_files_that_baremetal_and_profile_are_asked_for(tmp_path: Path) -> None:
+    from formats.neff import open_neff
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.hbm)
+        nl.store(out, nl.load(x) * 2.0)
+        return out
+
+    ways = nki.baremetal(save_neff_name=str(tmp_path / "bare.neff")), nki.profile(
+        working_directory=tmp_path, save_neff_name="profiled.neff", profile_nth=2)  # fmt: skip
+    for way in ways:
+        np.testing.assert_array_equal(way(kernel)[1](X), X * 2)
+    for name in ("bare", "profiled"):
+        assert open_neff((tmp_path / f"{name}.neff").read_bytes()).inputs[0].name == "x"

@@ -386,3 +386,19 @@ def test_values_of_a_launch_file_are_checked_where_they_enter(tmp_path: Path, mo
             first = json.dumps({"neurontools_launch": 1, "sha256": hashlib.sha256(damaged).hexdigest()}).encode()
             file.write_bytes(first + b"\n" + damaged)
             assert cache._read(str(file)) is None, change
+
+
+def test_an_attribute_of_a_function_is_one_more_ingredient() -> None:
+    def helper() -> None: ...
+
+    helper.scale = 2.0  # type: ignore[attr-defined]
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nl.store(out, nl.multiply(nl.load(x), helper.scale))  # type: ignore[attr-defined]
+        return out
+
+    made = nki.jit(kernel)
+    np.testing.assert_array_equal(made(A), 2 * A)
+    helper.scale = 3.0  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(made(A), 3 * A)

@@ -422,3 +422,41 @@ def test_edges_do_not_leave_loops(inside: bool) -> None:
             after.depends_on(3)
 
     trace_body(body)
+
+
+CONSTANTS: dict[str, Any] = {
+    "column": lambda tile: nl.power(tile, 2.0),
+    "ones": lambda tile: nl.broadcast_to(tile[0:1], tile.shape),
+    "identity": lambda tile: nl.copy(nl.transpose(nl.transpose(tile))),
+    "shared identity": lambda tile: nl.multiply(tile, nl.shared_identity_matrix(8, nl.float32)),
+}
+
+
+@pytest.mark.parametrize("which", CONSTANTS)
+@pytest.mark.parametrize("turns", [0, 2])
+def test_constants_that_a_loop_makes_first_are_there_behind_one_without_turns(which: str, turns: int) -> None:
+    use = CONSTANTS[which]
+
+    def kernel(count: Any, x: Any) -> Any:
+        tile = nl.load(x)
+        for _ in nl.dynamic_range(nisa.register_alloc(count)):
+            use(tile)
+        return store(use(tile))
+
+    x = A[:8, :8]
+    want = {"column": x**2, "ones": np.broadcast_to(x[:1], x.shape), "identity": x, "shared identity": x * np.eye(8)}
+    np.testing.assert_allclose(nki.jit(kernel)(number(turns), x), want[which], rtol=1e-6)
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_fill_of_hbm_behind_a_loop_without_turns(turns: int) -> None:
+    def kernel(count: Any) -> Any:
+        first, second = (nl.ndarray((128, 32), nl.float32, nl.shared_hbm) for _ in range(2))
+        first[...] = 1.0
+        for _ in nl.dynamic_range(nisa.register_alloc(count)):
+            first[...] = 2.0
+        second[...] = 2.0
+        return first, second
+
+    first, second = nki.jit(kernel)(number(turns))
+    assert (first == 1 + turns).all() and (second == 2).all()

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import neurontools.nki as nki
+import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats import isa
 from formats.dtypes import Dtype
 from neurontools.builder.trace import ComputeOp, MatmulOp, Space
+from neurontools.nki.errors import NkiValidationError
 from neurontools.nki.tracer import Tracer
 from tests.nki.support import compute_ops, names, trace_body
 
@@ -281,3 +284,68 @@ def test_a_tracer_reads_its_environment_when_made() -> None:
     from formats.targets import resolve_target
 
     assert Tracer(resolve_target("trn2")).precise
+
+
+WHOLE = np.array([[16777217, -16777217, 5, 2**31 - 1]], np.int32)
+
+
+@pytest.mark.parametrize(("function", "values", "want"), [
+    *[(name, WHOLE, WHOLE) for name in ("floor", "ceil", "trunc")],
+    ("abs", WHOLE.view(np.uint32), WHOLE.view(np.uint32)), ("abs", WHOLE, np.abs(WHOLE)),
+    ("abs", np.array([[1, 255]], np.uint8), np.array([[1, 255]])),
+    ("invert", np.array([[True, False]]), np.array([[False, True]])),
+])  # fmt: skip
+def test_functions_of_whole_numbers_are_exact_and_give_a_tile_of_their_own(
+    function: str, values: Any, want: Any
+) -> None:
+    def kernel(x: Any) -> Any:
+        tile = nl.load(x)
+        made = getattr(nl, function)(tile)
+        first, second = (nl.ndarray(x.shape, x.dtype, nl.shared_hbm) for _ in range(2))
+        nl.store(first, made)
+        made[...] = 0
+        nl.store(second, tile)
+        return first, second
+
+    got, before = nki.jit(kernel)(values)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(before, values)
+
+
+@pytest.mark.parametrize(("act", "message"), [
+    (lambda m, t: nl.where(m, 7, 300, dtype=nl.uint8), "nl.where: y is 300, must be 0 to 255 for uint8"),
+    (lambda m, t: nl.where(m, -1, t), "nl.where: x is -1, must be 0 to 255 for uint8"),
+    (lambda m, t: nl.where(m, 0, float("nan"), dtype=nl.int32), "nl.where: y is nan, is no int32"),
+    (lambda m, t: nisa.tensor_copy_predicated(t, 300, m), "tensor_copy_predicated: src is 300, must be 0 to 255"),
+    (lambda m, t: nisa.tensor_copy_predicated(t, -1, m), "tensor_copy_predicated: src is -1, must be 0 to 255"),
+    (lambda m, t: t & 1.0, "nl.bitwise_and: y is 1.0, must be of an integer type"),
+    (lambda m, t: nl.invert(nl.bitwise_or(tile(), t)), "nl.bitwise_or: x is <NkiTensor .*, must be of an integer type"),
+    (lambda m, t: nl.shared_identity_matrix(8, dst=tile(shape=(4, 16))), r"dst is of shape \(4, 16\), must be"),
+    (lambda m, t: nl.gather_flattened(t, tile()), "indices are of float32, must be of an integer type"),
+    (lambda m, t: nl.add(tile(nl.uint32), -1), "nl.add: y is -1, must be 0 to 4294967295 for uint32"),
+    (lambda m, t: nl.matmul(tile(shape=(8, 4)), tile(shape=(8, 4))),
+     r"nl.matmul: x of shape \(8, 4\) does not multiply y of shape \(8, 4\)"),
+    (lambda m, t: nl.matmul(tile(shape=(8, 4)), tile(shape=(4, 4)), transpose_x=True), r"x of shape \(8, 4\), tr"),
+])  # fmt: skip
+def test_numbers_that_a_type_does_not_have_and_shapes_that_do_not_fit(act: Any, message: str) -> None:
+    def body() -> None:
+        with pytest.raises(NkiValidationError, match=message):
+            act(tile(nl.uint8), tile(nl.uint8))
+
+    trace_body(body)
+
+
+def test_a_quotient_of_whole_numbers_is_a_fraction_where_that_is_asked_for() -> None:
+    def kernel(x: Any) -> Any:
+        made = [nl.divide(nl.load(x), 3, dtype=nl.float32), nl.divide(nl.load(x), nl.load(x), dtype=nl.bfloat16),
+                nl.power(nl.load(x), nl.full(x.shape, -1, nl.int32), dtype=nl.float32)]  # fmt: skip
+        out = [nl.ndarray(x.shape, one.dtype, nl.shared_hbm) for one in made]
+        for into, one in zip(out, made, strict=True):
+            nl.store(into, one)
+        return tuple(out)
+
+    x = np.arange(1, 65, dtype=np.int32).reshape(8, 8)
+    third, one, inverse = nki.jit(kernel)(x)
+    np.testing.assert_allclose(third, x / 3, rtol=1e-6)
+    assert (one == 1).all()
+    np.testing.assert_allclose(inverse, 1 / x, rtol=1e-5)

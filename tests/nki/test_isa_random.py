@@ -192,3 +192,14 @@ def test_limits(target: str, call: Any, message: str) -> None:
     with pytest.raises(NkiValidationError) as error:
         trace_body(call, target)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3", "float32"])
+def test_numbers_of_every_type_stay_below_one(dtype: str) -> None:
+    def kernel() -> Any:
+        out = nl.ndarray((128, 512), dtype, nl.shared_hbm)
+        nl.store(out, nl.rand((128, 512), dtype))
+        return out
+
+    numbers = nki.jit(kernel)().astype(np.float64)
+    assert numbers.min() >= 0 and numbers.max() < 1 and abs(numbers.mean() - 0.5) < 0.05

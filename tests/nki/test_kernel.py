@@ -15,6 +15,7 @@ import neurontools.nki as nki
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from emulator.settings import Settings
+from neurontools.builder import BuildError
 from neurontools.builder.trace import BarrierOp, DmaOp, SendRecvOp, View
 from neurontools.nki.arguments import map_structure
 from neurontools.nki.errors import KernelFaultError, NkiValidationError, UnsupportedError
@@ -268,3 +269,61 @@ def test_read_view_reinterprets_bytes() -> None:
     (one,) = trace(kernel, A)
     got = read_view(one.results, A)
     np.testing.assert_array_equal(got, A.view(np.uint16)[1:, 1::2])
+
+
+def test_programs_that_make_shared_tensors_in_another_order_are_refused() -> None:
+    def kernel(x: Any, same: bool) -> Any:
+        names = ["first", "second"] if nl.program_id(0) == 0 else ["second", "first"]
+        made = {name: nl.ndarray(x.shape, x.dtype, nl.shared_hbm, name=name) for name in names}
+        for number, name in enumerate(("first", "second")):
+            half = nl.ds(2 * nl.program_id(0), 2)
+            nisa.dma_copy(made[name][:, half], nl.full((3, 2), number, nl.float32))
+        return made["first"], made["second"]
+
+    with pytest.raises(BuildError, match="program 1 makes shared tensor second where program 0 makes first"):
+        launch(nki.jit(kernel)[2], (A, False), {}, target="trn2")
+
+    def other(x: Any) -> Any:
+        return nl.ndarray(x.shape, nl.int32 if nl.program_id(0) else nl.float32, nl.shared_hbm, name="out")
+
+    with pytest.raises(
+        BuildError, match=r"shares out \(48 bytes of int32\), program 0 shares out \(48 bytes of fp32\)"
+    ):
+        launch(nki.jit(other)[2], (A,), {}, target="trn2")
+
+
+def test_an_exchange_has_the_name_that_the_kernel_gives_it() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        tile, other, there = nl.load(x), nl.ndarray(x.shape, x.dtype), 1 - nl.program_id(0)
+        nisa.sendrecv(tile, other, there, there, name="swap")
+        with pytest.raises(NkiValidationError, match="dma_engine is 'dma', must be nisa"):
+            nisa.sendrecv(tile, other, there, there, dma_engine="dma")
+        with pytest.raises(NkiValidationError, match="name is 3, must be text"):
+            nisa.sendrecv(tile, other, there, there, name=3)  # type: ignore[arg-type]
+        nisa.dma_copy(out[nl.program_id(0) : nl.program_id(0) + 1], other[0:1])
+        return out
+
+    first, _ = trace(nki.jit(kernel)[2], A)
+    assert [op.name for op in first.trace.ops if isinstance(op, SendRecvOp)][:1] == ["swap"]
+
+
+def test_an_input_that_the_second_program_alone_writes_is_updated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
+
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nisa.dma_copy(x if nl.program_id(0) else out, nl.full(x.shape, 5.0 + nl.program_id(0), nl.float32))
+        return out
+
+    x = A.copy()
+    np.testing.assert_array_equal(nki.jit(kernel)[2](x), np.full_like(A, 5))
+    np.testing.assert_array_equal(x, np.full_like(A, 6))
+
+
+def test_an_argument_that_is_returned_but_not_written_may_be_read_only() -> None:
+    x = A.copy()
+    x.flags.writeable = False
+    np.testing.assert_array_equal(nki.jit(lambda x: x)(x), A)
+    with pytest.raises(NkiValidationError, match="argument x: the kernel writes it, but the array is read-only"):
+        nki.jit(lambda x: x.__setitem__(..., 1.0))(x)

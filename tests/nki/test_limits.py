@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import neurontools.nki.collectives as ncc
 import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from formats.errors import NeuronError, UnsupportedError
@@ -222,6 +223,29 @@ def test_what_the_newest_generation_allows() -> None:
         nisa.dma_copy(t(P, 8), hbm(P, 8), priority=3)
 
     trace_body(body, "trn3")
+
+
+@pytest.mark.parametrize(("act", "message"), [
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode="swdge"), "dge_mode is 'swdge', must be one of dge_mode.un"),
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=9), "dge_mode is 9, must be one of"),
+    (lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), oob_mode="skip"), "oob_mode is skip, must be nisa.oob_mode.error or"),
+    (lambda: nisa.dma_transpose(t(8, P), hbm(P, 8), dge_mode="none"), "dge_mode is 'none', must be one of"),
+    (lambda: nisa.dma_compute(t(P, 8), t(P, 8), nl.add), "nisa.dma_compute: srcs is <NkiTensor"),
+    (lambda: nisa.dropout(t(P, 8), t(P, 8), 1.5), "nisa.dropout: prob is 1.5, must be 0 to 1"),
+    (lambda: nisa.tensor_reduce(t(P, 1), nl.add, t(P, 8), 1, keepdims="no"), "keepdims is 'no', must be True or False"),
+    (lambda: ncc.all_reduce(hbm(P, 8), hbm(P, 8), [[0, 1]], nl.add), "all_reduce: srcs is <NkiTensor"),
+    (lambda: ncc.all_reduce([hbm(P, 8)], [hbm(P, 8)], [[0.5, 1]], nl.add), "replica_group is .*, must be lists"),
+    (lambda: ncc.all_gather([t(32, 8)], [t(32, 16)], [[0, 1]], 0), "the gathered one is that of all ranks"),
+])  # fmt: skip
+def test_modes_that_there_are_none_of_are_refused(act: Any, message: str) -> None:
+    with pytest.raises(NkiValidationError, match=message):
+        trace_body(act)
+
+
+def test_modes_may_be_given_by_their_numbers() -> None:
+    (op,) = trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=nisa.dge_mode.hwdge.value)).ops
+    (same,) = trace_body(lambda: nisa.dma_copy(t(P, 8), hbm(P, 8), dge_mode=nisa.dge_mode.hwdge)).ops
+    assert op.engine == same.engine == "SP"
 
 
 def test_what_is_not_modelled_yet_says_so() -> None:

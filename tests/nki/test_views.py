@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import neurontools.nki as nki
+import neurontools.nki.isa as nisa
 import neurontools.nki.language as nl
 from neurontools.nki import NkiValidationError
 from neurontools.nki.strides import infer_shape, reshape_strides
@@ -276,3 +278,37 @@ def test_dynamic_addresses_are_refused_by_name(act: Any, message: str) -> None:
             act(tensor, index)
 
     trace_body(body)
+
+
+@pytest.mark.parametrize(("act", "message"), [
+    (lambda t: t.ap([[4, 8], [1.5, 2.9]]), r"tensor: ap takes \[stride, count\] pairs and an offset, all integers"),
+    (lambda t: t.ap([[4, 8], [1, 2]], offset=1.0), r"not \[\[4, 8\], \[1, 2\]\], 1.0"),
+    (lambda t: t.ap([[4, 8, 1], [1, 2]]), "all integers"),
+    (lambda t: t[:, 0:1].broadcast(1, -3), "broadcast size -3 of dim 1 is not at least 1"),
+    (lambda t: t[:, 0:1].broadcast(1, 2.0), "index 2.0 of dimension 1 is no integer"),
+    (lambda t: list(t), "does not take iteration or unpacking; write x.i. for each i of nl.affine_range"),
+    (lambda t: 0 in t, "compares no elements of an NKI tensor|does not take in; write nl.equal"),
+])  # fmt: skip
+def test_what_is_no_view_is_refused_in_a_line(act: Any, message: str) -> None:
+    def body() -> None:
+        tensor = nl.ndarray((8, 4), nl.float32, name="tensor")
+        with pytest.raises(NkiValidationError, match=message):
+            act(tensor)
+
+    trace_body(body)
+
+
+def test_rows_by_index_take_rows_of_their_own_tensor() -> None:
+    """An assignment of the same elements through a view of indices is no assignment to itself."""
+
+    def kernel(x: Any) -> Any:
+        behind = nl.ndarray((4, 1), nl.uint32)
+        nisa.iota(behind, [[1, 1]], 4, 1)
+        out = nl.ndarray(x.shape, x.dtype, nl.shared_hbm)
+        nisa.dma_copy(out, x)
+        rows = out.ap([[4, 4], [1, 4]])
+        out.ap([[4, 4], [1, 4]], vector_offset=behind)[...] = rows
+        return out
+
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    np.testing.assert_array_equal(nki.jit(kernel)(x), np.concatenate([x[:4], x[:4]]))

@@ -15,7 +15,9 @@ from neurontools.neuronxcc.nki.tile import Tile, copy_into
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import dtype_of
 from neurontools.nki.regions import MemoryRegion
+from neurontools.nki.reshaping import note_copy
 from neurontools.nki.tensor import NkiTensor
+from neurontools.nki.tracer import tracer
 from neurontools.nki.views import complain
 
 __all__ = ["Blocks"]
@@ -44,18 +46,24 @@ class _Store:
     def join(self) -> NkiTensor:
         """Return one tensor of all blocks, which takes the place of the tiles from now on."""
         if self.whole is None:
-            storage = nl.ndarray((self.tile[0], *self.blocks, *self.tile[1:]), self.dtype, self.region, self.name)
+            name = next((one.name for one in self.tiles.values()), self.name)
+            storage = nl.ndarray((self.tile[0], *self.blocks, *self.tile[1:]), self.dtype, self.region, name)
             depth = len(self.blocks)
             strides = (*storage.strides[1 : 1 + depth], storage.strides[0], *storage.strides[1 + depth :])
             self.whole = storage._make((*self.blocks, *self.tile), strides, 0)
-            before, self.tiles = self.tiles, {}
+            t, joined = tracer(), []
             for place in product(*map(range, self.blocks)):
                 offset = sum(one * stride for one, stride in zip(place, strides, strict=False))
-                part = self.tiles[place] = Tile(storage._make(self.tile, strides[depth:], offset))
-                if place in before:
-                    copy_into(part, before[place])
+                part = Tile(storage._make(self.tile, strides[depth:], offset))
+                before = self.tiles.setdefault(place, part)
+                if before is not part:
+                    copy_into(part, before)
+                    joined.append(before.tensor.allocation)
+                    before._tensor = part.tensor  # the kernel may hold on to the tile, and write to it
                 elif self.fill is not None:
                     self.fill(part)
+            for old in joined:  # of what it holds of parts of tiles nothing is known here
+                note_copy(t, old, storage.allocation, "taken in part before a look across its blocks")
         return self.whole
 
 

@@ -81,11 +81,6 @@ def jit(func: Any = None, mode: str = "auto", **kwargs: Any) -> Any:
     return Kernel(func, **kwargs)
 
 
-def baremetal(kernel: Any = None, **unused: Any) -> Any:
-    """Run a kernel on the emulator, where the first generation ran it on a device without a framework."""
-    return jit(kernel)
-
-
 class Latency(NamedTuple):
     """How long a run took on the emulator, in microseconds; NaN where the run had no clock."""
 
@@ -102,40 +97,66 @@ class BenchmarkResult(NamedTuple):
     nc_latency: Latency
 
 
-class Benchmark(Kernel):
-    """A kernel that remembers how long its last launch took, as `benchmark_result`."""
+class Saving(Kernel):
+    """A kernel whose file is kept, as `save_neff_name` in the folder `working_directory`, whenever it is launched."""
 
-    benchmark_result: BenchmarkResult | None = None
+    timing = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel once and return its results."""
         if is_tracing():
             return super().__call__(*args, **kwargs)
-        running = launches.current() or launches.Launches(RunConfiguration())
+        running = launches.current() or launches.Launches(RunConfiguration(timing=self.timing))
         with launches.using(running):
             results = super().__call__(*args, **kwargs)
-        done = running.done[-1]
-        timed = running.configuration.timing
-        self.benchmark_result = BenchmarkResult(Latency(done.made.result.time_ps / 1e6 if timed else float("nan")))
+        self.ran(running)
         name = self.options.get("save_neff_name")
         if name:
-            whole_files.write_beside(Path(name), done.neff)
+            folder = Path(self.options.get("working_directory") or "")
+            whole_files.write_beside(folder / name, running.done[-1].neff)
         if self.options.get("save_trace_name"):
-            print("neurontools: nki.benchmark writes no trace; `neurontools profile` shows the run", file=sys.stderr)
+            print("neurontools: save_trace_name: no trace is written; `neurontools profile` shows the run",
+                  file=sys.stderr)  # fmt: skip
         return results
+
+    def ran(self, running: launches.Launches) -> None:
+        """Look at the launch that is through."""
+
+
+class Benchmark(Saving):
+    """A kernel that remembers how long its last launch took, as `benchmark_result`."""
+
+    timing = True
+    benchmark_result: BenchmarkResult | None = None
+
+    def ran(self, running: launches.Launches) -> None:
+        """Keep the time of the launch that is through."""
+        timed = running.configuration.timing
+        took = running.done[-1].made.result.time_ps / 1e6 if timed else float("nan")
+        self.benchmark_result = BenchmarkResult(Latency(took))
+
+
+def _way(kind: type[Saving], kernel: Any, options: dict[str, Any]) -> Any:
+    """Return a kernel of a kind, or the decorator that makes one."""
+    if kernel is None:
+        return lambda function: _way(kind, function, options)
+    inner = jit(kernel)
+    return kind(inner.func, inner.grid, **(inner.options | options))
+
+
+def baremetal(kernel: Any = None, **options: Any) -> Any:
+    """Run a kernel on the emulator, where the first generation ran it on a device without a framework."""
+    return _way(Saving, kernel, options)
 
 
 def benchmark(kernel: Any = None, **options: Any) -> Any:
     """Run a kernel once on the emulator, whose time `benchmark_result` then tells."""
-    if kernel is None:
-        return lambda function: benchmark(function, **options)
-    inner = jit(kernel)
-    return Benchmark(inner.func, inner.grid, **(inner.options | options))
+    return _way(Benchmark, kernel, options)
 
 
-def profile(kernel: Any = None, **unused: Any) -> Any:
+def profile(kernel: Any = None, **options: Any) -> Any:
     """Run a kernel once on the emulator; `neurontools profile` shows its engines."""
-    return jit(kernel)
+    return _way(Saving, kernel, options)
 
 
 def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:

@@ -58,8 +58,9 @@ def turns(function: Callable[..., Any], once: bool) -> Callable[..., Iterator[Tu
     def loop(*bounds: Any, **unused: Any) -> Iterator[Turn]:
         before: dict[str, Any] = {}
         running, execution = _running(), object()
+        named = {name: unused[name] for name in ("start", "stop", "step") if name in unused}
         try:
-            for number, index in enumerate(function(*bounds)):
+            for number, index in enumerate(function(*bounds, **named)):
                 kernel = sys._getframe(1) if once else None
                 if kernel is not None and number:
                     _restore(kernel, before)

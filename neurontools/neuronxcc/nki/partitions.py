@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from formats.neuron_core import start_partitions
@@ -10,7 +12,7 @@ from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.tensor import NkiTensor
 
-__all__ = ["moved", "operand", "put", "reached", "ready"]
+__all__ = ["moved", "operand", "put", "reached", "ready", "written"]
 
 
 def ready(value: Any) -> Any:
@@ -37,6 +39,15 @@ def moved(tensor: NkiTensor) -> NkiTensor:
     copy = nl.ndarray(tensor.shape, tensor.dtype, nl.sbuf)
     isa.dma_copy(copy, tensor)
     return copy
+
+
+@contextmanager
+def written(part: NkiTensor) -> Iterator[NkiTensor]:
+    """Yield a tile where engines reach it; all that they write there goes into `part`, wherever that begins."""
+    tile = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
+    yield tile
+    if tile is not part:
+        isa.dma_copy(part, tile)
 
 
 def put(dst: NkiTensor, src: NkiTensor) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
+from typing import Any
 
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import DType
@@ -53,12 +54,12 @@ def program_id(axis: int = 0) -> int:
     return place[axis] if axis < len(place) else 0
 
 
-def num_programs(axes: int = 0) -> int:
-    """Return the extent of an axis of the grid, of all for None."""
+def num_programs(axes: Any = 0) -> int:
+    """Return the extent of an axis of the grid, or of several together, of all for None."""
     grid = _current().grid
     if axes is None:
         return prod(grid)
-    return grid[axes] if axes < len(grid) else 1
+    return prod(grid[axis] for axis in (axes if isinstance(axes, Iterable) else (axes,)) if axis < len(grid))
 
 
 def program_ndim() -> int:
@@ -73,8 +74,10 @@ def shared(shape: tuple[int, ...], dtype: DType, name: str) -> NkiTensor | None:
         return None
     if programs.first:
         programs.tensors.append(nl.ndarray(shape, dtype, nl.shared_hbm, name))
-    elif programs.next >= len(programs.tensors) or programs.tensors[programs.next].shape != shape:
-        raise complain(f"a program allocates shared tensor {shape}, the first one did not")
+    elif programs.next >= len(programs.tensors) or (
+        (programs.tensors[programs.next].shape, programs.tensors[programs.next].dtype) != (shape, dtype)
+    ):
+        raise complain(f"a program allocates a shared tensor of {dtype} {shape}, the first one did not")
     programs.next += 1
     found: NkiTensor = programs.tensors[programs.next - 1]
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki.affine import Grid, Index, Mask
 from neurontools.neuronxcc.nki.masks import Box, Boxes, both, bounding, is_empty, masked_box, masked_boxes
-from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready
+from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready, written
 from neurontools.neuronxcc.nki.refusals import unsupported
 from neurontools.neuronxcc.nki.tile_operators import INSTEAD, give_operators
 from neurontools.neuronxcc.nki.walks import Reach, sliced, walked
@@ -172,7 +173,10 @@ class Tile:
 
     def expand_dims(self, axis: int) -> Tile:
         """Return the tile with one more dimension of one element."""
-        axis = axis % (len(self.shape) + 1)
+        count = len(self.shape) + 1
+        if not -count <= axis < count:
+            raise complain(f"expand_dims: axis {axis} of a {len(self.shape)}-dimensional tile")
+        axis %= count
         return self[(*[slice(None)] * axis, None)]
 
     def astype(self, dtype: Any) -> Tile:
@@ -376,11 +380,13 @@ def _partly(tensor: NkiTensor, boxes: Boxes | None) -> Tile:
 
 
 def materialize(
-    shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any, apart: bool = False
-) -> Tile:
+    shape: Any, dtype: Any, mask: Any, emit: Callable[..., Any], *operands: Any, apart: bool = False,
+    folded: Tile | None = None,
+) -> Tile:  # fmt: skip
     """Return a new SBUF tile that `emit(dst, *operands)` fills, inside the mask only.
 
     A mask of several boxes is for what is computed element by element, or transferred, `apart` from all others.
+    Into `folded`, a column that `emit` takes as the last of its operands, goes a number of each partition besides.
     """
     shape = extents_of(shape)
     full = nl.ndarray(shape, dtype, nl.sbuf)
@@ -388,11 +394,10 @@ def materialize(
     if boxes is not None and len(boxes) > 1 and not apart:
         masked_box(mask, shape)  # refuses
     for box in (None,) if boxes is None else _computed(boxes, operands):
-        part = boxed(full, box, shape)
-        dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
-        emit(dst, *[operand(boxed(one, box, shape)) for one in operands])
-        if dst is not part:
-            isa.dma_copy(part, dst)
+        with ExitStack() as results:
+            dst = results.enter_context(written(boxed(full, box, shape)))
+            more = [results.enter_context(written(boxed(folded, box, shape)))] if folded is not None else []
+            emit(dst, *[operand(boxed(one, box, shape)) for one in operands], *more)
     return _partly(full, boxes)
 
 
@@ -445,7 +450,9 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
 def _write(part: NkiTensor, src: Any) -> None:
     """Write a tensor or a number into a part of a tensor."""
     if not isinstance(src, NkiTensor):
-        if part.space is Space.HBM or reached(part):
+        if part.is_indirect():
+            isa.dma_copy(part, nl.full(part.shape, src, part.dtype))
+        elif part.space is Space.HBM or reached(part):
             fill(part, src)
         else:
             isa.dma_copy(part, nl.full(part.shape, src, part.dtype))

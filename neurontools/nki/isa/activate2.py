@@ -6,11 +6,11 @@ from typing import Any
 
 from formats import isa as words
 from neurontools.builder.trace import View
-from neurontools.nki.isa.checks import alu, flag, same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.activations import function_of
+from neurontools.nki.isa.checks import alike, alu, column, flag, scalar_or_column
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, since
-from neurontools.nki.operators import operator_of
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 
@@ -27,15 +27,6 @@ _PAIRS = {
 }
 _FOLDS = ("add", "maximum", "minimum", "abs_max", "abs_min")
 _COMMANDS = (commands.idle, commands.reset, commands.reduce, commands.reset_reduce)
-
-
-def _function(t: Tracer, op: Any) -> str:
-    found = operator_of(op)
-    if found is not None and found.name == "prelu":
-        return "parametric_relu"
-    if found is None or found.function is None:
-        raise reject(t, "activate2", "op", repr(op), "must be an nl activation function")
-    return found.function
 
 
 def activate2(
@@ -58,10 +49,8 @@ def activate2(
     t = tracer()
     instruction = "activate2"
     since(t, instruction, 4)
-    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and data", out, src)
-    same_free(t, instruction, "dst and data", dst, data)
-    function = _function(t, op)
+    out, src = alike(t, instruction, dst=dst, data=data)
+    function = function_of(t, instruction, op)
     first, second = _operator(t, "op0", op0), _operator(t, "op1", op1)
     if (first, second) not in _PAIRS:
         raise reject(t, instruction, "op0 and op1", f"nl.{first} and nl.{second}", "are no documented pair")
@@ -89,10 +78,7 @@ def activate2(
     _fold(t, reduce_op, reduce_cmd, fields)
     handle = NkiInstruction(t.compute(words.Activate2, "Activation", operands, fields, name))
     if reduce_res is not None:
-        result = tile(t, instruction, "reduce_res", reduce_res)
-        if reduce_res.free_size != 1 or result.partitions != out.partitions:
-            wanted = f"must be of shape ({out.partitions}, 1)"
-            raise reject(t, instruction, "reduce_res", f"of shape {reduce_res.shape}", wanted)
+        result = column(t, instruction, "reduce_res", reduce_res, out.partitions)
         t.compute(words.ActivationReadAccumulator, "Activation", {"dst": result}, {}, name)
     return handle
 

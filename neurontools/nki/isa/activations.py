@@ -6,7 +6,7 @@ from typing import Any
 
 from formats import isa as words
 from neurontools.builder.trace import Space, View
-from neurontools.nki.isa.checks import same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.checks import column, same_free, same_partitions, scalar_or_column, tile
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject
@@ -34,7 +34,8 @@ _BIAS_DTYPES = (
 )
 
 
-def _function(t: Tracer, instruction: str, op: Any) -> str:
+def function_of(t: Tracer, instruction: str, op: Any) -> str:
+    """Return the name of the activation function that an operator stands for."""
     found = operator_of(op)
     if found is not None and found.name == "prelu":
         return "parametric_relu"  # without a parameter, whose default is 0 where there is one
@@ -96,7 +97,7 @@ def _activation(
         same_partitions(t, instruction, "dst and data", out, src)
     if dst.shape != data.shape:
         same_free(t, instruction, "dst and data", dst, data)
-    function = _function(t, instruction, op)
+    function = function_of(t, instruction, op)
     operands: dict[str, View] = {"src": src, "dst": out}
     fields: dict[str, object] = {"function": function}
     simple = src.dtype < _NIBBLE and out.dtype < _NIBBLE
@@ -123,11 +124,7 @@ def _activation(
         t.compute(words.Activate if simple else words.ActivationExtended, "Activation", operands, fields, name)
     )
     if reduce_res is not None:
-        result = tile(t, instruction, "reduce_res", reduce_res)
-        if reduce_res.free_size != 1 or result.partitions != src.partitions:
-            raise reject(
-                t, instruction, "reduce_res", f"of shape {reduce_res.shape}", f"must be of shape ({src.partitions}, 1)"
-            )
+        result = column(t, instruction, "reduce_res", reduce_res, src.partitions)
         t.compute(words.ActivationReadAccumulator, "Activation", {"dst": result}, {}, name)
     return handle
 

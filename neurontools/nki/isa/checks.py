@@ -18,10 +18,13 @@ from neurontools.nki.tracer import Tracer
 
 __all__ = [
     "ENGINE_NAMES",
+    "alike",
     "alu",
     "bitvec_dtypes",
+    "column",
     "flag",
     "free_one",
+    "not_both_psum",
     "number",
     "pick_engine",
     "same_free",
@@ -84,6 +87,31 @@ def tile(tracer: Tracer, instruction: str, argument: str, value: Any, psum: bool
     return view
 
 
+def alike(t: Tracer, instruction: str, **tensors: Any) -> tuple[View, ...]:
+    """Return the views of on-chip operands by name, which have equally many partitions, and elements in each."""
+    views = tuple(tile(t, instruction, argument, one) for argument, one in tensors.items())
+    *others, last = tensors
+    names = f"{', '.join(others)} and {last}"
+    same_partitions(t, instruction, names, *views)
+    same_free(t, instruction, names, *tensors.values())
+    return views
+
+
+def column(t: Tracer, instruction: str, argument: str, value: Any, partitions: int) -> View:
+    """Return the view of a (partitions, 1) tile."""
+    view = tile(t, instruction, argument, value)
+    if value.free_size != 1 or view.partitions != partitions:
+        raise reject(t, instruction, argument, f"of shape {value.shape}", f"must be of shape ({partitions}, 1)")
+    return view
+
+
+def not_both_psum(t: Tracer, instruction: str, names: str, first: View, second: View) -> None:
+    """Refuse two inputs of the Vector engine that both lie in PSUM."""
+    if first.allocation.space is _PSUM and second.allocation.space is _PSUM:
+        both = f"{first.allocation.name} and {second.allocation.name}, both in PSUM"
+        raise reject(t, instruction, names, both, "at most one may be")
+
+
 def starts_text(count: int) -> str:
     """Return the partitions that so many may start at, as text."""
     *others, last = map(str, start_partitions(count))
@@ -95,13 +123,8 @@ def same_partitions(tracer: Tracer, instruction: str, names: str, *views: View) 
     count = views[0].partitions
     for view in views:
         if view.partitions != count:
-            raise reject(
-                tracer,
-                instruction,
-                f"partition count of {names}",
-                " and ".join(str(one.partitions) for one in views),
-                "must be equal",
-            )
+            raise reject(tracer, instruction, f"partition count of {names}",
+                         " and ".join(str(one.partitions) for one in views), "must be equal")  # fmt: skip
 
 
 def same_free(tracer: Tracer, instruction: str, names: str, *tensors: NkiTensor) -> None:
@@ -111,13 +134,8 @@ def same_free(tracer: Tracer, instruction: str, names: str, *tensors: NkiTensor)
         if one.shape[1:] != shape:
             sizes = [other.free_size for other in tensors]
             if len(set(sizes)) > 1:
-                raise reject(
-                    tracer,
-                    instruction,
-                    f"elements per partition of {names}",
-                    " and ".join(map(str, sizes)),
-                    "must be equal",
-                )
+                raise reject(tracer, instruction, f"elements per partition of {names}", " and ".join(map(str, sizes)),
+                             "must be equal")  # fmt: skip
             return
 
 
@@ -148,13 +166,8 @@ def scalar_or_column(
     if value.__class__ is NkiTensor:
         view = tile(tracer, instruction, argument, value)
         if value.free_size != 1 or view.partitions != partitions:
-            raise reject(
-                tracer,
-                instruction,
-                argument,
-                f"a tile of shape {value.shape}",
-                f"must be a number or of shape ({partitions}, 1)",
-            )
+            raise reject(tracer, instruction, argument, f"a tile of shape {value.shape}",
+                         f"must be a number or of shape ({partitions}, 1)")  # fmt: skip
         if dtypes is not None and value.dtype not in dtypes:
             raise reject(tracer, instruction, argument, f"a tile of {value.dtype}", f"must be {' or '.join(dtypes)}")
         return free_one(view)

@@ -45,18 +45,15 @@ def dma_copy(
     if dst.__class__ is not NkiTensor or dst.allocation.space is _PSUM:
         _space(t, instruction, "dst", dst)
     if dst.shape != src.shape and dst.size != src.size:
-        raise reject(
-            t,
-            instruction,
-            "dst and src",
-            f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
-            "must have equally many",
-        )
+        raise reject(t, instruction, "dst and src", f"of {dst.size} and {src.size} elements ({dst.shape}, {src.shape})",
+                     "must have equally many")  # fmt: skip
     if priority is not None:
         check_priority(t, instruction, priority)
     if (dst.dtype.packed or src.dtype.packed) and dst.dtype != src.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"packed types are not cast (src is {src.dtype})")
     owner = None
+    if oob_mode is not oob_modes.error and oob_mode is not oob_modes.skip:
+        raise reject(t, instruction, "oob_mode", oob_mode, "must be nisa.oob_mode.error or nisa.oob_mode.skip")
     if dge_mode is not dge_modes.unknown or engine is not engines.unknown:
         owner = _queue_engine(t, instruction, dst, dge_mode, engine)
     if dst._indirection is not None or src._indirection is not None:
@@ -91,6 +88,7 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
 
     hwdge has Sync and Scalar. Source: hardware.md 4.4.
     """
+    dge_mode = _mode(t, instruction, dge_mode)
     store = dst.allocation.space is Space.HBM
     if dge_mode is dge_modes.hwdge:
         if not t.limits.hardware_dge:
@@ -107,17 +105,21 @@ def _queue_engine(t: Tracer, instruction: str, dst: NkiTensor, dge_mode: Any, en
     return None
 
 
+def _mode(t: Tracer, instruction: str, dge_mode: Any) -> dge_modes:
+    """Return the mode that a member or, as AWS's kernels have it, its number stands for."""
+    try:
+        return dge_modes(dge_mode)
+    except ValueError:
+        names = ", ".join(str(one) for one in dge_modes)
+        raise reject(t, instruction, "dge_mode", repr(dge_mode), f"must be one of {names}") from None
+
+
 def _contiguous_partitions(t: Tracer, dst: NkiTensor, src: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
     """Return one pair per partition, where a side steps over partitions or repeats one."""
     rows = dst.shape[0]
     if src.shape[0] != rows:
-        raise reject(
-            t,
-            "dma_copy",
-            "dst and src",
-            f"of shapes {dst.shape} and {src.shape}",
-            "must agree in dimension 0 where a side steps over partitions",
-        )
+        raise reject(t, "dma_copy", "dst and src", f"of shapes {dst.shape} and {src.shape}",
+                     "must agree in dimension 0 where a side steps over partitions")  # fmt: skip
     return [(dst[row : row + 1], src[row : row + 1]) for row in range(rows)]
 
 
@@ -158,6 +160,7 @@ def dma_transpose(
     if dst.shape != wanted:
         raise reject(t, instruction, "dst", f"of shape {dst.shape}", f"must be {wanted}")
     check_priority(t, instruction, priority)
+    dge_mode = _mode(t, instruction, dge_mode)
     if src.indirection is not None:
         _gather_form(t, src, dge_mode)
         return indirect_copy(t, instruction, dst, src, "Pool", oob_mode, name, order=order)
@@ -165,8 +168,7 @@ def dma_transpose(
         raise reject(t, instruction, "oob_mode", oob_mode, "goes with indices only")
     if dge_mode is dge_modes.hwdge:
         _hardware_form(t, src)
-    elif dge_mode not in (dge_modes.unknown, dge_modes.none, dge_modes.none.value):
-        # Neither none nor its number is documented here; AWS's kernels use both.
+    elif dge_mode not in (dge_modes.unknown, dge_modes.none):  # which is not documented here; AWS's kernels use it
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown, none or hwdge")
     # Direct words cannot transpose, and Sync, which computes nothing, has a queue of lists.
     owner = "SP"
@@ -191,7 +193,7 @@ def _gather_form(t: Tracer, src: NkiTensor, dge_mode: Any) -> None:
     found = src.indirection
     if found is None or found.kind != "vector":
         return
-    if dge_mode not in (dge_modes.unknown, dge_modes.swdge, dge_modes.none, dge_modes.none.value):
+    if dge_mode not in (dge_modes.unknown, dge_modes.swdge, dge_modes.none):
         raise reject(t, instruction, "dge_mode", dge_mode, "must be unknown or swdge with indices")
     if src.dtype.itemsize != 2:
         raise reject(t, instruction, "src", f"of {src.dtype}", "types of 2 bytes are transposed by index")

@@ -36,6 +36,8 @@ def dma_compute(
     """
     t = tracer()
     instruction = "dma_compute"
+    if not isinstance(srcs, Sequence):
+        raise reject(t, instruction, "srcs", repr(srcs), "must be a list of tensors")
     sources = tuple(srcs)
     operator = operator_of(reduce_op)
     if operator is None or operator.name != "add":

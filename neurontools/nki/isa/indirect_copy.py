@@ -63,10 +63,5 @@ def indirect_copy(
 def _unbroken(t: Tracer, instruction: str, argument: str, side: NkiTensor, found: Indirection) -> None:
     """Refuse a view that was cut or turned in the dimension that takes its places from a vector."""
     if found.kind == "vector" and (side.shape[0] != found.rows or side.strides[0] != found.stride):
-        raise reject(
-            t,
-            instruction,
-            argument,
-            f"{side.name} of shape {side.shape}",
-            f"dimension 0 must be the {found.rows} elements that its indices stand for",
-        )
+        raise reject(t, instruction, argument, f"{side.name} of shape {side.shape}",
+                     f"dimension 0 must be the {found.rows} elements that its indices stand for")  # fmt: skip

@@ -20,7 +20,7 @@ from neurontools.nki.storage import new_tensor
 from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer
 
-__all__ = ["IndirectOperand", "check_product", "operand"]
+__all__ = ["IndirectOperand", "check_product", "first_partition", "operand"]
 
 # partitions that take their indices from one another's rows
 _GROUP, _TENSOR_ENGINE_GROUP = 16, 32
@@ -89,8 +89,8 @@ def operand(t: Tracer, instruction: str, argument: str, value: NkiTensor) -> Vie
     if count > room:
         limit = f"the {found.indices.shape} indices hold at most {room} for each {group} partitions (num_elem says how "
         raise reject(t, instruction, f"elements per partition of {argument}", count, limit + "many are in use)")
-    if _start(indices) % QUADRANT:
-        raise reject(t, instruction, f"index of {argument}", f"from partition {_start(indices)}",
+    if first_partition(indices) % QUADRANT:
+        raise reject(t, instruction, f"index of {argument}", f"from partition {first_partition(indices)}",
                        "must start on a multiple of 32")  # fmt: skip
     if argument != "dst" and not argument.endswith("_scale"):
         _same_start(t, instruction, argument, base, f"index of {argument}", indices)
@@ -122,16 +122,18 @@ def _store_selected(t: Tracer, results: list[SelectedResult], name: str | None) 
         indirect_copy(t, one.instruction, one.target, one.tile, "SP", oob_mode.error, name and f"{name}-dst")
 
 
-def _start(view: View) -> int:
-    return view.partition + (view.allocation.address[0] if view.allocation.address else 0)
+def first_partition(view: View) -> int:
+    """Return where a view begins: a tile at an address of the kernel's does not begin at partition 0."""
+    address = view.allocation.address
+    return view.partition if address is None else view.partition + address[0]
 
 
 def _same_start(t: Tracer, instruction: str, name: str, view: View, other: str, its: View) -> None:
     """Refuse operands that the kernel placed on different partitions; others the compiler would place to fit."""
     placed = view.allocation.address is not None and its.allocation.address is not None
-    if placed and _start(view) != _start(its):
-        raise reject(t, instruction, name, f"from partition {_start(view)}",
-                       f"must start where the {other} does, at partition {_start(its)}")  # fmt: skip
+    if placed and first_partition(view) != first_partition(its):
+        raise reject(t, instruction, name, f"from partition {first_partition(view)}",
+                       f"must start where the {other} does, at partition {first_partition(its)}")  # fmt: skip
 
 
 def _check(t: Tracer, engine: str, inputs: list[IndirectOperand], result: IndirectOperand | None, first: View) -> None:

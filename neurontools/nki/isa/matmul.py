@@ -14,7 +14,7 @@ from neurontools.nki.dtype import float32
 from neurontools.nki.isa.checks import flag, pick_engine, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.constants import matmul_perf_mode
-from neurontools.nki.isa.indirection import check_product
+from neurontools.nki.isa.indirection import check_product, first_partition
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import tensor_copy
 from neurontools.nki.isa.refusals import reject, unsupported
@@ -74,13 +74,9 @@ def nc_matmul(
     limits = t.limits
     is_transpose = bool(flag(t, "nc_matmul", "is_transpose", is_transpose))
     if left.partitions != right.partitions:
-        raise reject(
-            t,
-            "nc_matmul",
-            "partition count of stationary and moving",
-            f"{left.partitions} and {right.partitions}",
-            "must be equal (the contraction dimension)",
-        )
+        raise reject(t, "nc_matmul", "partition count of stationary and moving",
+                     f"{left.partitions} and {right.partitions}",
+                     "must be equal (the contraction dimension)")  # fmt: skip
     if columns > PARTITIONS:
         t.limit(reject(t, "nc_matmul", "stationary free size", columns, f"at most {PARTITIONS}"))
     most = limits.moving_free.get(dst.dtype, limits.moving_free["float32"])
@@ -239,13 +235,9 @@ def _array_transpose(
     """Multiply by the identity in transpose mode."""
     instruction = "nc_transpose"
     if src.allocation.space is not Space.SBUF or out.allocation.space is not Space.PSUM:
-        raise reject(
-            t,
-            instruction,
-            "data and dst",
-            f"in {src.allocation.space.value} and {out.allocation.space.value}",
-            "the Tensor engine reads SBUF and writes PSUM",
-        )
+        raise reject(t, instruction, "data and dst",
+                     f"in {src.allocation.space.value} and {out.allocation.space.value}",
+                     "the Tensor engine reads SBUF and writes PSUM")  # fmt: skip
     if data.free_size > PARTITIONS:
         raise reject(t, instruction, "data", f"of shape {data.shape}", "the Tensor engine transposes 128 x 128 or less")
     same = src.dtype is out.dtype
@@ -260,8 +252,7 @@ def _array_transpose(
         as_float = {1: Dtype.FLOAT8E5, 2: Dtype.BFLOAT16, 4: Dtype.FLOAT32}[src.dtype.size]
         src, out = src._replace(dtype=as_float), out._replace(dtype=as_float)
     identity = identity_tile(t, src.dtype)
-    start = src.partition + (src.allocation.address[0] if src.allocation.address else 0)
-    rows = src.partitions
+    start, rows = first_partition(src), src.partitions
     moving = identity[start : start + rows, start : start + rows].view_of_storage
     return NkiInstruction(t.matmul(out, src, moving, False, out.dtype is src.dtype, name))
 

@@ -11,9 +11,10 @@ from formats import isa as words
 from formats.dtypes import Dtype
 from formats.neuron_core import PARTITIONS, start_partitions
 from neurontools.builder.trace import Space, View
-from neurontools.nki.dtype import dtype_of
+from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.isa.checks import number, pick_engine, same_free, same_partitions, starts_text, tensor, tile
 from neurontools.nki.isa.constants import engine as engines
+from neurontools.nki.isa.indirection import first_partition
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.refusals import reject, told
 from neurontools.nki.storage import new_tensor
@@ -67,18 +68,21 @@ def memset(dst: NkiTensor, value: Any, engine: Any = engines.unknown, name: str 
     chosen = pick_engine(t, "memset", engine, "DVE", ("DVE", "Pool"))
     if chosen == "Pool":
         no_psum(t, "memset", view)
-    fill: int | float = float(value) if view.dtype.is_float else _integer(t, dst, value)
+    fill = of_type(t, "memset", "value", value, dst.dtype)
     return NkiInstruction(t.compute(words.Memset, chosen, {"dst": view}, {"value": fill}, name))
 
 
-def _integer(t: Tracer, dst: NkiTensor, value: float) -> int:
+def of_type(t: Tracer, instruction: str, argument: str, value: float, dtype: DType) -> int | float:
+    """Return a number as words hold it for tiles of a type; refuse one that the type does not have."""
+    if dtype.is_float:
+        return float(value)
     if value != value or value in (float("inf"), float("-inf")):
-        raise reject(t, "memset", "value", value, f"is no {dst.dtype}")
+        raise reject(t, instruction, argument, value, f"is no {dtype}")
     result = int(value)
-    if not dst.dtype.packed:
-        bounds = np.iinfo(np.uint8 if dst.dtype == "bool" else dst.dtype.numpy)
+    if not dtype.packed:
+        bounds = np.iinfo(dtype.code.numpy_name)
         if not bounds.min <= result <= bounds.max:
-            raise reject(t, "memset", "value", value, f"must be {bounds.min} to {bounds.max} for {dst.dtype}")
+            raise reject(t, instruction, argument, value, f"must be {bounds.min} to {bounds.max} for {dtype}")
     return result
 
 
@@ -111,7 +115,7 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: s
     same_free(t, instruction, "dst and src", dst, src)
     active = -(-max(src.shape[0], dst.shape[0]) // 32) * 32
     for argument, view in (("src", src_view), ("dst", dst_view)):
-        start = view.partition + (view.allocation.address[0] if view.allocation.address else 0)
+        start = first_partition(view)
         if start not in start_partitions(active):
             legal = f"{active} active partitions must start at {starts_text(active)}"
             raise reject(t, instruction, argument, f"from partition {start}", legal)

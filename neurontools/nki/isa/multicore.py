@@ -86,10 +86,12 @@ def sendrecv(
             raise reject(t, instruction, argument, rank, "must be 0 or 1")
         if rank != other:
             raise reject(t, instruction, argument, rank, f"must be {other}, the other core")
+    if dma_engine.__class__ is not dma_engines:
+        raise reject(t, instruction, "dma_engine", repr(dma_engine), "must be nisa.dma_engine.dma or gpsimd_dma")
     if use_gpsimd_dma or dma_engine is dma_engines.gpsimd_dma:
         size, most = src.free_size * src.dtype.itemsize, _GPSIMD_BYTES[src.dtype.itemsize]
         if size > most:
             raise reject(t, instruction, "bytes per partition", size, f"at most {most} with gpsimd_dma")
-    op = SendRecvOp(out, landing, other, kernel_line(), operator.index(pipe_id))
+    op = SendRecvOp(out, landing, other, kernel_line(), operator.index(pipe_id), name)
     t.ops.append(op)
     return NkiInstruction(op)

@@ -8,7 +8,7 @@ from formats import isa as words
 from formats.neuron_core import PARTITIONS, QUADRANT
 from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import flag, tensor, tile
-from neurontools.nki.isa.indirection import check_product, operand
+from neurontools.nki.isa.indirection import check_product, first_partition, operand
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.matmul import _array_tile, psum_span
 from neurontools.nki.isa.refusals import reject, since
@@ -47,7 +47,7 @@ def _scales(t: Tracer, instruction: str, argument: str, one: Any, data: View, co
     span = data.partitions - QUADRANT + _SCALES
     if view.partitions < span:
         raise reject(t, instruction, f"partition count of {argument}", view.partitions, f"must be at least {span}")
-    start = view.partition + (allocation.address[0] if allocation.address else 0)
+    start = first_partition(view)
     if start % QUADRANT not in _OFFSETS:
         raise reject(t, instruction, argument, f"{one.name} from partition {start}", "must start 0, 4, 8 or 12 into 32")
     return view._replace(partitions=span)

@@ -6,7 +6,7 @@ from typing import Any
 
 from formats import isa as words
 from neurontools.builder.trace import View
-from neurontools.nki.isa.checks import pick_engine, same_free, same_partitions, scalar_or_column, tile
+from neurontools.nki.isa.checks import alike, pick_engine, scalar_or_column, tile
 from neurontools.nki.isa.constants import engine as engines
 from neurontools.nki.isa.instruction import NkiInstruction
 from neurontools.nki.isa.moves import no_psum
@@ -113,9 +113,7 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None)
     """Write 0 with probability `prob`, a number or a column, else the data; Vector engine."""
     t = tracer()
     instruction = "dropout"
-    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and data", out, src)
-    same_free(t, instruction, "dst and data", dst, data)
+    out, src = alike(t, instruction, dst=dst, data=data)
     if dst.dtype != data.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of data, {data.dtype}")
     operands: dict[str, View] = {"src": src, "dst": out}
@@ -127,6 +125,8 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None)
         if not found.dtype.is_float:
             raise reject(t, instruction, "prob", f"a tile of {prob.dtype}", "must be of a float type")
         operands["probability_pointer"] = found
+    elif not 0 <= found <= 1:
+        raise reject(t, instruction, "prob", found, "must be 0 to 1")
     else:
         fields["probability"] = float(found)
     return NkiInstruction(t.compute(words.Dropout, "DVE", operands, fields, name))

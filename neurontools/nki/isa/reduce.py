@@ -44,13 +44,8 @@ def trailing_axes(t: Tracer, instruction: str, shape: tuple[int, ...], axis: Any
     except TypeError:
         raise reject(t, instruction, "axis", repr(axis), "must be an integer or a list of them") from None
     if not axes or axes[0] < 1 or axes != list(range(axes[0], len(shape))):
-        raise reject(
-            t,
-            instruction,
-            "axis",
-            axis,
-            f"must be the last dimensions of shape {shape}, without the partition dimension 0",
-        )
+        raise reject(t, instruction, "axis", axis,
+                     f"must be the last dimensions of shape {shape}, without the partition dimension 0")  # fmt: skip
     return axes[0]
 
 
@@ -94,13 +89,8 @@ def tensor_reduce(
     first = trailing_axes(t, instruction, data.shape, axis)
     kept = prod(data.shape[1:first])
     if dst.free_size != kept:
-        raise reject(
-            t,
-            instruction,
-            "elements per partition of dst",
-            dst.free_size,
-            f"must be {kept} for axis {axis} of shape {data.shape}",
-        )
+        raise reject(t, instruction, "elements per partition of dst", dst.free_size,
+                     f"must be {kept} for axis {axis} of shape {data.shape}")  # fmt: skip
     folded = merge_dims(src.dims[first - 1 :]) or ((1, 1),)
     dims = ReduceDims.X + len(folded) - 1
     if dims > ReduceDims.XYZW:
@@ -109,5 +99,6 @@ def tensor_reduce(
     if merged != src.dims:
         src = src._replace(dims=merged)
     negative = flag(t, instruction, "negate", negate)
+    flag(t, instruction, "keepdims", keepdims)  # dst has a shape already
     fields: dict[str, object] = {"op": operator.alu, "dims": ReduceDims(dims), "negate": negative}
     return NkiInstruction(t.compute(TensorReduce, "DVE", {"src": src, "dst": out}, fields, name))

@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 
 from formats import isa as words
-from neurontools.builder.trace import Space, View
-from neurontools.nki.isa.checks import alu, flag, number, same_free, same_partitions, scalar_or_column, tile
+from neurontools.builder.trace import View
+from neurontools.nki.isa.checks import (
+    alike,
+    alu,
+    column,
+    flag,
+    not_both_psum,
+    number,
+    same_free,
+    same_partitions,
+    scalar_or_column,
+    tile,
+)
 from neurontools.nki.isa.constants import reduce_cmd as commands
 from neurontools.nki.isa.instruction import NkiInstruction
+from neurontools.nki.isa.moves import of_type
 from neurontools.nki.isa.refusals import reject, since
 from neurontools.nki.operators import OPERATORS, Operator, UnaryOperator
 from neurontools.nki.tensor import NkiTensor
@@ -80,11 +92,7 @@ def _registers(
     fields["reduce_command"] = words.ReduceCommand(command.value)
     if reduce_res is None:
         return
-    view = tile(t, instruction, "reduce_res", reduce_res)
-    if reduce_res.free_size != 1 or view.partitions != partitions:
-        raise reject(
-            t, instruction, "reduce_res", f"of shape {reduce_res.shape}", f"must be of shape ({partitions}, 1)"
-        )
+    view = column(t, instruction, "reduce_res", reduce_res, partitions)
     if not reduce_res.dtype.is_float:
         raise reject(t, instruction, "reduce_res", f"of {reduce_res.dtype}", "must be of a float type")
     if command is commands.idle:
@@ -105,20 +113,13 @@ def _initial(
         raise reject(t, instruction, argument, repr(value), "is for reduce_cmd.load_reduce only")
 
 
-def _not_both_psum(t: Tracer, instruction: str, names: str, first: View, second: View) -> None:
-    if first.allocation.space is Space.PSUM and second.allocation.space is Space.PSUM:
-        raise reject(t, instruction, names, "both in PSUM", "at most one may be")
-
-
 def tensor_copy_predicated(
     dst: NkiTensor, src: Any, predicate: NkiTensor, reverse_pred: bool = False, name: str | None = None
 ) -> NkiInstruction:
     """Overwrite elements of `dst` where the predicate is true, with those of a tile or with a number; Vector engine."""
     t = tracer()
     instruction = "tensor_copy_predicated"
-    out, test = tile(t, instruction, "dst", dst), tile(t, instruction, "predicate", predicate)
-    same_partitions(t, instruction, "dst and predicate", out, test)
-    same_free(t, instruction, "dst and predicate", dst, predicate)
+    out, test = alike(t, instruction, dst=dst, predicate=predicate)
     if predicate.dtype not in ("uint8", "uint16", "uint32", "bool"):
         raise reject(t, instruction, "predicate", f"of {predicate.dtype}", "must be uint8, uint16 or uint32")
     operands: dict[str, View] = {"predicate": test, "dst": out}
@@ -127,14 +128,14 @@ def tensor_copy_predicated(
         view = tile(t, instruction, "src", src)
         same_partitions(t, instruction, "dst and src", out, view)
         same_free(t, instruction, "dst and src", dst, src)
-        _not_both_psum(t, instruction, "src and predicate", view, test)
+        not_both_psum(t, instruction, "src and predicate", view, test)
         if src.dtype != dst.dtype:
             raise reject(t, instruction, "src", f"of {src.dtype}", f"must have the type of dst, {dst.dtype}")
         operands["src"] = view
     elif number(src):
-        if not out.dtype.is_float and src != src // 1:
+        fields["value"] = of_type(t, instruction, "src", src, dst.dtype)
+        if not out.dtype.is_float and fields["value"] != src:
             raise reject(t, instruction, "src", src, f"must be a whole number for dst of {dst.dtype}")
-        fields["value"] = float(src) if out.dtype.is_float else int(src)
     else:
         raise reject(t, instruction, "src", repr(src), "must be a tile or a number")
     return NkiInstruction(t.compute(words.CopyPredicated, "DVE", operands, fields, name))
@@ -154,11 +155,8 @@ def select_reduce(
     """Choose between a tile and a number (or column) by a predicate, and fold the maximum; Vector engine."""
     t = tracer()
     instruction = "select_reduce"
-    out, src = tile(t, instruction, "dst", dst), tile(t, instruction, "on_true", on_true)
-    test = tile(t, instruction, "predicate", predicate)
-    same_partitions(t, instruction, "dst, on_true and predicate", out, src, test)
-    same_free(t, instruction, "dst, on_true and predicate", dst, on_true, predicate)
-    _not_both_psum(t, instruction, "on_true and predicate", src, test)
+    out, src, test = alike(t, instruction, dst=dst, on_true=on_true, predicate=predicate)
+    not_both_psum(t, instruction, "on_true and predicate", src, test)
     if on_true.dtype in ("tfloat32", "int32", "uint32"):
         raise reject(t, instruction, "on_true", f"of {on_true.dtype}", "cannot be tfloat32, int32 or uint32")
     if predicate.dtype not in ("int8", "uint8", "int16", "uint16", "bool"):
@@ -193,9 +191,7 @@ def range_select(
     t = tracer()
     instruction = "range_select"
     since(t, instruction, 3)
-    out, src = tile(t, instruction, "dst", dst), tile(t, instruction, "on_true_tile", on_true_tile)
-    same_partitions(t, instruction, "dst and on_true_tile", out, src)
-    same_free(t, instruction, "dst and on_true_tile", dst, on_true_tile)
+    out, src = alike(t, instruction, dst=dst, on_true_tile=on_true_tile)
     if not on_true_tile.dtype.is_float:
         raise reject(t, instruction, "on_true_tile", f"of {on_true_tile.dtype}", "must be of a float type")
     if on_false_value is not ... and not (number(on_false_value) and np.float32(on_false_value) == _FP32_MIN):
@@ -240,9 +236,7 @@ def tensor_scalar_reduce(
     """Compute data op0 operand0 and fold it along all free dimensions; Vector engine."""
     t = tracer()
     instruction = "tensor_scalar_reduce"
-    src, out = tile(t, instruction, "data", data), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and data", out, src)
-    same_free(t, instruction, "dst and data", dst, data)
+    out, src = alike(t, instruction, dst=dst, data=data)
     if flag(t, instruction, "reverse0", reverse0):
         raise reject(t, instruction, "reverse0", reverse0, "is documented as not supported")
     first = _arithmetic(t, instruction, "op0", op0)
@@ -284,9 +278,7 @@ def tensor_scalar_cumulative(
     """Write the running fold register = (src op0 imm0) op1 register of each partition; Vector engine."""
     t = tracer()
     instruction = "tensor_scalar_cumulative"
-    view, out = tile(t, instruction, "src", src), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and src", out, view)
-    same_free(t, instruction, "dst and src", dst, src)
+    out, view = alike(t, instruction, dst=dst, src=src)
     for argument, one in (("dst", dst), ("src", src)):
         if one.dtype in ("int32", "uint32"):
             raise reject(t, instruction, argument, f"of {one.dtype}", "cannot be a 32-bit integer")
@@ -297,7 +289,7 @@ def tensor_scalar_cumulative(
     _operand(t, instruction, "imm0", first, imm0, out.partitions, operands, fields)
     allowed = ("reduce", "reset_reduce", "load_reduce")
     _registers(t, instruction, reduce_cmd, allowed, None, out.partitions, operands, fields)
-    if reduce_cmd is commands.load_reduce:
+    if reduce_cmd is commands.load_reduce:  # with other commands imm1 is documented to do nothing
         _initial(t, instruction, "imm1", reduce_cmd, imm1, None, out.partitions, operands, fields)
     return NkiInstruction(t.compute(words.TensorScalarCumulative, "DVE", operands, fields, name))
 
@@ -315,9 +307,7 @@ def exponential(
     t = tracer()
     instruction = "exponential"
     since(t, instruction, 4)
-    view, out = tile(t, instruction, "src", src), tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst and src", out, view)
-    same_free(t, instruction, "dst and src", dst, src)
+    out, view = alike(t, instruction, dst=dst, src=src)
     operands: dict[str, View] = {"src": view, "dst": out}
     fields: Fields = {"reduce_op": words.AluOp.ADD}
     _place(t, instruction, "max_value", max_value, "immediate0", out.partitions, operands, fields)

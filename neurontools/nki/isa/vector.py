@@ -8,9 +8,11 @@ from formats import isa as words
 from formats.dtypes import Dtype
 from neurontools.builder.trace import Space, View
 from neurontools.nki.isa.checks import (
+    alike,
     alu,
     bitvec_dtypes,
     flag,
+    not_both_psum,
     pick_engine,
     same_free,
     same_partitions,
@@ -32,17 +34,6 @@ _WIDE_INTEGERS = ("int32", "uint32")
 _WIDE = frozenset(_WIDE_INTEGERS)  # asked for each operand: by hash, which compares no texts
 
 
-def _not_both_psum(t: Tracer, instruction: str, names: str, first: View, second: View) -> None:
-    if first.allocation.space is _PSUM and second.allocation.space is _PSUM:
-        raise reject(
-            t,
-            instruction,
-            names,
-            f"{first.allocation.name} and {second.allocation.name}, both in PSUM",
-            "at most one may be",
-        )
-
-
 def tensor_tensor(
     dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Any, engine: Any = engines.unknown, name: str | None = None
 ) -> NkiInstruction:
@@ -62,7 +53,7 @@ def tensor_tensor(
     if isinstance(operator, UnaryOperator):
         raise reject(t, "tensor_tensor", "op", f"nl.{operator.name}", "must be a binary operator")
     if first.allocation.space is _PSUM:
-        _not_both_psum(t, "tensor_tensor", "data1 and data2", first, second)
+        not_both_psum(t, "tensor_tensor", "data1 and data2", first, second)
     default = "DVE"
     if operator.kind == "bitvec":
         bitvec_dtypes(t, "tensor_tensor", operator, dst=dst, data1=data1, data2=data2)
@@ -116,13 +107,8 @@ def tensor_scalar(
         raise reject(t, instruction, "operand1", repr(operand1), "must be None without op1")
     bits = first.kind == "bitvec"
     if second is not None and (second.kind == "bitvec") != bits and "bypass" not in (first.name, second.name):
-        raise reject(
-            t,
-            instruction,
-            "op0 and op1",
-            f"nl.{first.name} and nl.{second.name}",
-            "must both be bit operators or both arithmetic",
-        )
+        raise reject(t, instruction, "op0 and op1", f"nl.{first.name} and nl.{second.name}",
+                     "must both be bit operators or both arithmetic")  # fmt: skip
     for operator in (first, second):
         if operator is not None and operator.name == "power":
             raise reject(t, instruction, "op", "nl.power", "runs in tensor_tensor only")
@@ -161,13 +147,8 @@ def _tensor_scalar_engine(
             raise reject(t, instruction, "engine", "scalar", "needs gen3")
         pair = (first.name, second.name if second else None)
         if t.generation == 3 and pair not in _SCALAR_ENGINE_PAIRS:
-            raise reject(
-                t,
-                instruction,
-                "op0 and op1",
-                pair,
-                "the Scalar engine of gen3 does multiply-add, multiply and add only",
-            )
+            raise reject(t, instruction, "op0 and op1", pair,
+                         "the Scalar engine of gen3 does multiply-add, multiply and add only")  # fmt: skip
     return chosen
 
 
@@ -215,11 +196,8 @@ def scalar_tensor_tensor(
     """Compute dst = (data op0 operand0) op1 operand1 with a number or column, then a tile; Vector engine."""
     t = tracer()
     instruction = "scalar_tensor_tensor"
-    src, other = tile(t, instruction, "data", data), tile(t, instruction, "operand1", operand1)
-    out = tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst, data and operand1", out, src, other)
-    same_free(t, instruction, "dst, data and operand1", dst, data, operand1)
-    _not_both_psum(t, instruction, "data and operand1", src, other)
+    out, src, other = alike(t, instruction, dst=dst, data=data, operand1=operand1)
+    not_both_psum(t, instruction, "data and operand1", src, other)
     first, second = _arithmetic(t, instruction, op0=op0, op1=op1)
     operands = {"src": src, "src1": other, "dst": out}
     fields: dict[str, object] = {
@@ -250,11 +228,8 @@ def tensor_tensor_scan(
     """Compute dst[i] = (data0[i] op0 dst[i-1]) op1 data1[i] along each partition, in fp32, from `initial`."""
     t = tracer()
     instruction = "tensor_tensor_scan"
-    first_data, second_data = tile(t, instruction, "data0", data0), tile(t, instruction, "data1", data1)
-    out = tile(t, instruction, "dst", dst)
-    same_partitions(t, instruction, "dst, data0 and data1", out, first_data, second_data)
-    same_free(t, instruction, "dst, data0 and data1", dst, data0, data1)
-    _not_both_psum(t, instruction, "data0 and data1", first_data, second_data)
+    out, first_data, second_data = alike(t, instruction, dst=dst, data0=data0, data1=data1)
+    not_both_psum(t, instruction, "data0 and data1", first_data, second_data)
     first, second = _arithmetic(t, instruction, op0=op0, op1=op1)
     operands = {"src": first_data, "src1": second_data, "dst": out}
     fields: dict[str, object] = {
@@ -285,7 +260,5 @@ def _arithmetic(t: Tracer, instruction: str, **ops: Any) -> list[Operator]:
 def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Compute dst = 1 / data in fp32; Vector engine."""
     t = tracer()
-    src, out = tile(t, "reciprocal", "data", data), tile(t, "reciprocal", "dst", dst)
-    same_partitions(t, "reciprocal", "dst and data", out, src)
-    same_free(t, "reciprocal", "dst and data", dst, data)
+    out, src = alike(t, "reciprocal", dst=dst, data=data)
     return NkiInstruction(t.compute(words.Reciprocal, "DVE", {"src": src, "dst": out}, {}, name))

@@ -158,6 +158,8 @@ def shared_identity_matrix(n: int, dtype: Any = uint8, dst: NkiTensor | None = N
     """Return an n x n identity matrix in SBUF, in `dst` when given; made once for each size and type."""
     t = tracer()
     kind: DType = dtype_of(dtype) if dst is None else dst.dtype
+    if dst is not None and dst.shape != (n, n):
+        raise t.error(f"shared_identity_matrix: dst is of shape {dst.shape}, must be of shape {(n, n)}")
     key = ("identity_matrix", n, kind)
     if dst is None and key in t.cache:
         found: NkiTensor = t.cache[key]

@@ -1,43 +1,6 @@
 """`nki.language.dtypes`: the element types alone, where nki-library's tests look for them."""
 
-from neurontools.nki.dtype import (
-    bfloat16,
-    bool_,
-    float4_e2m1fn_x4,
-    float8_e4m3,
-    float8_e4m3fn,
-    float8_e4m3fn_x4,
-    float8_e5m2,
-    float8_e5m2_x4,
-    float8_e8m0fnu,
-    float16,
-    float32,
-    int8,
-    int16,
-    int32,
-    tfloat32,
-    uint8,
-    uint16,
-    uint32,
-)
+from neurontools.nki import dtype
 
-__all__ = [
-    "bfloat16",
-    "bool_",
-    "float4_e2m1fn_x4",
-    "float8_e4m3",
-    "float8_e4m3fn",
-    "float8_e4m3fn_x4",
-    "float8_e5m2",
-    "float8_e5m2_x4",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "int8",
-    "int16",
-    "int32",
-    "tfloat32",
-    "uint8",
-    "uint16",
-    "uint32",
-]
+__all__ = [name for name, one in vars(dtype).items() if isinstance(one, dtype.DType)]
+globals().update({name: getattr(dtype, name) for name in __all__})

@@ -11,7 +11,7 @@ from neurontools.builder.trace import Space, View
 from neurontools.nki.dtype import DType, bool_, dtype_of, float32, promote, scalar_dtype
 from neurontools.nki.isa.activations import activation
 from neurontools.nki.isa.checks import number, tile
-from neurontools.nki.isa.moves import memset, tensor_copy
+from neurontools.nki.isa.moves import memset, of_type, tensor_copy
 from neurontools.nki.isa.vector import reciprocal, tensor_scalar, tensor_tensor
 from neurontools.nki.language.movement import cast, in_sbuf, load, partition_broadcast, store, stretch
 from neurontools.nki.operations import OPERATIONS
@@ -23,6 +23,8 @@ from neurontools.nki.tracer import Tracer, tracer
 __all__ = ["binary", "combine", "unary", "where"]
 
 _WIDE = frozenset({"int32", "uint32"})
+_QUOTIENTS = ("divide", "power")
+_WHOLE = ("floor", "ceil", "trunc")  # which leave integers as they are
 
 
 def _on_chip(t: Tracer, op: Operator, argument: str, x: Any) -> NkiTensor:
@@ -37,16 +39,19 @@ def unary(op: Operator, x: Any, dtype: Any = None) -> NkiTensor:
     t = tracer()
     x = _on_chip(t, op, "x", x)
     kind = x.dtype if dtype is None else dtype_of(dtype)
-    wide = x.dtype in _WIDE
-    if wide and op.name in _WIDE_UNARY:
+    # The tables of the Scalar engine take fp32, which does not hold all integers of 32 bits.
+    same = x.dtype.is_int and (op.name in _WHOLE or (op.name == "abs" and x.dtype.startswith("uint")))
+    if not same and x.dtype in _WIDE and op.name in _WIDE_UNARY:
         return cast(t, _WIDE_UNARY[op.name](t, x), kind)
     result = new_tensor(t, x.shape, kind)
-    if op.name == "copy":
+    if same or op.name == "copy":
         tensor_copy(result, x)
     elif op.name == "reciprocal":
         reciprocal(result, x)
     elif op.name == "negative":
         tensor_scalar(result, x, OPERATORS["multiply"], -1.0)
+    elif op.name == "invert" and x.dtype == bool_:  # as NumPy has it: the bits of a true 1 would leave it true
+        tensor_scalar(result, x, OPERATORS["logical_not"], None)
     elif op.name == "invert":
         if kind != x.dtype:
             return cast(t, unary(op, x), kind)
@@ -72,9 +77,7 @@ def _reduced(t: Tracer, x: NkiTensor) -> NkiTensor:
 # 32-bit integers are exact on GpSimd only, so these are built from its two-tile operations.
 _WIDE_UNARY: dict[str, Callable[[Tracer, NkiTensor], NkiTensor]] = {
     "negative": lambda t, x: combine(t, OPERATORS["subtract"], 0, x),
-    "abs": lambda t, x: (
-        x if x.dtype == "uint32" else combine(t, OPERATORS["maximum"], x, combine(t, OPERATORS["subtract"], 0, x))
-    ),
+    "abs": lambda t, x: combine(t, OPERATORS["maximum"], x, combine(t, OPERATORS["subtract"], 0, x)),
     "square": lambda t, x: combine(t, OPERATORS["multiply"], x, x),
     "relu": lambda t, x: combine(t, OPERATORS["maximum"], x, 0),
 }
@@ -130,6 +133,8 @@ def combine(
     for argument, one in (("x", x), ("y", y)):
         if not isinstance(one, NkiTensor) and not number(one):
             raise t.error(f"nl.{op.name}: {argument} is {one!r}, must be a tile or a number")
+        if op.kind == "bitvec" and not (one.dtype if isinstance(one, NkiTensor) else scalar_dtype(one)).is_int:
+            raise t.error(f"nl.{op.name}: {argument} is {one!r}, must be of an integer type")
     x, y = (_on_chip(t, op, "x", one) if isinstance(one, NkiTensor) else one for one in (x, y))
     shapes = [one.shape for one in (x, y) if isinstance(one, NkiTensor)]
     shape = _common_shape(t, op.name, *shapes) if len(shapes) == 2 else shapes[0]
@@ -140,6 +145,8 @@ def combine(
     else:
         raise t.error(f"nl.{op.name}: a result of shape {shape} does not fit {dst.name} of {dst.shape}")
     exact = _exact_type(op, x, y)
+    if op.name in _QUOTIENTS and kind.is_float:
+        exact = None  # what is asked for as a fraction is not rounded to a whole number before
     if exact is not None and kind != exact:
         through = combine(t, op, x, y, dtype=exact)
         result = dst if dst is not None else new_tensor(t, shape, kind)
@@ -170,7 +177,9 @@ def _emit(t: Tracer, op: Operator, x: Any, y: Any, shape: tuple[int, ...], dst: 
         if not tiles_only and (op.kind != "bitvec" or scalar_dtype(value).is_int):
             tensor_scalar(dst, one, op, value, reverse0=one is y)
             return
-        column = _column(t, value, shape[0], exact or float32, len(shape))
+        kind = exact or float32
+        value = of_type(t, f"nl.{op.name}", "x" if one is y else "y", value, kind)
+        column = _column(t, value, shape[0], kind, len(shape))
         x, y = (one, column) if one is x else (column, one)
     x, y = (partition_broadcast(t, one, shape[0]) if one.shape[0] != shape[0] else one for one in (x, y))
     if not tiles_only and op.kind != "bitvec":
@@ -209,7 +218,7 @@ def where(condition: NkiTensor, x: Any, y: Any, dtype: Any = None) -> NkiTensor:
     kind = dtype_of("uint8") if kind == bool_ else kind
     result = new_tensor(t, shape, kind)
     if not isinstance(x, NkiTensor):
-        x = _column(t, x, shape[0], kind, len(shape))
+        x = _column(t, of_type(t, "nl.where", "x", x, kind), shape[0], kind, len(shape))
     operands: dict[str, View] = {
         "dst": tile(t, "select", "dst", result),
         "predicate": tile(t, "select", "condition", _fit(t, condition, shape)),
@@ -219,7 +228,7 @@ def where(condition: NkiTensor, x: Any, y: Any, dtype: Any = None) -> NkiTensor:
     if isinstance(y, NkiTensor):
         operands["on_false_tile"] = tile(t, "select", "y", _fit(t, y, shape))
     else:
-        fields["on_false"] = float(y) if kind.is_float else int(y)
+        fields["on_false"] = of_type(t, "nl.where", "y", y, kind)
     t.compute(words.Select, "DVE", operands, fields)
     return result
 

@@ -9,6 +9,7 @@ from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of
 from neurontools.nki.isa.constants import engine
 from neurontools.nki.isa.dma import dma_copy, dma_transpose
+from neurontools.nki.isa.indirection import first_partition
 from neurontools.nki.isa.matmul import nc_matmul, nc_transpose
 from neurontools.nki.isa.moves import nc_stream_shuffle, ones_tile, tensor_copy
 from neurontools.nki.language.creation import fill
@@ -151,7 +152,7 @@ def partition_broadcast(t: Tracer, x: NkiTensor, partitions: int) -> NkiTensor:
         for first in range(0, partitions, 32):
             nc_stream_shuffle(result[first : min(first + 32, partitions)], x, [0] * 32)
         return result
-    start = x.view_of_storage.partition + (x.allocation.address[0] if x.allocation.address else 0)
+    start = first_partition(x.view_of_storage)
     stationary = ones_tile(t, x.code)[start : start + 1, 0:partitions]
     row, flat = x.reshape((1, x.free_size)), result.reshape((partitions, x.free_size))
     width = PSUM_FP32
@@ -165,9 +166,7 @@ def partition_broadcast(t: Tracer, x: NkiTensor, partitions: int) -> NkiTensor:
 
 def _aligned_row(t: Tracer, x: NkiTensor) -> NkiTensor:
     """Return `x` (one partition), moved to partition 0 by DMA if engines cannot start where it is, and contiguous."""
-    view = x.view_of_storage
-    start = view.partition + (x.allocation.address[0] if x.allocation.address else 0)
-    if start % 32 == 0 and x.is_contiguous():
+    if first_partition(x.view_of_storage) % 32 == 0 and x.is_contiguous():
         return x
     result = new_tensor(t, x.shape, x.dtype)
     dma_copy(result, x)
@@ -211,11 +210,7 @@ def _stretch_any(value: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
 
 def _engine_start(x: NkiTensor) -> bool:
     """Return whether engines can address the partitions of `x` (hardware.md 2.3)."""
-    if x.steps_partitions:
-        return False
-    start = x.view_of_storage.partition + (x.allocation.address[0] if x.allocation.address else 0)
-    count = x.shape[0]
-    return start in start_partitions(count)
+    return not x.steps_partitions and first_partition(x.view_of_storage) in start_partitions(x.shape[0])
 
 
 OPERATIONS["assign"] = assign

@@ -126,8 +126,12 @@ def matmul(x: NkiTensor, y: NkiTensor, transpose_x: bool = False) -> NkiTensor:
     for argument, one in (("x", x), ("y", y)):
         if one.ndim != 2:
             raise t.error(f"nl.matmul: {argument} is of shape {one.shape}, must have two dimensions")
+    turned = flag(t, "nl.matmul", "transpose_x", transpose_x)
+    if x.shape[0 if turned else 1] != y.shape[0]:
+        raise t.error(f"nl.matmul: x of shape {x.shape}{', transposed,' if turned else ''} does not multiply y of "
+                      f"shape {y.shape}")  # fmt: skip
     x, y = in_sbuf(t, x), in_sbuf(t, y)
-    if not flag(t, "nl.matmul", "transpose_x", transpose_x):
+    if not turned:
         kind = x.dtype
         x = cast(t, in_sbuf(t, transpose(x)), kind)
     result = new_tensor(t, (x.shape[1], y.shape[1]), float32, MemoryRegion.psum)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+
 from neurontools.builder.trace import Space
 from neurontools.nki.dtype import dtype_of, float32, uint32
 from neurontools.nki.isa.gpsimd import nc_n_gather
@@ -21,7 +23,7 @@ from neurontools.nki.views import unsupported
 
 __all__ = ["dropout", "gather_flattened", "rand", "random_seed"]
 
-_BITS = 24  # of a random number in [0, 1): every one of them is exact in fp32
+_BITS = 24  # of a random number in [0, 1) at most: every one of them is exact in fp32
 
 
 def _tile(t: Tracer, function: str, argument: str, x: Any) -> NkiTensor:
@@ -31,7 +33,7 @@ def _tile(t: Tracer, function: str, argument: str, x: Any) -> NkiTensor:
 
 
 def rand(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = "") -> NkiTensor:
-    """Return a tensor of random numbers distributed evenly over [0, 1), in steps of 2**-24."""
+    """Return a tensor of random numbers distributed evenly over [0, 1), in steps of 2**-24 or the type's precision."""
     t = tracer()
     kind = dtype_of(dtype)
     if not kind.is_float:
@@ -41,8 +43,10 @@ def rand(shape: Any, dtype: Any, buffer: Any = MemoryRegion.sbuf, name: str = ""
     made = result if region.space is not Space.HBM else ndarray(shape, kind)
     bits = new_tensor(t, made.shape, uint32)
     rng(bits)
-    tensor_scalar(bits, bits, OPERATORS["right_shift"], 32 - _BITS)
-    tensor_scalar(made, bits, OPERATORS["multiply"], 2.0**-_BITS)
+    # No more bits than the type holds, or rounding would give 1.
+    held = min(_BITS, 1 + ml_dtypes.finfo(kind.numpy).nmant)  # type: ignore[no-untyped-call]  # it has no types here
+    tensor_scalar(bits, bits, OPERATORS["right_shift"], 32 - held)
+    tensor_scalar(made, bits, OPERATORS["multiply"], 2.0**-held)
     if made is not result:
         store(result, made)
     return result
@@ -70,7 +74,9 @@ def gather_flattened(data: NkiTensor, indices: NkiTensor, axis: int = 0, dtype: 
     if axis != 0:
         raise unsupported(f"nl.gather_flattened with axis={axis}")
     source = in_sbuf(t, _tile(t, "gather_flattened", "data", data))
-    places = cast(t, in_sbuf(t, _tile(t, "gather_flattened", "indices", indices)), uint32)
+    if not _tile(t, "gather_flattened", "indices", indices).dtype.is_int:
+        raise t.error(f"nl.gather_flattened: indices are of {indices.dtype}, must be of an integer type")
+    places = cast(t, in_sbuf(t, indices), uint32)
     result = new_tensor(t, indices.shape, data.dtype)
     nc_n_gather(result, source, places)
     return result if dtype is None else cast(t, result, dtype)

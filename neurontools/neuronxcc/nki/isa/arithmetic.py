@@ -7,7 +7,7 @@ from typing import Any
 from neurontools.neuronxcc.nki.isa import constants
 from neurontools.neuronxcc.nki.isa.operands import column, on_chip, pair, token
 from neurontools.neuronxcc.nki.refusals import refuse_unknown
-from neurontools.neuronxcc.nki.tile import Tile, materialize, unwrap
+from neurontools.neuronxcc.nki.tile import Tile, materialize
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import dtype_of, promote
@@ -116,12 +116,14 @@ def activation(
 ) -> Tile:
     """Return op(data * scale + bias)."""
 
-    def emit(dst: Any, source: Any, offset: Any, factor: Any) -> None:
-        isa.activation(dst, token(op), source, offset, factor, token(reduce_op), unwrap(reduce_res), reduce_cmd)
+    def emit(dst: Any, source: Any, offset: Any, factor: Any, result: Any = None) -> None:
+        isa.activation(dst, token(op), source, offset, factor, token(reduce_op), result, reduce_cmd)
 
     data = on_chip(data)
     idle = reduce_cmd is constants.reduce_cmd.idle and reduce_res is None  # then the boxes of a mask are apart
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), apart=idle)
+    return materialize(
+        data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), apart=idle, folded=reduce_res
+    )
 
 
 def activation_reduce(
@@ -143,7 +145,7 @@ def activation_reduce(
 
     data = on_chip(data)
     result = reduce_res if reduce_res is not None else Tile(nl.ndarray((data.shape[0], 1), nl.float32, nl.sbuf))
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), result)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, bias, column(scale), folded=result)
 
 
 def reciprocal(data: Tile, *, dtype: Any = None, mask: Any = None, **unused: Any) -> Tile:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from neurontools.neuronxcc.nki.isa.operands import by_rows, column, in_sbuf, on_chip, token
+from neurontools.neuronxcc.nki.isa.operands import by_rows, column, in_sbuf, on_chip, rows_of, token
 from neurontools.neuronxcc.nki.masks import is_empty, masked_box
-from neurontools.neuronxcc.nki.partitions import operand
+from neurontools.neuronxcc.nki.partitions import operand, written
 from neurontools.neuronxcc.nki.reductions import reduced
 from neurontools.neuronxcc.nki.refusals import refuse_unknown
-from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, unwrap
+from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize
 from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.dtype import promote
@@ -98,7 +98,7 @@ def tensor_scalar_reduce(
     def emit(dst: Any, source: Any, operand: Any, result: Any) -> None:
         isa.tensor_scalar_reduce(dst, source, token(op0), operand, token(reduce_op), result, reverse0)
 
-    return materialize(data.shape, dtype or data.dtype, mask, emit, on_chip(data), column(operand0), reduce_res)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, on_chip(data), column(operand0), folded=reduce_res)
 
 
 def tensor_scalar_cumulative(
@@ -115,15 +115,12 @@ def tensor_scalar_cumulative(
 ) -> None:
     """Scan src into dst."""
     box = masked_box(mask, dst.shape)
-    isa.tensor_scalar_cumulative(
-        boxed(dst, box, dst.shape),
-        boxed(src, box, dst.shape),
-        token(op0),
-        token(op1),
-        unwrap(imm0),
-        unwrap(imm1),
-        reduce_cmd,
-    )
+    if box is not None and is_empty(box):
+        return
+    first, initial = (operand(rows_of(one, box)) if isinstance(one, Tile) else one for one in (imm0, imm1))
+    with written(boxed(dst, box, dst.shape)) as into:
+        source = operand(boxed(on_chip(src), box, dst.shape))
+        isa.tensor_scalar_cumulative(into, source, token(op0), token(op1), first, initial, reduce_cmd)
 
 
 def bn_stats(data: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Tile:

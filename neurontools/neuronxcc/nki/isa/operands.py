@@ -8,9 +8,8 @@ from typing import Any
 
 from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki.masks import Box, is_empty, masked_box
-from neurontools.neuronxcc.nki.partitions import operand, reached
+from neurontools.neuronxcc.nki.partitions import operand, written
 from neurontools.neuronxcc.nki.tile import Tile, aligned, boxed
-from neurontools.nki import isa
 from neurontools.nki import language as nl
 from neurontools.nki.tensor import NkiTensor
 
@@ -60,11 +59,8 @@ def by_rows(data: Tile, width: int, dtype: Any, mask: Any, emit: Callable[..., A
     if box is not None and is_empty(box):
         made.valid = ()
         return made
-    part = boxed(made, rows, made.shape)
-    dst = part if reached(part) else nl.ndarray(part.shape, part.dtype, nl.sbuf)
-    emit(dst, operand(boxed(on_chip(data), box, data.shape)), *(operand(rows_of(one, box)) for one in more))
-    if dst is not part:
-        isa.dma_copy(part, dst)
+    with written(boxed(made, rows, made.shape)) as dst:
+        emit(dst, operand(boxed(on_chip(data), box, data.shape)), *(operand(rows_of(one, box)) for one in more))
     made.valid = None if rows is None else (rows,)
     return made
 

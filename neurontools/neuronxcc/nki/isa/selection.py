@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from neurontools.neuronxcc.nki.affine import Index, Mask
 from neurontools.neuronxcc.nki.isa.operands import by_rows, in_sbuf, rows_of, token
-from neurontools.neuronxcc.nki.masks import is_empty, masked_box
-from neurontools.neuronxcc.nki.partitions import operand
+from neurontools.neuronxcc.nki.masks import held, is_empty, masked_box
+from neurontools.neuronxcc.nki.partitions import operand, written
 from neurontools.neuronxcc.nki.refusals import refuse_unknown, unsupported
 from neurontools.neuronxcc.nki.tile import Tile, boxed, materialize, whole_under
 from neurontools.nki import isa
@@ -49,6 +50,13 @@ def affine_select(
     if not isinstance(pred, Mask):
         raise complain("affine_select: pred must be a comparison of index expressions")
     source = in_sbuf(on_true_tile)
+    if len(pred.terms) > 1:  # the word has one comparison: either of two is a choice by a tile of truth values
+
+        def choose(dst: Any, tile: Any) -> None:
+            holds = nl.load(nl.shared_constant(held(pred, source.shape)))
+            isa.tensor_copy(dst, nl.where(holds, tile, on_false_value))
+
+        return whole_under(source.shape, dtype or source.dtype, mask, choose, source)
     if not pred.conditions:  # it always holds
         return materialize(source.shape, dtype or source.dtype, mask, isa.tensor_copy, source, apart=True)
     for one in pred.conditions:
@@ -137,13 +145,12 @@ def range_select(
             raise unsupported("range_select with a mask that leaves out the first places of several free dimensions")
         range_start += box[1][0]  # the engine counts from where it begins to read
 
-    def emit(dst: Any, source: Any) -> None:
+    def emit(dst: Any, source: Any, result: Any = None) -> None:
         low, high = (operand(rows_of(one, box)) for one in (bound0, bound1))
-        result = None if reduce_res is None else rows_of(reduce_res, box)
         isa.range_select(dst, source, token(comp_op0), token(comp_op1), low, high, reduce_cmd, result,
                          token(reduce_op), range_start, on_false_value)  # fmt: skip
 
-    return materialize(data.shape, dtype or data.dtype, mask, emit, data)
+    return materialize(data.shape, dtype or data.dtype, mask, emit, data, folded=reduce_res)
 
 
 def select_reduce(
@@ -163,9 +170,11 @@ def select_reduce(
     box = masked_box(mask, dst.shape)
     if box is not None and is_empty(box):
         return
-    into, where, chosen = (boxed(one, box, dst.shape) for one in (dst, predicate, on_true))
-    other, result = (rows_of(one, box) if isinstance(one, Tile) else one for one in (on_false, reduce_res))
-    isa.select_reduce(into, where, chosen, other, result, reduce_cmd, token(reduce_op), reverse_pred)
+    where, chosen = (operand(boxed(one, box, dst.shape)) for one in (predicate, on_true))
+    other = operand(rows_of(on_false, box)) if isinstance(on_false, Tile) else on_false
+    folded = nullcontext() if reduce_res is None else written(rows_of(reduce_res, box))
+    with written(boxed(dst, box, dst.shape)) as into, folded as result:
+        isa.select_reduce(into, where, chosen, other, result, reduce_cmd, token(reduce_op), reverse_pred)
 
 
 def sequence_bounds(segment_ids: Tile, *, dtype: Any = None, **unused: Any) -> Tile:

@@ -133,7 +133,9 @@ def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
 
 def store(dst: Tile, value: Any, *, mask: Any = None, **unused: Any) -> None:
     """Copy a tile, or a number, into a part of an HBM tensor."""
-    if isinstance(value, Tile) and isinstance(dst, Gathered):
+    if isinstance(dst, Gathered):
+        if not isinstance(value, Tile):
+            value = Tile(nl.full(dst.shape, value, dst.dtype))
         boxes = masked_boxes(mask, dst.shape)
         for box in (None,) if boxes is None else boxes:
             isa.dma_copy(dst.cut(box), boxed(value, box, dst.shape))
@@ -260,23 +262,27 @@ def softmax(x: Tile, axis: Any = -1, *, dtype: Any = None, mask: Any = None, **u
         result = nl.softmax(one.permute(order), axes, dtype=dtype)
         return result.permute([order.index(place) for place in range(len(order))])
 
+    masked_box(mask, x.shape)  # what several boxes fold over is not what the box around them does
     return apply(emit, mask, x)
 
 
 def rms_norm(x: Tile, w: Tile, axis: Any, n: int, epsilon: float = 1e-6, *, dtype: Any = None, mask: Any = None,
              **unused: Any) -> Tile:  # fmt: skip
     """Return x over its root mean square, times w."""
-    return apply(lambda one: nl.rms_norm(one, unwrap(w), axis, n, epsilon, dtype=dtype), mask, x)
+    masked_box(mask, x.shape)
+    return apply(lambda one, weight: nl.rms_norm(one, weight, axis, n, epsilon, dtype=dtype), mask, x, w)
 
 
 def dropout(x: Tile, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """Return x with elements zeroed at random."""
-    return apply(lambda one: nl.dropout(one, unwrap(rate), dtype=dtype), mask, x)
+    return apply(lambda one, part: nl.dropout(one, part, dtype=dtype), mask, x, rate)
 
 
 def gather_flattened(data: Tile, indices: Tile, *, mask: Any = None, dtype: Any = None) -> Tile:
     """Return the elements of each partition whose flat places `indices` gives."""
-    return Tile(nl.gather_flattened(data.tensor, indices.tensor, dtype=dtype))
+    made = Tile(nl.gather_flattened(data.tensor, indices.tensor, dtype=dtype))
+    made.valid = masked_boxes(mask, made.shape)
+    return made
 
 
 def shared_constant(constant: Any, dtype: Any = None) -> Tile:
@@ -295,9 +301,10 @@ def loop_reduce(x: Tile, op: Any, loop_indices: Any, *, dtype: Any = None, mask:
     return folded(x, op, loop_indices, dtype, mask)
 
 
-def random_seed(seed: Any) -> None:
+def random_seed(seed: Any, *, mask: Any = None) -> None:
     """Seed the random numbers of this core: a whole number, or a tile of one."""
-    nl.random_seed(unwrap(seed) if isinstance(seed, Tile) else nl.full((1, 1), int(seed), nl.int32))
+    if multiplies(mask, "random_seed"):
+        nl.random_seed(unwrap(seed) if isinstance(seed, Tile) else nl.full((1, 1), int(seed), nl.int32))
 
 
 def atomic_rmw(dst: Tile, value: Tile, op: Any, *, mask: Any = None) -> None:
