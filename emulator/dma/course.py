@@ -40,6 +40,7 @@ class Course:
         "engines",
         "fill_ps",
         "generator_ps",
+        "hbm_bytes",
         "held",
         "memory_ps",
         "shares",
@@ -62,7 +63,7 @@ class Course:
         self.cold_fill_ps = 0 if writes else costs.filling_ps(self.engines, each, cold=prebuilt)
         self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=prebuilt)
         rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
-        self.memory_ps = int(facts.hbm_bytes * rate)
+        self.hbm_bytes, self.memory_ps = facts.hbm_bytes, int(facts.hbm_bytes * rate)
         self.completion_ps = costs.completion_ps(self.engines)
         # By queue, how often it was given such a transfer and has completed one: its own lists.
         self.tallies: dict[Any, list[int]] = {}

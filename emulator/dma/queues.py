@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from emulator.dma.transfer import UNPLANNED, Shares, Transfer
@@ -37,6 +38,7 @@ class DmaQueue:
     """
 
     __slots__ = (
+        "complete",
         "completed",
         "core",
         "due_ps",
@@ -57,11 +59,13 @@ class DmaQueue:
     )
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
+        **dict.fromkeys(("complete", "core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
         "made": "the program",
         "held": "the descriptors of what is pending",
         "tallies": "in the state as `handed` and `retired`",
     }
+
+    complete: Callable[[int], object]  # the oldest transfer; given by whoever owns the queue
 
     def __init__(
         self, core: int, name: str, engine: str, ring: int, num_queues: int, semaphores: tuple[int, ...], kind: str
