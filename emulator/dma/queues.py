@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from emulator.dma.transfer import UNPLANNED, Shares, Transfer
+from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferCourse
 
 __all__ = ["DmaQueue", "QueueState", "descriptors_in_ring"]
 
@@ -38,6 +38,7 @@ class DmaQueue:
     """
 
     __slots__ = (
+        "by_course",
         "complete",
         "completed",
         "core",
@@ -62,7 +63,7 @@ class DmaQueue:
         **dict.fromkeys(("complete", "core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
         "made": "the program",
         "held": "the descriptors of what is pending",
-        "tallies": "in the state as `handed` and `retired`",
+        **dict.fromkeys(("by_course", "tallies"), "in the state as `handed` and `retired`"),
     }
 
     complete: Callable[[int], object]  # the oldest transfer; given by whoever owns the queue
@@ -77,6 +78,7 @@ class DmaQueue:
         self.nbytes = 0
         # How often transfers of each shape were handed to the rings, and completed; rings count descriptors by it.
         self.tallies: dict[Shares, list[int]] = {}
+        self.by_course: dict[TransferCourse, list[int]] = {}  # the same lists
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.held = 0  # descriptors of pending transfers in the fullest ring
         self.generator_ps = 0  # when the descriptor generator has finished what it was given

@@ -226,7 +226,7 @@ class DmaSystem:
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
         transfer.course = course = self._course_of(transfer, queue)
-        transfer.shares = shares = course.shares
+        transfer.shares = course.shares
         queue.held += course.held
         begin = queue.generator_ps
         if begin < now_ps:
@@ -240,9 +240,9 @@ class DmaSystem:
         is_cold = transfer.prebuilt and is_first
         stagger = course.cold_ps if is_cold else course.stagger_ps
         fill = course.cold_fill_ps if is_cold else course.fill_ps
-        tally = course.tallies.get(queue)
+        tally = queue.by_course.get(course)
         if tally is None:
-            tally = course.tallies[queue] = queue.tally(shares)
+            tally = queue.by_course[course] = queue.tally(course.shares)
         tally[0] += 1
         engines = self.engines[transfer.core]
         moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, fill, now_ps)
@@ -433,7 +433,7 @@ class DmaSystem:
             queue.tally(transfer.shares)[1] += 1
         else:
             queue.held -= course.held
-            course.tallies[queue][1] += 1
+            queue.by_course[course][1] += 1
         queue.completed += 1
         queue.nbytes += transfer.nbytes
         queue.planned_ps, queue.signalled_ps = transfer.plan.planned_ps, 0
