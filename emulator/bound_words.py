@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundWords"]
 
-_KEPT = 2048  # bound words that an engine keeps, and templates; loops and repeated operands find theirs again
+# Bound words that an engine keeps, and templates: of one with more, none is found again by the next pass through them.
+_KEPT = 1 << 13
+_NAMED = 1 << 15  # all bytes of words that lead to one of them, which take hardly any memory
 
 
 class _KeptWords:
@@ -82,11 +84,11 @@ class BoundWords:
             return action
         kept = self._kept
         action = self._by_what_it_does(loaded, kept.actions)
-        self._keep(kept.words if loaded.transfer is None else kept.triggers, raw, action)
+        self._keep(kept.words if loaded.transfer is None else kept.triggers, raw, action, _NAMED)
         return action
 
-    def _keep(self, among: dict[bytes, Action], key: bytes, action: Action) -> None:
-        if len(among) >= _KEPT:
+    def _keep(self, among: dict[bytes, Action], key: bytes, action: Action, most: int = _KEPT) -> None:
+        if len(among) >= most:
             among.clear()
             self._passing = [each for each in self._passing if each[0] is not among]
         among[key] = action

@@ -158,10 +158,11 @@ class _CoreLoader:
             return self._indirect(word, pc, slot, engine, where)
         if isinstance(word, Collective):
             return self._collective(word, pc, slot, engine, where)
-        loaded, copies, casts = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
-        queue = self._dynamic_queue(engine, loaded.semaphore, where)
-        op = "cast" if casts else "copy"
+        loaded, part = translate_direct(word, self.direct, where)  # type: ignore[arg-type]
         semaphore, increment = loaded.semaphore, loaded.semaphore_increment
+        queue = self._dynamic_queue(engine, semaphore, where)
+        parts = (part,)
+        facts = facts_of(parts)
 
         def transfer() -> Transfer:
             return Transfer(
@@ -169,10 +170,11 @@ class _CoreLoader:
                 core=self.core,
                 engine=engine,
                 pc=pc,
-                parts=(tuple.__new__(Part, (op, copies(), None, 1.0, (), 1)),),
+                parts=parts,
                 semaphore=semaphore,
                 increment=increment,
                 instruction=loaded,
+                facts=facts,
             )
 
         raises = ((self.core, semaphore, increment),)

@@ -190,82 +190,78 @@ class Sequencer:
 
         Where nothing else happens before the engine is free again, go on with the word behind it.
         """
-        device, heap = self.device, self.device.heap
-        while self._issue(now):
-            now = self.free_ps
-            if now > device.horizon_ps or now >= heap[0][0]:
-                heappush(heap, (now, device.order(), self.issue))
+        device, words, count = self.device, self.words, self.count
+        heap = device.heap
+        while True:
+            position = self.position
+            loaded = words[position]
+            word = loaded.word
+            consumed: tuple[SemaphoreChange, ...] = ()
+            try:
+                mode, index, _, _, need = header_sync(word.raw)
+                if mode and not self._ready(mode, index, need, now):
+                    return
+                action = self.bound.action_of(loaded)
+                if action.waits or action.drain or action.barrier:
+                    for each in action.waits:
+                        if not self._ready(each.mode, each.index, each.value, now):
+                            return
+                    if action.drain and self.in_flight:
+                        self._draining, self.state = True, RUNNING
+                        return
+                    if action.barrier and not self._meet(word, now):
+                        return
+                    consumed = self._consume(word, now)
+                elif mode == _EVENT:
+                    consumed = self._consume(word, now)
+            except (FaultError, FormatError, UnsupportedError) as error:
+                device.fail(error, self.place(loaded))
                 return
-            device.now_ps = now
-
-    def _issue(self, now: int) -> bool:
-        """Start the next word if its waits hold, else wait; return whether to come again when the engine is free."""
-        position = self.position
-        loaded = self.words[position]
-        word = loaded.word
-        device = self.device
-        consumed: tuple[SemaphoreChange, ...] = ()
-        try:
-            mode, index, _, _, need = header_sync(word.raw)
-            if mode and not self._ready(mode, index, need, now):
-                return False
-            action = self.bound.action_of(loaded)
-            if action.waits or action.drain or action.barrier:
-                for each in action.waits:
-                    if not self._ready(each.mode, each.index, each.value, now):
-                        return False
-                if action.drain and self.in_flight:
-                    self._draining, self.state = True, RUNNING
-                    return False
-                if action.barrier and not self._meet(word, now):
-                    return False
-                consumed = self._consume(word, now)
-            elif mode == _EVENT:
-                consumed = self._consume(word, now)
-        except (FaultError, FormatError, UnsupportedError) as error:
-            device.fail(error, self.place(loaded))
-            return False
-        interval, latency, claim, apart = action.interval, action.latency, action.claim, action.apart
-        if device.reprice is not None:
-            interval, latency = device.reprice(self, loaded, interval, latency)
+            interval, latency, claim, apart = action.interval, action.latency, action.claim, action.apart
+            if device.reprice is not None:
+                interval, latency = device.reprice(self, loaded, interval, latency)
+                if claim is not None:
+                    claim = claim.scaled(interval, action.interval)
+                if apart:
+                    apart = apart * interval // action.interval
             if claim is not None:
-                claim = claim.scaled(interval, action.interval)
-            if apart:
-                apart = apart * interval // action.interval
-        if claim is not None:
-            queues_next = claim.array and self._multiplies_next(position + 1)
-            interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
-        if device.jitter is not None:
-            interval, latency = device.jitter(interval), device.jitter(latency)
-        done = now + latency
-        behind = self.last_done + apart
-        if done < behind:
-            # Results leave in order. The next word waits as well where those of this one wait for too long.
-            if apart and behind - done > action.lag:
-                interval += behind - done - action.lag
-            done = behind
-        self.last_done = done
-        self.in_flight.append(_made(Flight, (loaded, action, now, consumed)))
-        self.state, self.waiting_on = RUNNING, None
-        self.position = position = position + 1
-        free = now + interval
-        beside = position < self.count and self.words[position].word.BESIDE
-        if not word.BESIDE:
-            self.path_ps = free
-            if beside and 0 < self._dispatch_ps < interval:
-                free = now + self._dispatch_ps
-        elif self._is_ahead and self.core.contention.array.is_busy_until(free):
-            # The Tensor engine has fetched it long before, while words in front of it waited for the array.
-            free = max(self.path_ps, now)
-        elif not beside and self.path_ps > free:
-            free = self.path_ps
-        self.free_ps = free
-        self.busy_ps += interval
-        heappush(device.heap, (done, device.order(), self.complete))
-        if device.watched:
-            for hook in device.hooks.issue:
-                hook(self, loaded, now)
-        return position < self.count and not action.serial
+                queues_next = claim.array and self._multiplies_next(position + 1)
+                interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
+            if device.jitter is not None:
+                interval, latency = device.jitter(interval), device.jitter(latency)
+            done = now + latency
+            behind = self.last_done + apart
+            if done < behind:
+                # Results leave in order. The next word waits as well where those of this one wait for too long.
+                if apart and behind - done > action.lag:
+                    interval += behind - done - action.lag
+                done = behind
+            self.last_done = done
+            self.in_flight.append(_made(Flight, (loaded, action, now, consumed)))
+            self.state, self.waiting_on = RUNNING, None
+            self.position = position = position + 1
+            free = now + interval
+            if not word.BESIDE:
+                self.path_ps = free
+                if 0 < self._dispatch_ps < interval and position < count and words[position].word.BESIDE:
+                    free = now + self._dispatch_ps
+            elif self._is_ahead and self.core.contention.array.is_busy_until(free):
+                # The Tensor engine has fetched it long before, while words in front of it waited for the array.
+                free = max(self.path_ps, now)
+            elif self.path_ps > free and not (position < count and words[position].word.BESIDE):
+                free = self.path_ps
+            self.free_ps = free
+            self.busy_ps += interval
+            heappush(heap, (done, device.order(), self.complete))
+            if device.watched:
+                for hook in device.hooks.issue:
+                    hook(self, loaded, now)
+            if position >= count or action.serial:
+                return
+            if free > device.horizon_ps or free >= heap[0][0]:
+                heappush(heap, (free, device.order(), self.issue))
+                return
+            device.now_ps = now = free
 
     def _multiplies_next(self, position: int) -> bool:
         """Return whether the word at a position multiplies too: others are taken at once behind a matmul."""
@@ -309,11 +305,11 @@ class Sequencer:
 
     def _wake(self, now: int) -> None:
         """Come back to `issue` if the change that calls this satisfies the wait."""
-        waiting = self.waiting_on
-        if waiting is None or self._waiters is None:
+        if self.waiting_on is None or self._waiters is None:
             return
-        where = self.core.events if waiting.kind == "event" else self.core.semaphores
-        if holds(waiting.mode, where.values[waiting.number], waiting.value):
+        kind, _, index, mode, need, _ = self.waiting_on
+        where = self.core.events if kind == "event" else self.core.semaphores
+        if holds(mode, where.values[index], need):
             self._waiters.remove(self._wake)
             self._waiters = None
             heappush(self.device.heap, (now + self.device.propagation_ps, self.device.order(), self.issue))

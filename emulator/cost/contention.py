@@ -106,27 +106,28 @@ class Contention:
 
         `queues_next` tells of a matmul that another follows, which waits for its turn.
         """
-        if claim.weights:
-            return self.array.load(claim.work_ps, claim.read_ps, now)
-        if claim.array:
-            return self.array.multiply(claim.work_ps, now, queues_next)
-        if claim.cold:
-            longer, shown = self.cold.take(claim.cold, now, interval)
+        ports, work, multiplies, loads, read, cold = claim
+        if loads:
+            return self.array.load(work, read, now)
+        if multiplies:
+            return self.array.multiply(work, now, queues_next)
+        if cold:
+            longer, shown = self.cold.take(cold, now, interval)
             if shown is not None:
                 self.own_end_ps = now + shown
             elif longer:
                 self.own_end_ps = now + latency + longer
             return interval + longer, latency + longer
         wait = 0
-        if claim.ports:
+        if ports:
             free = self._free
-            for port in claim.ports:
+            for port in ports:
                 if free[port] - now > wait:
                     wait = free[port] - now
-            until = now + wait + claim.work_ps
-            for port in claim.ports:
+            until = now + wait + work
+            for port in ports:
                 free[port] = until
-            self.granted = tuple.__new__(Grant, (claim.ports, now + wait, until))
+            self.granted = tuple.__new__(Grant, (ports, now + wait, until))
         return interval + wait, latency + wait
 
     def snapshot(self) -> ContentionState:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.binding import Bound, place_of
-from emulator.dma.direct import DirectContext, named_dtype, side_of, through
+from emulator.dma.direct import DirectContext, named_dtype, side_of
 from emulator.dma.moves import element_dtype
 from emulator.dma.transfer import Part, Side, Transfer
 from emulator.errors import LoadError
@@ -120,17 +120,15 @@ def translate_collective(word: Collective, context: DirectContext, where: str) -
     if not 0 < rows * columns <= _MOST_RANKS:
         raise LoadError(f"{where} has {rows} x {columns} ranks in its groups; 1 to {_MOST_RANKS} are possible")
     sides: list[Side] = []
-    tables: list[int | None] = []
 
     def add(address: DmaAddress, pattern: DmaPattern, run: int, kind: Dtype, name: str) -> None:
-        side, table = side_of(address, _POINT, run, kind, context, f"{where}: {name}")
+        side = side_of(address, _POINT, run, kind, context, f"{where}: {name}")
         steps, counts = pattern
         dims = tuple((step, count) for step, count in zip(reversed(steps), reversed(counts), strict=True) if count != 1)
         side = side._replace(dims=dims)
         if not side.nbytes or run % kind.size:
             raise LoadError(f"{where}: {name} has {side.rows} runs of {run} bytes, no whole elements")
         sides.append(side)
-        tables.append(table)
 
     add(word.src, word.src_pattern, word.src_element_size, dtype, "src")
     add(word.dst, word.dst_pattern, word.dst_element_size, dtype, "dst")
@@ -140,11 +138,10 @@ def translate_collective(word: Collective, context: DirectContext, where: str) -
         add(word.counts, _POINT, height * columns * _RANK_BYTES, Dtype.UINT32, "counts")
 
     def make() -> CollectiveTransfer:
-        found = [through(side, table, context.placement) for side, table in zip(sides, tables, strict=True)]
         made = CollectiveTransfer(
-            queue="", core=context.core, engine="", pc=-1, parts=(Part(COLLECTIVE, ((found[0], found[1]),)),)
+            queue="", core=context.core, engine="", pc=-1, parts=(Part(COLLECTIVE, ((sides[0], sides[1]),)),)
         )
-        made.groups, made.counts = found[2], found[3] if len(found) > 3 else None
+        made.groups, made.counts = sides[2], sides[3] if len(sides) > 3 else None
         return made
 
     return make

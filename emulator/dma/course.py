@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emulator.dma.engines import Stretch
 from emulator.dma.queues import descriptors_in_ring
@@ -29,8 +29,7 @@ def maker_of(transfer: Transfer) -> str:
 class Course:
     """The plan of a transfer but for when it begins; `maker` of its descriptors is as in `DmaCosts.start_ps`.
 
-    Nothing else of a transfer or its queue is asked for: whoever keeps courses keeps them by all that is given here.
-    Tallies are those of one device; the rest is worked out once for a process (`course_of`).
+    Nothing else of a transfer or its queue is asked for: `course_of` works it out once for a process.
     """
 
     __slots__ = (
@@ -40,13 +39,13 @@ class Course:
         "engines",
         "fill_ps",
         "generator_ps",
+        "hbm_bytes",
         "held",
         "memory_ps",
         "shares",
         "stagger_ps",
         "start_ps",
         "stretches",
-        "tallies",
     )
 
     def __init__(self, facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> None:
@@ -62,26 +61,15 @@ class Course:
         self.cold_fill_ps = 0 if writes else costs.filling_ps(self.engines, each, cold=prebuilt)
         self.stagger_ps, self.cold_ps = costs.stagger_ps(writes), costs.stagger_ps(writes, cold=prebuilt)
         rate = costs.hbm_write_ps_per_byte if writes else costs.hbm_read_ps_per_byte
-        self.memory_ps = int(facts.hbm_bytes * rate)
+        self.hbm_bytes, self.memory_ps = facts.hbm_bytes, int(facts.hbm_bytes * rate)
         self.completion_ps = costs.completion_ps(self.engines)
-        # By queue, how often it was given such a transfer and has completed one: its own lists.
-        self.tallies: dict[Any, list[int]] = {}
         self.stretches = _stretches(facts, self.shares, prebuilt, packet_bytes, costs)
 
 
 @lru_cache(1 << 12)
-def _known(facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> Course:
-    return Course(facts, num_queues, maker, packet_bytes, costs)
-
-
 def course_of(facts: Facts, num_queues: int, maker: str, packet_bytes: int, costs: DmaCosts) -> Course:
-    """Return a course, with tallies of its own."""
-    known = _known(facts, num_queues, maker, packet_bytes, costs)
-    found = Course.__new__(Course)
-    for name in Course.__slots__:
-        setattr(found, name, getattr(known, name))
-    found.tallies = {}
-    return found
+    """Return a course, the same to all who ask for it."""
+    return Course(facts, num_queues, maker, packet_bytes, costs)
 
 
 def _stretches(facts: Facts, shares: Shares, prebuilt: bool, packet_bytes: int, costs: DmaCosts) -> tuple[Stretch, ...]:

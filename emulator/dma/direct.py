@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from emulator.addresses import AddressMap
-from emulator.dma.transfer import Copies, Side, check_sizes
+from emulator.dma.transfer import Copies, Limit, Part, Side, check_sizes
 from emulator.errors import LoadError
-from emulator.placement import DeviceTensor, Placement
+from emulator.placement import Placement
 from formats.dtypes import Dtype
 from formats.isa import DmaDirect2d, SendReceive
 from formats.isa.operand import AccessPattern, DmaAddress, DmaPattern
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 
-__all__ = ["DirectContext", "named_dtype", "pattern_side", "send_copies", "side_of", "through", "translate_direct"]
+__all__ = ["DirectContext", "named_dtype", "pattern_side", "send_copies", "side_of", "translate_direct"]
 
 # Where a core's window ends for DMA: SBUF, PSUM and registers (formats.md 7.1).
 _WINDOW = 0x4000000
@@ -28,13 +27,11 @@ class DirectContext(NamedTuple):
     core: int
 
 
-def translate_direct(
-    word: DmaDirect2d, context: DirectContext, where: str
-) -> tuple[DmaDirect2d, Callable[[], Copies], bool]:
-    """Return the loaded form of a direct DMA, a function that gives its copies when triggered, and whether it casts.
+def translate_direct(word: DmaDirect2d, context: DirectContext, where: str) -> tuple[DmaDirect2d, Part]:
+    """Return the loaded form of a direct DMA, and what it moves.
 
-    Variables become device addresses, table references stay and are looked up at the call; nothing else of the word
-    changes. Raises LoadError naming a variable or table entry that does not exist, or sides that do not fit together.
+    In the word, variables become device addresses and table references stay; nothing else of it changes. Raises
+    LoadError naming a variable or table entry that does not exist, or sides that do not fit together.
     """
     absolute: dict[str, DmaAddress] = {}
     pairs = (
@@ -42,73 +39,51 @@ def translate_direct(
         ("dst", word.dst, word.dst_pattern, word.dst_element_size, word.dst_dtype),
     )
     sides: list[Side] = []
-    tables: list[int | None] = []
     for name, address, pattern, run, dtype in pairs:
-        side, table = side_of(address, pattern, run, named_dtype(dtype, where), context, f"{where}: {name}")
+        side = side_of(address, pattern, run, named_dtype(dtype, where), context, f"{where}: {name}")
         sides.append(side)
-        tables.append(table)
         if address.form == "variable":
             base = context.addresses.sbuf(context.core) if side.space == "SBUF" else 0
             absolute[name] = DmaAddress("absolute", 0, base + side.address)
     source, target = sides
     check_sizes(source, target, where)
     loaded = DmaDirect2d.of(word).replace(**absolute)
-    casts = source.dtype != target.dtype
-    if tables == [None, None]:
-        fixed: Copies = ((source, target),)
-        return loaded, lambda: fixed, casts
-
-    def resolve() -> Copies:
-        return ((through(source, tables[0], context.placement), through(target, tables[1], context.placement)),)
-
-    return loaded, resolve, casts
+    return loaded, Part("copy" if source.dtype == target.dtype else "cast", ((source, target),))
 
 
 def side_of(
     address: DmaAddress, pattern: DmaPattern, run: int, dtype: Dtype, context: DirectContext, where: str
-) -> tuple[Side, int | None]:
-    """Return one side, and the table entry that its address counts from, if it counts from one."""
+) -> Side:
+    """Return one side; what counts from a table entry lies in the variable that the entry names."""
     (inner_step, outer_step), (inner, outer) = pattern
     dims: tuple[tuple[int, int], ...] = () if outer == 1 else ((outer_step, outer),)
     if inner != 1:
         dims = (*dims, (inner_step, inner))
     placement, core = context.placement, context.core
     if address.form == "table":
-        _table_entry(placement, address.index, where)
-        return Side("HBM", core, address.offset, dims, run, dtype), address.index
+        limit = _table_limit(placement, address.index, where)
+        return Side("HBM", core, limit.address + address.offset, dims, run, dtype, limit)
     if address.form == "variable":
         if address.index in placement.state_buffers:
-            return Side("SBUF", core, address.offset, dims, run, dtype), None
+            return Side("SBUF", core, address.offset, dims, run, dtype)
         tensor = placement.by_id.get(address.index)
         if tensor is None:
             raise LoadError(f"{where} names variable {address.index}, which the definition does not have")
-        return Side("HBM", core, tensor.address + address.offset, dims, run, dtype, tensor.limit), None
+        return Side("HBM", core, tensor.address + address.offset, dims, run, dtype, tensor.limit)
     for owner, base in enumerate(context.addresses.cores):
         # An address in a window that is no SBUF fails the bounds check of the transfer.
         if base <= address.offset < base + _WINDOW:
-            return Side("SBUF", owner, address.offset - base, dims, run, dtype), None
-    return Side("HBM", core, address.offset, dims, run, dtype), None
+            return Side("SBUF", owner, address.offset - base, dims, run, dtype)
+    return Side("HBM", core, address.offset, dims, run, dtype)
 
 
-def _table_entry(placement: Placement, index: int, where: str) -> DeviceTensor:
+def _table_limit(placement: Placement, index: int, where: str) -> Limit:
     if placement.table is None:
         raise LoadError(f"{where} refers to a table, and the definition has none")
-    if index >= len(placement.table.entries):
-        raise LoadError(
-            f"{where} refers to entry {index} of {placement.table.name!r}, which has {len(placement.table.entries)}"
-        )
-    return placement.table.entries[index]
-
-
-def through(side: Side, index: int | None, placement: Placement) -> Side:
-    """Return a side with its table entry, if it counts from one, put in."""
-    if index is None:
-        return side
-    table = placement.table
-    known = () if table is None else table.limits
-    limit = known[index] if index < len(known) else _table_entry(placement, index, "DMA word").limit
-    space, core, offset, dims, run, dtype, _, _ = side
-    return tuple.__new__(Side, (space, core, limit.address + offset, dims, run, dtype, limit, None))
+    limits = placement.table.limits
+    if index >= len(limits):
+        raise LoadError(f"{where} refers to entry {index} of {placement.table.name!r}, which has {len(limits)}")
+    return limits[index]
 
 
 def named_dtype(code: int, where: str) -> Dtype:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emulator.dma.direct import DirectContext, named_dtype, pattern_side, side_of, through
+from emulator.dma.direct import DirectContext, named_dtype, pattern_side, side_of
 from emulator.dma.transfer import Part, Side, check_sizes
 from emulator.dma.views import sbuf_geometry, strided
 from emulator.dtypes import numpy_dtype
@@ -32,17 +32,15 @@ def translate_indirect(
     Raises LoadError naming a variable or table entry that does not exist, or sides that do not fit together.
     """
     sides: list[Side] = []
-    tables: list[int | None] = []
     for name, address, pattern, run, code in (
         ("src", word.src, word.src_pattern, word.src_element_size, word.src_dtype),
         ("dst", word.dst, word.dst_pattern, word.dst_element_size, word.dst_dtype),
     ):
         dtype = named_dtype(code, where)
-        side, table = side_of(address, _POINT, run, dtype, context, f"{where}: {name}")
+        side = side_of(address, _POINT, run, dtype, context, f"{where}: {name}")
         steps, counts = pattern
         dims = tuple((step, count) for step, count in zip(reversed(steps), reversed(counts), strict=True) if count != 1)
         sides.append(side._replace(dims=dims))
-        tables.append(table)
     check_sizes(sides[0], sides[1], where)
     if [count for _, count in sides[0].dims] != [count for _, count in sides[1].dims]:
         raise LoadError(f"{where}: the patterns of both sides have different counts")
@@ -53,14 +51,13 @@ def translate_indirect(
     operation = "add" if word.accumulate else "copy" if sides[0].dtype == sides[1].dtype else "cast"
 
     def parts() -> tuple[Part, ...]:
-        ends = [through(side, table, context.placement) for side, table in zip(sides, tables, strict=True)]
         found = []
         for row, number in enumerate(_indices(index, device, where)[: word.rows]):
-            pair = list(ends)
-            pair[moving] = _shifted(ends[moving], int(number) * word.index_step)._replace(
+            pair = sides.copy()
+            pair[moving] = _shifted(sides[moving], int(number) * word.index_step)._replace(
                 chosen=(int(number), row, word.index_step)
             )
-            pair[fixed] = _shifted(ends[fixed], row * word.row_step)
+            pair[fixed] = _shifted(sides[fixed], row * word.row_step)
             for source, target in _kept(pair[0], pair[1], moving) if word.skip else ((pair[0], pair[1]),):
                 copies = ((target, target), (source, target)) if word.accumulate else ((source, target),)
                 found.append(Part(operation, copies))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from emulator.dma.transfer import UNPLANNED, Shares, Transfer
+from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferCourse
 
 __all__ = ["DmaQueue", "QueueState", "descriptors_in_ring"]
 
@@ -37,6 +38,8 @@ class DmaQueue:
     """
 
     __slots__ = (
+        "by_course",
+        "complete",
         "completed",
         "core",
         "due_ps",
@@ -57,11 +60,13 @@ class DmaQueue:
     )
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
+        **dict.fromkeys(("complete", "core", "engine", "kind", "name", "num_queues", "ring", "semaphores"), "wiring"),
         "made": "the program",
         "held": "the descriptors of what is pending",
-        "tallies": "in the state as `handed` and `retired`",
+        **dict.fromkeys(("by_course", "tallies"), "in the state as `handed` and `retired`"),
     }
+
+    complete: Callable[[int], object]  # the oldest transfer; given by whoever owns the queue
 
     def __init__(
         self, core: int, name: str, engine: str, ring: int, num_queues: int, semaphores: tuple[int, ...], kind: str
@@ -73,6 +78,7 @@ class DmaQueue:
         self.nbytes = 0
         # How often transfers of each shape were handed to the rings, and completed; rings count descriptors by it.
         self.tallies: dict[Shares, list[int]] = {}
+        self.by_course: dict[TransferCourse, list[int]] = {}  # the same lists
         self.made: list[tuple[Transfer, Shares]] = []  # with descriptors from load time, in trigger order
         self.held = 0  # descriptors of pending transfers in the fullest ring
         self.generator_ps = 0  # when the descriptor generator has finished what it was given

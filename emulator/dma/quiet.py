@@ -217,12 +217,13 @@ class Quiet:
                 break
             count += 1
         for one in line[:count]:
-            one.met = None
+            met, one.met = one.met, None
             follower, one.follower = one.follower, None
             if follower is not None:
                 follower.behind = None
-            if one.ends is None and one.last + 1 == len(self._rings):
-                gone.clear()  # it was served last by all of them
+            if one.last + 1 == len(self._rings):
+                # All engines served it behind whatever is before it in the line, but for what it met.
+                gone[:] = [met] if met is not None and met in gone else ()
             gone.append(one)
         del line[:count], self._ready[:count]
         if len(gone) > _KEPT:

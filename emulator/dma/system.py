@@ -68,7 +68,7 @@ class DmaSystem:
     """All DMA engines, rings and queues of one device; `engines[core].rings[engine][ring]`."""
 
     NOT_STATE: ClassVar = {
-        **dict.fromkeys(("_device", "addresses", "costs", "_by_name", "ranks"), "wiring"),
+        **dict.fromkeys(("_device", "_stacks", "addresses", "costs", "_by_name", "ranks"), "wiring"),
         "reprice": "a what-if of the caller",
         **dict.fromkeys(("_courses", "_priced"), "a cache"),
         **dict.fromkeys(("packet_bytes", "moves_data"), "an option"),
@@ -84,9 +84,10 @@ class DmaSystem:
         self.reprice: Callable[[Transfer], DmaCosts] | None = None
         self.ranks: Ranks | None = None  # the machine around the device
         self.engines: list[DmaEngines] = []
+        self._stacks: list[int] = []  # of device memory, by core
         self.queues: list[DmaQueue] = []
         self._by_name: dict[tuple[int, str], DmaQueue] = {}
-        self._courses: dict[tuple[Facts, int, str, int], Course] = {}
+        self._courses: dict[tuple[Facts, int, bool, str, int], Course] = {}
         self._priced = self.costs  # what the courses cost
         self._hbm_free = [0] * len(self.addresses.hbm)
         self._signals_free: dict[int, int] = {}  # when the semaphores of a core have taken what engines wrote so far
@@ -102,6 +103,7 @@ class DmaSystem:
 
     def _engines_of(self, core: int) -> DmaEngines:
         while len(self.engines) <= core:
+            self._stacks.append(self.addresses.hbm_of(len(self.engines)))
             self.engines.append(DmaEngines(len(self.engines), DMA_ENGINES))
         return self.engines[core]
 
@@ -126,6 +128,8 @@ class DmaSystem:
         if ring >= DMA_RINGS:
             raise LoadError(f"queue {name!r} is number {ring + 1} on core {core}; DMA engines have {DMA_RINGS} rings")
         queue = DmaQueue(core, name, engine, ring, num_queues, semaphores, kind)
+        # A partial, not a lambda: `Device.ahead` reads the queue off it.
+        queue.complete = partial(self._complete, queue)
         for rings in self._engines_of(core).rings[:num_queues]:
             rings[ring].owner = queue
         self.queues.append(queue)
@@ -144,7 +148,7 @@ class DmaSystem:
 
         Raises FaultError where it would touch bytes outside its variables or memories: before anything moves.
         """
-        queue = self.queue(transfer.core, transfer.queue)
+        queue = self._by_name.get((transfer.core, transfer.queue)) or self.queue(transfer.core, transfer.queue)
         transfer.number, self.triggered = self.triggered, self.triggered + 1
         transfer.triggered_ps = now_ps
         if isinstance(transfer, CollectiveTransfer):
@@ -171,7 +175,7 @@ class DmaSystem:
             transfer.move = partial(put, self._device, transfer, pieces, received)
             transfer.plan = TransferPlan(now_ps, time_ps, ())
             queue.due_ps = time_ps
-            self._device.schedule(time_ps, partial(self._complete, queue))
+            self._device.schedule(time_ps, queue.complete)
 
         for hook in self._device.hooks.plan:
             hook(transfer, None)
@@ -222,7 +226,7 @@ class DmaSystem:
     def _plan(self, transfer: Transfer, queue: DmaQueue, now_ps: int) -> None:
         """Reserve generator, engines and memory bandwidth and set the transfer's times."""
         transfer.course = course = self._course_of(transfer, queue)
-        transfer.shares = shares = course.shares
+        transfer.shares = course.shares
         queue.held += course.held
         begin = queue.generator_ps
         if begin < now_ps:
@@ -236,22 +240,21 @@ class DmaSystem:
         is_cold = transfer.prebuilt and is_first
         stagger = course.cold_ps if is_cold else course.stagger_ps
         fill = course.cold_fill_ps if is_cold else course.fill_ps
-        tally = course.tallies.get(queue)
+        tally = queue.by_course.get(course)
         if tally is None:
-            tally = course.tallies[queue] = queue.tally(shares)
+            tally = queue.by_course[course] = queue.tally(course.shares)
         tally[0] += 1
         engines = self.engines[transfer.core]
         moved = engines.give(transfer.number, queue.ring, ready, stagger, course.stretches, fill, now_ps)
-        stack = self.addresses.hbm_of(transfer.core)
-        hbm_bytes = transfer.facts.hbm_bytes
+        stack = self._stacks[transfer.core]
         at = transfer.memory_ps = ready
-        if hbm_bytes:
+        if course.hbm_bytes:
             if self._hbm_free[stack] > at:
                 at = self._hbm_free[stack]
             self._hbm_free[stack] = transfer.memory_ps = at + course.memory_ps
         self._settled = False
         if self._device.hooks.plan:
-            memory = (("hbm", stack, 0), at, transfer.memory_ps) if hbm_bytes else None
+            memory = (("hbm", stack, 0), at, transfer.memory_ps) if course.hbm_bytes else None
             for hook in self._device.hooks.plan:
                 hook(transfer, memory)
         if moved:
@@ -261,16 +264,18 @@ class DmaSystem:
 
     def _course_of(self, transfer: Transfer, queue: DmaQueue) -> Course:
         """Return what a transfer has in common with others like it."""
+        facts, costs = transfer.facts, self.costs
         if self.reprice is not None:
             costs = self.reprice(transfer)
-            return course_of(transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
-        if self._priced is not self.costs:
+            return course_of(facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+        if self._priced is not costs:
             self._courses.clear()
-            self._priced = self.costs
-        key = transfer.facts, queue.num_queues, maker_of(transfer), self.packet_bytes
+            self._priced = costs
+        key = facts, queue.num_queues, transfer.prebuilt, transfer.engine, self.packet_bytes
         found = self._courses.get(key)
         if found is None:
-            found = self._courses[key] = course_of(*key, self.costs)
+            made = course_of(facts, queue.num_queues, maker_of(transfer), self.packet_bytes, costs)
+            found = self._courses[key] = made
         return found
 
     def _room(self, queue: DmaQueue) -> int:
@@ -296,7 +301,7 @@ class DmaSystem:
                 if due != queue.due_ps:
                     self._unschedule(queue)
                     queue.due_ps = due
-                    self._device.schedule(due, partial(self._complete, queue))
+                    self._device.schedule(due, queue.complete)
 
     def _planned(self, queue: DmaQueue, transfer: Transfer, before_ps: int | None = None) -> TransferPlan:
         """Return the plan of a queue's oldest transfer, or of one behind another that completes at `before_ps`.
@@ -334,7 +339,7 @@ class DmaSystem:
     def _unschedule(self, queue: DmaQueue) -> None:
         """Take back when the queue's oldest transfer was to complete; `Device.ahead` reads it off the heap."""
         heap = self._device.heap
-        heap[:] = [entry for entry in heap if not (isinstance(entry[2], partial) and entry[2].args[:1] == (queue,))]
+        heap[:] = [entry for entry in heap if entry[2] is not queue.complete]
         heapify(heap)
 
     def _schedule(self, queue: DmaQueue, now_ps: int) -> None:
@@ -345,8 +350,7 @@ class DmaSystem:
         transfer = queue.pending[0]
         transfer.plan = self._planned(queue, transfer)
         queue.due_ps = transfer.plan.planned_ps
-        # A partial, not a lambda: `Device.ahead` reads the queue off it.
-        self._device.schedule(max(now_ps, queue.due_ps), partial(self._complete, queue))
+        self._device.schedule(max(now_ps, queue.due_ps), queue.complete)
 
     def _complete(self, queue: DmaQueue, now_ps: int) -> None:
         """Move the bytes of the queue's oldest transfer, then raise its semaphores."""
@@ -357,7 +361,7 @@ class DmaSystem:
                 queue.signalled_ps = queue.due_ps = through
                 transfer.plan = self._planned(queue, transfer)
                 self._settled = False
-                device.schedule(through, partial(self._complete, queue))
+                device.schedule(through, queue.complete)
                 return
         device.steps += 1
         event = None
@@ -369,7 +373,10 @@ class DmaSystem:
                 event = self._event(transfer, now_ps)
                 for hook in device.hooks.effect:
                     hook(event)
-            settled = [each for each in device.cores if each.pe.pending]
+            settled = []
+            for each in device.cores:
+                if each.pe.pending:
+                    settled.append(each)
             if device.log is not None:
                 device.log.append((transfer, tuple([each.index for each in settled]), now_ps))
             if transfer.move is not None and self.moves_data:
@@ -426,7 +433,7 @@ class DmaSystem:
             queue.tally(transfer.shares)[1] += 1
         else:
             queue.held -= course.held
-            course.tallies[queue][1] += 1
+            queue.by_course[course][1] += 1
         queue.completed += 1
         queue.nbytes += transfer.nbytes
         queue.planned_ps, queue.signalled_ps = transfer.plan.planned_ps, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
@@ -24,6 +24,7 @@ __all__ = [
     "Shares",
     "Side",
     "Transfer",
+    "TransferCourse",
     "TransferPlan",
     "check_sizes",
     "facts_of",
@@ -210,7 +211,6 @@ class TransferCourse(Protocol):
     completion_ps: int
     engines: int
     held: int
-    tallies: dict[Any, list[int]]
 
 
 class Transfer:

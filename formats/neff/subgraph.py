@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Streams", "Subgraph"]
 
+_SOURCES = 1 << 12  # words whose places are remembered
+
 
 class Streams(Mapping[str, "Stream"]):
     """The instruction streams of a subgraph by engine, decoded when first used."""
@@ -290,11 +292,20 @@ class Subgraph:
 
     def source_of(self, engine: str, pc: int) -> SourceLocation | None:
         """Return where the word in 64-byte slot `pc` of an engine comes from, or None where nothing is known."""
-        asm = self.debug(engine)
-        found = None if asm is None else locate(asm, pc, self.debug_parent)
-        if found is None or self.operations is None:
-            return found
-        return found._replace(operation=self.operations.of_word(found.name) or None)
+        known, where = self._sources, (engine, pc)
+        if where not in known:
+            asm = self.debug(engine)
+            found = None if asm is None else locate(asm, pc, self.debug_parent)
+            if found is not None and self.operations is not None:
+                found = found._replace(operation=self.operations.of_word(found.name) or None)
+            if len(known) >= _SOURCES:
+                known.clear()
+            known[where] = found
+        return known[where]
+
+    @cached_property
+    def _sources(self) -> dict[tuple[str, int], SourceLocation | None]:
+        return {}  # runs of a file warn of the same words
 
     @cached_property
     def operations(self) -> Operations | None:

@@ -16,6 +16,7 @@ from emulator import kind, workspace
 from emulator.access import plan_of
 from emulator.action import Action, WordPort, make_action
 from emulator.arch import arch_of
+from emulator.bound_words import BoundWords
 from emulator.core import Core
 from emulator.device import Device
 from emulator.engines.recipe import recipe_of
@@ -250,3 +251,27 @@ def test_a_workspace_that_knows_too_much_is_not_kept(monkeypatch: pytest.MonkeyP
     assert device.cores[0].workspace is not one
     monkeypatch.undo()
     device.release()
+
+
+def test_a_long_program_finds_all_of_its_words_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of words in other places each are bound by the first run, and by no other."""
+    words = [f"MEMSET dst=fp32@{4 * at:#x}[1,1,1,1][1,1,1,1] count=1 channels=1" for at in range(3000)]
+    neff = open_neff(to_neff(parse_program("\n".join([".target trn2", ".engine dve", *words, ""]), "long.s")))
+    asked: list[Any] = []
+    bound = BoundWords._by_what_it_does
+
+    def counted(*given: Any) -> Action:
+        asked.append(given)
+        return bound(*given)
+
+    monkeypatch.setattr(BoundWords, "_by_what_it_does", counted)
+    counts = []
+    for _ in range(2):
+        device = Device("trn2")
+        device.replays = False
+        device.load(neff)
+        assert device.run() == "finished"
+        counts.append(len(asked))
+        device.release()
+    assert counts[0] >= 3000
+    assert counts[1] - counts[0] < 10  # what the assembler puts around them belongs to one device

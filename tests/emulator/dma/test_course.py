@@ -32,7 +32,7 @@ OTHERS: dict[str, list[Any]] = {
 
 
 def facts_of(course: Course) -> tuple[Any, ...]:
-    return tuple(getattr(course, name) for name in course.__slots__ if name != "tallies")
+    return tuple(getattr(course, name) for name in course.__slots__)
 
 
 @pytest.mark.parametrize(("what", "value"), [(what, value) for what, values in OTHERS.items() for value in values])
