@@ -72,6 +72,7 @@ class Clocks:
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.lowered: list[Callable[[Unit, int, Raise], object]] = []
+        self.behind = False  # whether the engines stand further than what was told of them
         # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
         self.signals: list[deque[tuple[int, Key, int]]] = []
         self.last_signals: list[dict[Key, int]] = []
@@ -325,6 +326,8 @@ class Clocks:
 
     def floor(self) -> Clock:
         """Return what every actor that can still act knows: older accesses can no longer be part of a race."""
+        if self.behind:
+            return self.nothing
         clocks: list[Clock] = []
         engines = [engine for core in self.device.cores for engine in core.engines.values()]
         for actor, engine in enumerate(engines):

@@ -210,6 +210,11 @@ class Initcheck:
                             origin = self._origins[number]
                             origin.store, origin.tensor = event, tensor
 
+    @property
+    def has_met(self) -> bool:
+        """Return whether anything undefined was read: what comes of that may be for data to decide."""
+        return bool(len(self._origins)) or not self._planes.are_blank
+
     def release(self) -> None:
         """Leave what is as large as a memory to the next run."""
         self._planes.release()

@@ -140,7 +140,11 @@ class Synccheck:
     def on_plan(self, transfer: Transfer, memory: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
         queue = self.device.dma.queue(transfer.core, transfer.queue)
-        if queue.held <= rings.RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
+        self.planned(transfer, queue.held, len(queue.pending))
+
+    def planned(self, transfer: Transfer, held: int, pending: int) -> None:
+        """Note a transfer where it makes so many descriptors in a ring, and transfers on its queue, too many."""
+        if held <= rings.RING_SIZE or transfer.prebuilt or pending == 1:
             return
         site = site_of(
             self.device, transfer.core, transfer.queue, transfer.pc, transfer, owner=transfer.engine, access="triggers"
@@ -148,7 +152,7 @@ class Synccheck:
         self._add(
             "ring-full",
             "warning",
-            f"{queue.name} has {len(queue.pending)} transfers under way, {queue.held} descriptors in a ring that holds "
+            f"{transfer.queue} has {pending} transfers under way, {held} descriptors in a ring that holds "
             f"{rings.RING_SIZE}: the next one waits until there is room",
             site,
             hint="wait for earlier transfers before more are triggered, or make fewer and larger ones",
