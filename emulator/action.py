@@ -49,19 +49,22 @@ class Action:
         "lasting",
         "latency",
         "read_places",
+        "read_regions",
         "reads",
         "serial",
         "signals",
         "waits",
         "write_places",
+        "write_regions",
         "writes",
     )
+    read_regions: tuple[Region, ...]
+    write_regions: tuple[Region, ...]
 
     def __init__(self, effect: Callable[[], object] | None, interval: int, latency: int) -> None:
         self.effect, self.interval, self.latency = effect, interval, latency
         self.reads: tuple[tuple[str, Extent], ...] = ()
         self.writes: tuple[Extent, ...] = ()
-        # Regions, or what they are made of.
         self.read_places: tuple[RegionParts, ...] = ()
         self.write_places: tuple[RegionParts, ...] = ()
         self.waits: tuple[isa.Awaited, ...] = ()
@@ -79,17 +82,19 @@ class Action:
         bare.apart, bare.lag = self.apart, self.lag
         return bare
 
-    @property
-    def read_regions(self) -> tuple[Region, ...]:
-        """Return the bytes read."""
-        self.read_places = found = tuple([Region(*place) for place in self.read_places])
+    def __getattr__(self, name: str) -> tuple[Region, ...]:
+        """Return the bytes read or written, which are attributes from the first time on that an observer asks."""
+        if name == "read_regions":
+            self.read_regions = found = tuple([Region(*place) for place in self.read_places])
+        elif name == "write_regions":
+            self.write_regions = found = tuple([Region(*place) for place in self.write_places])
+        else:
+            raise AttributeError(f"actions have no {name!r}", name=name, obj=self)
         return found
 
-    @property
-    def write_regions(self) -> tuple[Region, ...]:
-        """Return the bytes written."""
-        self.write_places = found = tuple([Region(*place) for place in self.write_places])
-        return found
+    def finds_written(self) -> bool:
+        """Return whether every byte read was ever written."""
+        return not [extent for _, extent in self.reads if not extent.full and extent.missing()]
 
 
 class WordPort:

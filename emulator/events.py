@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from formats.regions import Region
 
-__all__ = ["Event", "Notice", "SemaphoreChange"]
+__all__ = ["Event", "Notice", "SemaphoreChange", "Touched", "Touches"]
 
 
 class SemaphoreChange(NamedTuple):
@@ -41,8 +40,23 @@ class Notice(NamedTuple):
 Regions = tuple[Region, ...]
 
 
-def _none() -> Regions:
-    return ()
+class Touches(Protocol):
+    """Whoever knows which bytes a word or a transfer reads and writes."""
+
+    @property
+    def read_regions(self) -> Regions: ...
+    @property
+    def write_regions(self) -> Regions: ...
+
+
+class Touched(NamedTuple):
+    """Bytes that are known to be read and written."""
+
+    read_regions: Regions = ()
+    write_regions: Regions = ()
+
+
+_NOTHING = Touched()
 
 
 class Event:
@@ -50,12 +64,10 @@ class Event:
 
     `kind` is "instruction", "dma", "fault", "hang" or "barrier"; `engine` the engine's or the queue's name;
     `instruction` the word or the DMA transfer. `semaphores` are the changes it made, at completion and, for a consuming
-    wait, at issue. Regions are computed when asked for.
+    wait, at issue. Regions are asked for of `touches` when somebody asks for them.
     """
 
     __slots__ = (
-        "_reads",
-        "_writes",
         "core",
         "engine",
         "instruction",
@@ -66,6 +78,7 @@ class Event:
         "reads",
         "semaphores",
         "time_ps",
+        "touches",
         "writes",
     )
     reads: Regions
@@ -82,20 +95,19 @@ class Event:
         instruction: Any,
         kind: str,
         semaphores: tuple[SemaphoreChange, ...] = (),
-        reads: Callable[[], Regions] = _none,
-        writes: Callable[[], Regions] = _none,
+        touches: Touches = _NOTHING,
     ) -> None:
         self.number, self.time_ps, self.issued_ps = number, time_ps, issued_ps
         self.core, self.engine, self.pc = core, engine, pc
         self.instruction, self.kind, self.semaphores = instruction, kind, semaphores
-        self._reads, self._writes = reads, writes
+        self.touches = touches
 
     def __getattr__(self, name: str) -> Regions:
         """Return the bytes read or written, which are attributes from the first time on that somebody asks."""
         if name == "reads":
-            self.reads = found = self._reads()
+            self.reads = found = self.touches.read_regions
         elif name == "writes":
-            self.writes = found = self._writes()
+            self.writes = found = self.touches.write_regions
         else:
             raise AttributeError(f"events have no {name!r}", name=name, obj=self)
         return found

@@ -436,8 +436,7 @@ class Sequencer:
             loaded.word,
             "barrier" if action.barrier else "instruction",
             (),
-            lambda: action.read_regions,
-            lambda: action.write_regions,
+            action,
         )
 
     def branch(self, byte_offset: int) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emulator.checks.clocks import Unit
 from emulator.checks.finding import Finding
+from emulator.checks.history import Unit
 from emulator.checks.inside import bytes_of
 from emulator.checks.shadow import Record
 from emulator.device import Device
@@ -110,9 +110,7 @@ class Alike:
         return None
 
     def stored(self, unit: Unit, region: Region) -> None:
-        """Take a store: it may change nothing, or bring back what an earlier one of its core overwrote."""
-        if region.space != "HBM":
-            return
+        """Take a store to device memory: it may change nothing, or bring back what its core's earlier one overwrote."""
         if self._before and not self.changes(region):
             self._idle.setdefault((unit.actor, unit.number), []).append(region)
         core = self._core_of(unit)

@@ -12,11 +12,12 @@ increments those were; `unordered` is told of raises that nothing puts behind a 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from emulator.checks.history import Clock, History, Unit, join
+from emulator.checks.kept import kept_of
 from emulator.device import Device
 from emulator.diagnosis.index import index_of, signals_at
 from emulator.events import Event
@@ -26,12 +27,11 @@ from formats.engines import ENGINES
 from formats.isa import Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
 
-__all__ = ["Clock", "Clocks", "Key", "Raise", "Unit", "WaitPlace"]
+__all__ = ["Clocks", "Key", "Raise", "WaitPlace"]
 
 _EQ, _GT = int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT)
 _SIGNALS = 4096  # signals of an actor kept for hints, so that long loops do not fill memory
 
-Clock = tuple[int, ...]
 Key = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
@@ -44,28 +44,6 @@ class WaitPlace(NamedTuple):
     slot: int
 
 
-class Unit:
-    """One word or transfer in the order of its actor; `clock` is what it knew of the others when it began."""
-
-    __slots__ = ("actor", "clock", "engine", "issued_ps", "loaded", "number", "time_ps", "word")
-
-    def __init__(
-        self, actor: int, number: int, clock: Clock, word: Any, loaded: LoadedWord | None, issued_ps: int
-    ) -> None:
-        self.actor, self.number, self.clock, self.word, self.loaded = actor, number, clock, word, loaded
-        self.issued_ps, self.time_ps = issued_ps, -1
-
-    def knows(self, actor: int, number: int) -> bool:
-        """Return whether a unit of an actor is surely over when this one begins."""
-        return actor == self.actor or self.clock[actor] >= number
-
-    @property
-    def release(self) -> Clock:
-        """Return what this unit passes on when it is complete."""
-        clock = self.clock
-        return (*clock[: self.actor], self.number, *clock[self.actor + 1 :])
-
-
 class Raise(NamedTuple):
     """One change of a semaphore: by which unit, to what value."""
 
@@ -75,53 +53,26 @@ class Raise(NamedTuple):
     new: int
 
 
-class _History:
-    """Values a semaphore took since it last went down, and what reaching each of them tells."""
-
-    __slots__ = ("clocks", "last", "raisers", "raises", "values", "waits", "writer")
-
-    def __init__(self, clock: Clock) -> None:
-        self.values = [0]
-        self.clocks = [clock]
-        self.raises: list[tuple[int, int]] = []  # who brought each value but the first about: actor, number
-        self.raisers: set[int] = set()
-        # By waiting actor: its latest wait, the value, whether it has to be met exactly, what it knew without it.
-        self.waits: dict[int, tuple[Unit, int, bool, Clock]] = {}
-        # The latest change by each actor since a word set the semaphore to a number, and that word.
-        self.last: dict[int, Unit] = {}
-        self.writer: Unit | None = None
-
-    def begin(self, value: int, clock: Clock) -> None:
-        """Count from a value on, forgetting what raised it before."""
-        self.values, self.clocks, self.raises, self.raisers = [value], [clock], [], set()
-        self.waits.clear()
-
-    def replaceable(self, waiter: int, need: int, knew: Clock, release: Clock) -> bool:
-        """Return whether a raise with a release clock can take the place of one that a wait was met by.
-
-        The wait has its engine's own raises, those it knew of, and those that are over when that raise is, in any case.
-        """
-        met_by = self.raises[: bisect_left(self.values, need)]
-        return any(who != waiter and max(release[who], knew[who]) < number for who, number in met_by)
-
-
 class Clocks:
     """An observer that keeps the clocks and hands every unit to `listeners` when it is complete.
 
-    Listeners have `on_unit(unit, event)`; `raised` holds functions told of every change of a semaphore or event,
-    `unordered` functions told of raises that another schedule could have put before a wait that did without them: the
-    waiting unit, what it awaited, the value, whether exactly that, and the raise; `mixed` of a unit that sets a
-    semaphore and a change that has no order with that; `lowered` of a wait that was met, the value, and a change below
-    that which could have come first. `ignored` waits teach nothing: the analysis is that of a program without them.
+    Listeners have `on_unit(unit, event)`; `raised` holds functions told of every change of a semaphore or event, `odd`
+    functions told of those that are no raise of a semaphore, `unordered` functions told of raises that another schedule
+    could have put before a wait that did without them: the waiting unit, what it awaited, the value, whether exactly
+    that, and the raise; `mixed` of a unit that sets a semaphore and a change that has no order with that; `lowered` of
+    a wait that was met, the value, and a change below that which could have come first. `ignored` waits teach nothing:
+    the analysis is that of a program without them.
     """
 
     def __init__(self, ignored: Iterable[WaitPlace] = ()) -> None:
         self.ignored = frozenset(ignored)
         self.listeners: list[Any] = []
         self.raised: list[Callable[[Raise], object]] = []
+        self.odd: list[Callable[[Raise], object]] = []
         self.mixed: list[Callable[[Unit, Unit, Key], object]] = []
         self.unordered: list[Callable[[Unit, Key, int, bool, Raise], object]] = []
         self.lowered: list[Callable[[Unit, int, Raise], object]] = []
+        self.behind = False  # whether the engines stand further than what was told of them
         # What each actor signalled: unit, semaphore or event, value. The latest ones, and the last for each of them.
         self.signals: list[deque[tuple[int, Key, int]]] = []
         self.last_signals: list[dict[Key, int]] = []
@@ -141,37 +92,36 @@ class Clocks:
         self.signals = [deque(maxlen=_SIGNALS) for _ in range(width)]
         self.last_signals = [{} for _ in range(width)]
         self._flights: list[deque[Unit]] = [deque() for _ in range(width)]
-        self._histories: dict[Key, _History] = {}
+        self._histories: dict[Key, History] = {}
         self._events: dict[Key, Clock] = {}
         self._queue_of: dict[tuple[int, str, int], int] = {}
         self._met: dict[Key, list[Clock]] = {}
         self._meets: dict[Key, int] = {}
-        # Core barriers raise semaphores that mean nothing by themselves: both halves are joined in `_meet`.
-        self._barriers = {
-            (core, number)
-            for stream in index_of(device)
-            for (_, _, number), consumers in stream.consumers.items()
-            if any(each.awaited.by == BARRIER for each in consumers)
-            for core in range(len(device.cores))
-        }
+        self._barriers = kept_of(device, "barriers", lambda: _barriers(device))
         # Semaphores that each word sets to a number; words are few kinds of many.
         self._written: dict[tuple[int, Instruction], frozenset[Key]] = {}
+        self._adders: set[type] = set()  # words whose headers are all that signals: there is no place for a number
 
     # --- issue: waits ------------------------------------------------------------------------------------------------
 
     def on_issue(self, sequencer: Sequencer, loaded: LoadedWord, now: int) -> None:
         """Give a word its number and join what its waits tell."""
-        core, name = sequencer.core.index, sequencer.name
+        core, name, word = sequencer.core.index, sequencer.name, loaded.word
         actor = self.index[core, name]
         number = self.count[actor] + 1
+        waited = word.waits
+        if not waited:
+            self.count[actor] = number
+            self._flights[actor].append(Unit(actor, number, self.known[actor], word, loaded, now))
+            return
         waits, knew = [], self.known[actor]
-        for awaited in loaded.word.waits:
+        for awaited in waited:
             if awaited.by == BARRIER:
                 self._meet(actor, core, awaited.index)
             else:
                 waits.append(self._learn(actor, core, name, loaded, awaited))
         self.count[actor] = number
-        unit = Unit(actor, number, self.known[actor], loaded.word, loaded, now)
+        unit = Unit(actor, number, self.known[actor], word, loaded, now)
         for history, need, exact in waits:
             if history is not None:
                 history.waits[actor] = (unit, need, exact, knew)
@@ -179,7 +129,7 @@ class Clocks:
 
     def _learn(
         self, actor: int, core: int, name: str, loaded: LoadedWord, awaited: Awaited
-    ) -> tuple[_History | None, int, bool]:
+    ) -> tuple[History | None, int, bool]:
         """Join what a satisfied wait tells."""
         kind, index, mode, value, by = awaited
         if self.ignored and WaitPlace(core, name, loaded.pc, int(by == SECOND_SLOT)) in self.ignored:
@@ -187,19 +137,14 @@ class Clocks:
         if kind == "event":
             clock = self._events.get((core, "event", index))
             if clock is not None:
-                self.known[actor] = _join(self.known[actor], clock)
+                self.known[actor] = join(self.known[actor], clock)
             return None, 0, False
         need = value + (mode == _GT)
         history = self._histories.get((core, "semaphore", index))
         if history is None:
             return None, 0, False
-        self.known[actor] = _join(self.known[actor], self._reached(history, need))
+        self.known[actor] = history.teach(self.known[actor], need)
         return history, need, mode == _EQ
-
-    @staticmethod
-    def _reached(history: _History, need: int) -> Clock:
-        place = bisect_left(history.values, need)
-        return history.clocks[min(place, len(history.clocks) - 1)]
 
     def _meet(self, actor: int, core: int, semaphore: int) -> None:
         """Join both sides of a core barrier, each as it was when it arrived."""
@@ -215,7 +160,7 @@ class Clocks:
             if arrived is None:
                 return
             others.append(arrived)
-        self.known[actor] = _join(self.known[actor], others[turn])
+        self.known[actor] = join(self.known[actor], others[turn])
 
     def _so_far(self, actor: int) -> Clock:
         """Return what an engine knows once every word that it has issued is complete."""
@@ -232,7 +177,7 @@ class Clocks:
             for kind, index, mode, value, by in waits:
                 history = self._histories.get((core, kind, index))
                 if by != BARRIER and history is not None:
-                    clock = _join(clock, self._reached(history, value + (mode == _GT)))
+                    clock = history.teach(clock, value + (mode == _GT))
             return clock
         return None
 
@@ -242,7 +187,7 @@ class Clocks:
         """Take a completion: what it signals, and whom it concerns."""
         kind = event.kind
         if kind == "dma":
-            unit = self._transfer(event)
+            unit = self._begin(self.index[event.core, event.engine], event.instruction, event.issued_ps)
         elif kind in ("instruction", "barrier"):
             actor = self.index[event.core, event.engine]
             flights = self._flights[actor]
@@ -267,9 +212,6 @@ class Clocks:
             found = self._queue_of[place] = self.index[event.core, loaded.queue]
         return found
 
-    def _transfer(self, event: Event) -> Unit:
-        return self._begin(self.index[event.core, event.engine], event.instruction, event.issued_ps)
-
     def _begin(self, actor: int, transfer: Any, issued_ps: int) -> Unit:
         """Give a transfer of a queue its number and join what its trigger knew."""
         triggers = self._flights[actor]
@@ -277,67 +219,63 @@ class Clocks:
         loaded = None
         if triggers:
             trigger = triggers.popleft()
-            known, loaded = _join(known, trigger.release), trigger.loaded
+            known, loaded = join(known, trigger.release), trigger.loaded
             self.known[actor] = known
         number = self.count[actor] = self.count[actor] + 1
         return Unit(actor, number, known, transfer, loaded, issued_ps)
 
     def _change(self, unit: Unit, event: Event) -> None:
-        release = unit.release
+        actor, told = unit.actor, self.raised
         for number, old, new, core, kind in event.semaphores:
             key = (core, kind, number)
             if kind == "event":
                 if new:
-                    self._events[key] = release
-                change = Raise(unit, key, old, new)
+                    self._events[key] = unit.release
             elif (core, number) in self._barriers:
                 continue
             else:
-                change = Raise(unit, key, old, new)
-                self._raise(change, release)
+                self._raise(unit, key, old, new)
             if new > old:
-                self.signals[unit.actor].append((unit.number, key, new))
-                self.last_signals[unit.actor][key] = new
-            for function in self.raised:
-                function(change)
+                self.signals[actor].append((unit.number, key, new))
+                self.last_signals[actor][key] = new
+            for function in (*told, *self.odd) if new <= old or kind == "event" else told:
+                function(Raise(unit, key, old, new))
 
-    def _raise(self, change: Raise, release: Clock) -> None:
-        unit, new = change.unit, change.new
-        history = self._histories.get(change.key)
+    def _raise(self, unit: Unit, key: Key, old: int, new: int) -> None:
+        history = self._histories.get(key)
         if history is None:
-            history = self._histories[change.key] = _History(self.nothing)
-            history.values[0] = change.old
+            history = self._histories[key] = History(old, self.nothing)
         actor = unit.actor
-        clock = _join(history.clocks[-1], release)
-        writes = self.writes(unit, change.key)
+        writes = self.writes(unit, key)
         if self.mixed:
-            self._mixes(history, change, writes)
-        if new <= change.old:
+            if writes or history.writer is not None:
+                self._mixes(history, unit, key, writes)
+            else:
+                history.last[actor] = unit
+        if new <= old:
             for waiter, (wait, need, _, _) in history.waits.items() if self.lowered else ():
                 if new < need and not unit.knows(waiter, wait.number):
                     for tell_lowered in self.lowered:
-                        tell_lowered(wait, need, change)
-            history.begin(new, clock)
+                        tell_lowered(wait, need, Raise(unit, key, old, new))
+            history.begin(new, join(history.told(-1), unit.release))
             return
         if self.unordered and history.waits:
             shared = bool(history.raisers) and history.raisers != {actor}
             for waiter, (wait, need, exact, knew) in history.waits.items():
-                early = waiter != actor and release[waiter] < wait.number and change.old >= need
-                if early and (exact or (shared and history.replaceable(waiter, need, knew, release))):
+                early = waiter != actor and unit.clock[waiter] < wait.number and old >= need
+                if early and (exact or (shared and history.replaceable(waiter, need, knew, unit.release))):
                     for tell in self.unordered:
-                        tell(wait, change.key, need, exact, change)
+                        tell(wait, key, need, exact, Raise(unit, key, old, new))
         if writes:
             # A value that is written, not added: whoever raised it before, what counts begins here.
-            history.begin(new, clock)
+            history.begin(new, join(history.told(-1), unit.release))
             return
         history.raisers.add(actor)
-        history.raises.append((actor, unit.number))
+        history.raises.append(unit)
         history.values.append(new)
-        history.clocks.append(clock)
 
-    def _mixes(self, history: _History, change: Raise, writes: bool) -> None:
+    def _mixes(self, history: History, unit: Unit, key: Key, writes: bool) -> None:
         """Compare a change with what it has no order with: a number that is set, and what other actors added to it."""
-        unit = change.unit
         if writes:
             others = [one for one in history.last.values() if not unit.knows(one.actor, one.number)]
             history.last, history.writer = {}, unit
@@ -348,17 +286,18 @@ class Clocks:
             history.last[unit.actor] = unit
         for writing, other in pairs:
             for tell in self.mixed:
-                tell(writing, other, change.key)
+                tell(writing, other, key)
 
     def writes(self, unit: Unit, key: Key) -> bool:
         """Return whether a word sets a semaphore to a number; transfers only raise them."""
-        if unit.actor >= self.engines:
-            return False
         word = unit.word
+        if unit.actor >= self.engines or type(word) in self._adders:
+            return False
         if isinstance(word, EventSemaphoreRangeClear):
             return key[1] == "semaphore" and word.first <= key[2] <= word.last
         if not isinstance(word, Instruction) or word.SYNC is Instruction.SYNC:
-            return False  # a header has no place for a value
+            self._adders.add(type(word))
+            return False
         core = self.names[unit.actor][0]
         found = self._written.get((core, word))
         if found is None:
@@ -382,11 +321,13 @@ class Clocks:
         """Return what is known when all engines have come to their ends, as the host knows it then."""
         clock = self.nothing
         for actor in range(self.engines):
-            clock = _join(clock, self._so_far(actor))
+            clock = join(clock, self._so_far(actor))
         return clock
 
     def floor(self) -> Clock:
         """Return what every actor that can still act knows: older accesses can no longer be part of a race."""
+        if self.behind:
+            return self.nothing
         clocks: list[Clock] = []
         engines = [engine for core in self.device.cores for engine in core.engines.values()]
         for actor, engine in enumerate(engines):
@@ -396,9 +337,19 @@ class Clocks:
                     clocks.append(self._flights[actor][0].release)
         for actor in range(self.engines, len(self.names)):
             if self._flights[actor]:
-                clocks.append(_join(self.known[actor], self._flights[actor][0].release))
+                clocks.append(join(self.known[actor], self._flights[actor][0].release))
         return tuple(map(min, *clocks)) if len(clocks) > 1 else clocks[0] if clocks else self.everything()
 
 
-def _join(first: Clock, second: Clock) -> Clock:
-    return first if first is second else tuple(map(max, first, second))
+def _barriers(device: Device) -> frozenset[tuple[int, int]]:
+    """Return the semaphores of core barriers: they mean nothing by themselves, both halves are joined in `_meet`."""
+    kinds = {type(each.word) for core in device.cores for engine in core.engines.values() for each in engine.words}
+    if not any(kind.MEETS for kind in kinds):
+        return frozenset()
+    return frozenset(
+        (core, number)
+        for stream in index_of(device)
+        for (_, _, number), consumers in stream.consumers.items()
+        if any(each.awaited.by == BARRIER for each in consumers)
+        for core in range(len(device.cores))
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
+from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
 from emulator.device import Device
 from emulator.events import Event
@@ -42,6 +43,7 @@ class Tables:
             sets = () if core.loaded is None else core.loaded.subgraph.activation_sets
             self._sets.append([(one.name, frozenset(each.func_id for each in one.functions)) for one in sets])
         self._names = [core.activation for core in device.cores]
+        self._known: list[set[tuple[int, int]]] = [set() for _ in device.cores]  # functions with a set that has them
 
     def on_event(self, event: Event) -> None:
         """Take a word of a Scalar engine."""
@@ -53,16 +55,19 @@ class Tables:
         if function is None:
             return
         code = int(function)
-        name = str(self._names[core].get(code, getattr(function, "name", code))).lower()
-        if name in EVERY_SET:
-            return
         sets, loaded = self._sets[core], self._loaded[core]
+        if (code, loaded) in self._known[core]:
+            return
+        name = str(self._names[core].get(code, getattr(function, "name", code))).lower()
+        if name in EVERY_SET or (0 <= loaded < len(sets) and code in sets[loaded][1]):
+            self._known[core].add((code, loaded))
+            return
         holders = [number for number, (_, codes) in enumerate(sets) if code in codes]
         which = f"ACT_TABLE_LOAD table_sel={holders[0]}" if holders else "an ACT_TABLE_LOAD of a set that holds it"
         if loaded == _NONE:
             self._tell("table", event, f"{name} is asked for, and no function table was loaded",
                        f"put {which} in front of this word")  # fmt: skip
-        elif loaded < len(sets) and code not in sets[loaded][1]:
+        elif loaded < len(sets):
             self._tell("table", event,
                        f"{name} is asked for, and the loaded table {loaded} ({sets[loaded][0]}) does not hold it",
                        f"put {which} in front of this word")  # fmt: skip
@@ -81,15 +86,23 @@ class _Group:
     `filled` are the latest places, within it, that other words than products have written since.
     """
 
-    __slots__ = ("begun", "ended", "filled", "read", "region")
+    __slots__ = ("begun", "ended", "filled", "high", "low", "read", "region")
 
     def __init__(self, region: Region, begun: Event) -> None:
         self.region, self.begun, self.ended, self.read = region, begun, False, False
+        self.low, self.high = region.byte, region.byte + region.nbytes
         self.filled: deque[Region] = deque(maxlen=_FILLED)
 
     def holds(self, region: Region) -> bool:
         """Return whether bytes of a region are this group's still: what was filled anew begins without it."""
-        return self.region.overlaps(region) and not any(each.covers(region) for each in self.filled)
+        return self.region.overlaps(region) and not (self.filled and any(each.covers(region) for each in self.filled))
+
+
+def _near(groups: list[_Group], region: Region) -> list[_Group]:
+    """Return the groups that may share bytes with a region, by their columns alone."""
+    low = region[4]
+    high = low + region[5]
+    return [one for one in groups if one.low < high and low < one.high]
 
 
 def _marks_ends(device: Device) -> bool:
@@ -102,6 +115,11 @@ def _marks_ends(device: Device) -> bool:
     ]
     ends = groups.count(LAST_OF_GROUP)
     return bool(ends) and 2 * ends >= groups.count(FIRST_OF_GROUP)
+
+
+def _fills(mine: list[_Group], region: Region) -> bool:
+    """Return whether a product is added to all of the one group that it meets, as nearly all are."""
+    return len(mine) == 1 and mine[0].region == region
 
 
 def _beside(groups: list[Region], region: Region) -> bool:
@@ -131,7 +149,7 @@ class Groups:
         self._marked = (
             device.model is not None
             and not any(graph.has("tiles.json") for graph in graphs)
-            and (how_checked(device.model.neff) == "own" or _marks_ends(device))
+            and (how_checked(device.model.neff) == "own" or kept_of(device, "ends", lambda: _marks_ends(device)))
         )
         self._groups: list[list[_Group]] = [[] for _ in device.cores]
 
@@ -148,10 +166,12 @@ class Groups:
             if region.space == "PSUM":
                 self._read(event, region, groups)
         for region in event.writes:
-            if region.space == "PSUM":
-                groups[:] = [one for one in groups if not region.covers(one.region)]
-                for one in groups:
-                    if one.region.overlaps(region):
+            if region.space == "PSUM" and (near := _near(groups, region)):
+                gone = {id(one) for one in near if region.covers(one.region)}
+                if gone:
+                    groups[:] = [one for one in groups if id(one) not in gone]
+                for one in near:
+                    if id(one) not in gone and one.region.overlaps(region):
                         one.filled.append(region)
 
     def _product(self, event: Event, word: isa.MatMul, groups: list[_Group]) -> None:
@@ -159,17 +179,19 @@ class Groups:
         if region is None:
             return
         first = bool(word.acc_flags & FIRST_OF_GROUP)
-        mine = [one for one in groups if (one.region.overlaps(region) if first else one.holds(region))]
+        near = _near(groups, region)
+        mine = [one for one in near if (one.region.overlaps(region) if first else one.holds(region))]
         if first:
             for old in mine:
                 self._overwritten(event, region, old)
-            gone = set(map(id, mine))
-            groups[:] = [one for one in groups if id(one) not in gone or not region.covers(one.region)]
+            gone = {id(one) for one in mine if region.covers(one.region)}
+            if gone:
+                groups[:] = [one for one in groups if id(one) not in gone]
             for old in mine:
                 old.read = old.ended = True  # told already, or another half of the bank
             mine = [_Group(region, event)]
             groups += mine
-        elif mine and _beside([one.region for one in mine], region):
+        elif mine and not _fills(mine, region) and _beside([one.region for one in mine], region):
             old = mine[0]
             self._tell("psum-group", event,
                        f"a product is added to a part of the group of pc {old.begun.pc}, and to bytes beside it",
@@ -215,7 +237,7 @@ class Groups:
 
     def _read(self, event: Event, region: Region, groups: list[_Group]) -> None:
         self._reads.append((region, event))
-        for one in groups:
+        for one in _near(groups, region):
             if one.region.overlaps(region):
                 one.read = True
                 if not one.ended:

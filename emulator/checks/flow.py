@@ -28,8 +28,8 @@ class Flow:
     """What engines of one core keep between words: weights, accumulators and random numbers, as marks."""
 
     def __init__(self) -> None:
-        self.weights: dict[bool, Marks | None] = {}
-        self.current = False
+        self.weights: dict[bool, Marks] = {}
+        self._latched: isa.LoadWeights | None = None
         self.accumulators: dict[str, Marks] = {}
         self.generators: dict[str, Marks] = {}  # by engine, of each lane
 
@@ -40,7 +40,7 @@ class Flow:
             return False  # asked at each word
         for held in (self.weights, self.accumulators, self.generators):
             for marks in held.values():
-                if marks is not None and marks.any():
+                if marks.any():
                     return True
         return False
 
@@ -53,8 +53,17 @@ class Flow:
 
     def load(self, word: isa.LoadWeights, marks: Marks | None) -> None:
         """Latch the marks of a stationary tile; it arrives backwards."""
-        self.current = int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode
-        self.weights[self.current] = None if marks is None else marks[:, ::-1].copy()
+        self._latched = word
+        if marks is not None:
+            self.weights[self.current] = marks[:, ::-1].copy()
+        elif self.weights:
+            self.weights.pop(self.current, None)
+
+    @property
+    def current(self) -> bool:
+        """Return which of the two tiles products use: that of the low half of fp32, or the other."""
+        word = self._latched
+        return word is not None and int(word.fp32_mode) == Fp32Pass.LOW and not word.transpose_mode
 
     def product(self, word: isa.MatMul, moving: Marks | None, before: Marks | None, size: int) -> Marks | None:
         """Return the marks of a product: column j depends on weights of column j, element n on moving column n."""

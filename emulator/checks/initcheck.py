@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emulator.access import Operand, plan_of
+from emulator.action import Action
 from emulator.checks.finding import Finding, Site
 from emulator.checks.flow import Flow, outputs_of
 from emulator.checks.origins import MOST, Origin, Origins
@@ -117,18 +118,19 @@ class Initcheck:
 
     def _calm(self, core: Core, word: Any, event: Event) -> bool:
         """Return whether nothing undefined is near: nearly always, and then there is nothing to do."""
-        planes, memory = self._planes, core.memory
-        for region in event.reads:
-            if memory.extent(region).missing():
-                return False
-        if planes.any_touched and any(
+        planes, action = self._planes, event.touches
+        assert isinstance(action, Action)
+        if not action.finds_written():
+            return False
+        if not planes.are_blank and any(
             planes.touched(core.index, region.space) for region in (*event.reads, *event.writes)
         ):
             return False
+        flow = self._flows[core.index]
         if isinstance(word, isa.LoadWeights):
-            self._flows[core.index].load(word, None)
+            flow.load(word, None)
             return True
-        return not self._flows[core.index].dirty
+        return not flow.dirty
 
     def on_event(self, event: Event) -> None:
         """Give the results of a word, or of a transfer, their marks."""
@@ -181,17 +183,22 @@ class Initcheck:
                 given.append(marks)
                 marks = _converted(marks, source.dtype.size, target.dtype.size)
                 total = marks if total is None else np.maximum(total, marks)
+        if total is None:
+            return None
         self._origins.mix(given, [total])
-        if total is not None and part.op == "transpose" and part.shape:
+        if part.op == "transpose" and part.shape:
             inner, first, second, outer = part.shape
             blocks = total.reshape(-1, inner, second, first, outer, part.element)
             total = np.ascontiguousarray(blocks.transpose(0, 4, 2, 3, 1, 5)).reshape(-1)
         return total
 
     def _transfer(self, event: Event) -> None:
+        blank = self._planes.are_blank
         for part, total in zip(event.instruction.parts, self._sources, strict=True):
             target = part.copies[0][1]
-            self._planes.write_side(target, total)
+            if not blank or total is not None:
+                self._planes.write_side(target, total)
+                blank = False
             if target.space == "HBM":
                 found = self.device.hbm.find(target.span[0])
                 tensor = "" if found is None else self._results.get(found.address, "")
@@ -202,6 +209,11 @@ class Initcheck:
                         if number:
                             origin = self._origins[number]
                             origin.store, origin.tensor = event, tensor
+
+    @property
+    def has_met(self) -> bool:
+        """Return whether anything undefined was read: what comes of that may be for data to decide."""
+        return bool(len(self._origins)) or not self._planes.are_blank
 
     def release(self) -> None:
         """Leave what is as large as a memory to the next run."""

@@ -7,6 +7,7 @@ from typing import Any
 from emulator.access import plan_of
 from emulator.checks.engine_state import Groups, Tables
 from emulator.checks.finding import Finding, Site
+from emulator.checks.kept import kept_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, site_of
 from emulator.checks.tiles import Tiles
@@ -15,7 +16,7 @@ from emulator.device import Device
 from emulator.dma.binding import bind
 from emulator.events import Event
 from emulator.faults import Fault, FaultError
-from emulator.loaded import LoadedWord
+from emulator.loaded import LoadedWord, TransferFactory
 from formats import isa
 from formats.errors import FormatError, NeuronError, UnsupportedError
 from formats.regions import Region
@@ -53,29 +54,35 @@ class Memcheck:
         self._tables, self._groups = Tables(device, self._tell), Groups(device, self._tell, self._names)
         tiles = Tiles(device, self._tell, self._names)
         self._tiles = tiles or None  # where the file has no map of them there is nothing to go by
-        for core in device.cores:
-            for name, engine in core.engines.items():
-                known: dict[bytes, tuple[Fault, ...]] = {}
-                for loaded in engine.words:
-                    key = loaded.word.body
-                    faults = known.get(key)
-                    if faults is None:
-                        faults = known[key] = self._word(core, name, loaded)
-                    for fault in faults:
-                        self._add(fault, core.index, name, loaded.pc, loaded.word)
-                    # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
-                    if (
-                        loaded.transfer is not None
-                        and not faults
-                        and not isinstance(loaded.word, isa.DmaIndirect | isa.Collective)
-                    ):
-                        self._transfer(core, name, loaded)
-
+        for fault, index, name, pc, word in kept_of(device, "faults", self._as_loaded):
+            self._add(fault, index, name, pc, word)
         for core in device.cores:
             self._shared_bytes(core)
         cores = () if device.model is None else device.model.cores
         placed = (one for core in cores for one in core.placement.by_name.values())
         self._constants = {one.address for one in placed if one.kind == "file"}
+
+    def _as_loaded(self) -> list[tuple[Fault, int, str, int, isa.Instruction]]:
+        """Return what is wrong with words and transfers of the program: fault, core, engine, pc and word."""
+        found = []
+        for core in self.device.cores:
+            for name, engine in core.engines.items():
+                known: dict[bytes, tuple[Fault, ...]] = {}
+                for loaded in engine.words:
+                    word = loaded.word
+                    key = word.body
+                    faults = known.get(key)
+                    if faults is None:
+                        faults = known[key] = self._word(core, name, loaded)
+                    # Where an indirect transfer goes is known when it starts; out of bounds is a fault then.
+                    if (
+                        loaded.transfer is not None
+                        and not faults
+                        and not isinstance(word, isa.DmaIndirect | isa.Collective)
+                    ):
+                        faults = self._transfer(loaded.transfer)
+                    found += [(fault, core.index, name, loaded.pc, word) for fault in faults]
+        return found
 
     def _shared_bytes(self, core: Core) -> None:
         """Report reads through a tile of bytes that another tile at its address has overwritten."""
@@ -127,14 +134,15 @@ class Memcheck:
                 found.append(Fault("rule", str(problem), operand=problem.field, expected=problem.cite))
         return tuple(found)
 
-    def _transfer(self, core: Core, engine: str, loaded: LoadedWord) -> None:
-        assert loaded.transfer is not None
+    def _transfer(self, make: TransferFactory) -> tuple[Fault, ...]:
+        """Return what is wrong with the sides of a transfer."""
         try:
-            bind(self.device, loaded.transfer())
+            bind(self.device, make())
         except FaultError as error:
-            self._add(error.fault, core.index, engine, loaded.pc, loaded.word)
+            return (error.fault,)
         except NeuronError:
-            return  # not modelled: the run says so, if it gets there
+            pass  # not modelled: the run says so, if it gets there
+        return ()
 
     def on_event(self, event: Event) -> None:
         """Follow what engines hold; take the fault that ends a run, unless the program as loaded showed it already."""

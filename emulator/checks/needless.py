@@ -9,8 +9,9 @@ from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from emulator.checks.clocks import Clock, Clocks, Key, Raise, WaitPlace
+from emulator.checks.clocks import Clocks, Key, Raise, WaitPlace
 from emulator.checks.finding import Finding, Site
+from emulator.checks.history import Clock
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import site_of
 from emulator.device import Device

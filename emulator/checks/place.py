@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.access import plan_of
-from emulator.checks.clocks import Unit
 from emulator.checks.finding import Site
+from emulator.checks.history import Unit
 from emulator.device import Device
 from formats.errors import FormatError, NeuronError
 from formats.neff.tiles import Tile

@@ -48,9 +48,9 @@ class Planes:
         self._hbm: dict[int, Marks] = {}
 
     @property
-    def any_touched(self) -> bool:
-        """Return whether anything on any core's memory ever was computed from undefined bytes."""
-        return bool(self._chip)
+    def are_blank(self) -> bool:
+        """Return whether nothing in any memory ever was computed from undefined bytes."""
+        return not self._chip and not self._hbm
 
     def touched(self, core: int, space: str) -> bool:
         """Return whether anything on a core's memory ever was computed from undefined bytes."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from itertools import islice
 
 from emulator.checks.alike import Alike
-from emulator.checks.clocks import Clock, Clocks, Key, Unit
+from emulator.checks.clocks import Clocks, Key
 from emulator.checks.finding import Finding, Site, SuggestedWait
+from emulator.checks.history import Clock, Unit
 from emulator.checks.inside import clash_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.place import Names, condition, operands_at, regions_touched, unit_site
@@ -58,7 +59,8 @@ class Racecheck:
         self.device = device
         self._names = Names(device)
         self._alike.attach(device)
-        if len(device.cores) > 1:
+        self._pair = len(device.cores) > 1
+        if self._pair:
             self.on_effect = self._alike.on_effect  # a device asks who has one when it starts to run
 
     def on_event(self, event: Event) -> None:
@@ -66,8 +68,8 @@ class Racecheck:
 
     def on_unit(self, unit: Unit, event: Event) -> None:
         """Check what one word or transfer touches."""
-        if isinstance(unit.word, Transfer):
-            self._inside(unit, unit.word)
+        if event.kind == "dma":
+            self._inside(unit, event.instruction)
         self._access(unit, event.reads, event.writes)
 
     def _inside(self, unit: Unit, transfer: Transfer) -> None:
@@ -98,20 +100,19 @@ class Racecheck:
         self.findings.append(finding)
 
     def _access(self, unit: Unit, reads: Iterable[Region], writes: Iterable[Region]) -> None:
+        chip, race, floor = self._chip, self._race, self.clocks.floor
         for region in reads:
-            self._shadow(region).access(unit, region, False, self._race, self.clocks.floor)
+            (chip.get(region[:2]) or self._shadow(region)).access(unit, region, False, race, floor)
+            self.accesses += 1
         for region in writes:
-            self._shadow(region).access(unit, region, True, self._race, self.clocks.floor)
-            self._alike.stored(unit, region)
+            (chip.get(region[:2]) or self._shadow(region)).access(unit, region, True, race, floor)
+            self.accesses += 1
+            if self._pair and region.space == "HBM":
+                self._alike.stored(unit, region)
 
     def _shadow(self, region: Region) -> Shadow:
-        self.accesses += 1
         if region.space != "HBM":
-            key = region.space, region.core
-            found = self._chip.get(key)
-            if found is None:
-                found = self._chip[key] = Shadow(_SHIFT, self.clocks.engines, self._in_ring)
-            return found
+            return self._chip.setdefault(region[:2], Shadow(_SHIFT, self.clocks.engines, self._in_ring))
         allocation = self.device.hbm.find(region.byte)
         start = 0 if allocation is None else allocation.address
         found = self._hbm.get(start)

@@ -62,8 +62,11 @@ class Registers:
 
         What nothing reset shows where it is read: registers that only fill up do no harm.
         """
-        held = self._held.setdefault((core, engine), _Held())
+        held = self._held.get((core, engine)) or self._held.setdefault((core, engine), _Held())
         command = int(getattr(word, "reduce_command", ReduceCommand.IDLE))
+        is_plain = word.DATAFLOW is not Dataflow.ACCUMULATORS and word.STATE is not EngineState.ACCUMULATORS
+        if command == ReduceCommand.IDLE and is_plain and held.spoilt is None:
+            return
         lanes = int(getattr(word, "channels", PARTITIONS))
         if command in _STARTS:
             held.ready, held.spoilt = max(held.ready, lanes), None if lanes >= held.spread else held.spoilt

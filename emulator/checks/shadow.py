@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.checks.clocks import Clock, Unit
+from emulator.checks.history import Clock, Unit
 from formats.regions import Region, share_bytes
 
 __all__ = ["Record", "Shadow"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from emulator.checks.clocks import Clocks, Key, Raise, Unit
+from emulator.checks.clocks import Clocks, Key, Raise
 from emulator.checks.finding import Finding, Site
+from emulator.checks.history import Unit
+from emulator.checks.kept import kept_of
 from emulator.checks.kinds import KINDS
 from emulator.checks.loops import Loops
 from emulator.checks.place import condition, site_of, unit_site
@@ -20,9 +22,9 @@ from emulator.dma.queues import descriptors_in_ring
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from emulator.faults import source_line
-from emulator.loaded import LoadedWord
-from formats.isa import CompareBranch, PseudoDmaTrigger, WaitMode
+from formats.isa import CompareBranch, Instruction, PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
+from formats.neff import DmaBlock
 from formats.neff.debuginfo import SourceLocation
 from formats.numerals import parse_decimal
 
@@ -32,6 +34,41 @@ _LIMIT = 200
 _SHOWN = 4  # signals named as other sides of one wait
 _COUNTED = (int(WaitMode.SEM_EQ), int(WaitMode.SEM_GT), int(WaitMode.SEM_GE))
 _GT = int(WaitMode.SEM_GT)
+
+
+class _Part(NamedTuple):
+    """A word of an engine that waits for `need`, where each transfer raises the semaphore by `step`."""
+
+    key: Key
+    engine: str
+    pc: int
+    word: Instruction
+    need: int
+    step: int
+
+
+def _needs(device: Device) -> tuple[dict[Key, int], tuple[_Part, ...]]:
+    """Return the largest value that each semaphore is awaited with, and waits that ask for a part of a transfer."""
+    needs: dict[Key, int] = {}
+    parts = []
+    index = index_of(device)
+    for stream in index:
+        for key, consumers in stream.consumers.items():
+            counted = [each for each in consumers if each.awaited.by != BARRIER and each.awaited.mode in _COUNTED]
+            if not counted:
+                continue
+            sources = [source for each in index for source in each.sources(key)]
+            amounts = {source.amount for source in sources if source.moves}
+            # Where anything else raises it too, or writes it, any value can come about.
+            step = amounts.pop() if len(amounts) == 1 and all(source.moves for source in sources) else None
+            needs[key] = max(needs.get(key, 0), *[each.awaited.value for each in counted])
+            if step is None or step <= 1:
+                continue
+            for number, awaited in counted:
+                if awaited.value % step and awaited.mode != _GT:
+                    loaded = stream.words[number]
+                    parts.append(_Part(key, stream.engine.name, loaded.pc, loaded.word, awaited.value, step))
+    return needs, tuple(parts)
 
 
 class Synccheck:
@@ -46,7 +83,7 @@ class Synccheck:
         self._seen: dict[tuple[Any, ...], Finding] = {}
         self._needs: dict[Key, int] = {}
         self._credits: set[Key] = set()  # semaphores that something counts down: what they end at is what they lend
-        clocks.raised.append(self._raised)
+        clocks.odd.append(self._raised)
         clocks.unordered.append(self._unordered)
         clocks.mixed.append(self._mixed)
         clocks.lowered.append(self._lowered)
@@ -56,20 +93,9 @@ class Synccheck:
         self.device = device
         self._loops = Loops(device)
         self._filled()
-        index = index_of(device)
-        for stream in index:
-            for key, consumers in stream.consumers.items():
-                counted = [each for each in consumers if each.awaited.by != BARRIER and each.awaited.mode in _COUNTED]
-                if not counted:
-                    continue
-                sources = [source for each in index for source in each.sources(key)]
-                amounts = {source.amount for source in sources if source.moves}
-                # Where anything else raises it too, or writes it, any value can come about.
-                step = amounts.pop() if len(amounts) == 1 and all(source.moves for source in sources) else None
-                for number, awaited in counted:
-                    self._needs[key] = max(awaited.value, self._needs.get(key, 0))
-                    if step is not None and step > 1 and awaited.value % step and awaited.mode != _GT:
-                        self._part(key, stream.engine.name, stream.words[number], awaited.value, step)
+        self._needs, parts = kept_of(device, "needs", lambda: _needs(device))
+        for part in parts:
+            self._part(part)
 
     def _filled(self) -> None:
         """Report the block whose descriptors no longer fit into rings that are filled when the program is loaded."""
@@ -92,9 +118,10 @@ class Synccheck:
                 )
                 break
 
-    def _part(self, key: Key, name: str, loaded: LoadedWord, need: int, step: int) -> None:
+    def _part(self, part: _Part) -> None:
         """Note a wait for a part of what a transfer raises."""
-        site = site_of(self.device, key[0], name, loaded.pc, loaded.word, access="waits")
+        key, name, pc, word, need, step = part
+        site = site_of(self.device, key[0], name, pc, word, access="waits")
         near = (need // step + 1) * step
         self._add(
             "count-mismatch",
@@ -113,7 +140,11 @@ class Synccheck:
     def on_plan(self, transfer: Transfer, memory: object) -> None:
         """Note a transfer that finds the rings of its queue full: it waits, and what its engine does next with it."""
         queue = self.device.dma.queue(transfer.core, transfer.queue)
-        if queue.held <= rings.RING_SIZE or transfer.prebuilt or len(queue.pending) == 1:
+        self.planned(transfer, queue.held, len(queue.pending))
+
+    def planned(self, transfer: Transfer, held: int, pending: int) -> None:
+        """Note a transfer where it makes so many descriptors in a ring, and transfers on its queue, too many."""
+        if held <= rings.RING_SIZE or transfer.prebuilt or pending == 1:
             return
         site = site_of(
             self.device, transfer.core, transfer.queue, transfer.pc, transfer, owner=transfer.engine, access="triggers"
@@ -121,7 +152,7 @@ class Synccheck:
         self._add(
             "ring-full",
             "warning",
-            f"{queue.name} has {len(queue.pending)} transfers under way, {queue.held} descriptors in a ring that holds "
+            f"{transfer.queue} has {pending} transfers under way, {held} descriptors in a ring that holds "
             f"{rings.RING_SIZE}: the next one waits until there is room",
             site,
             hint="wait for earlier transfers before more are triggered, or make fewer and larger ones",
@@ -286,31 +317,19 @@ class Synccheck:
 
     def _untriggered(self) -> None:
         """Report DMA blocks that no word of their core triggers."""
-        for core in self.device.cores:
-            if core.loaded is None or not core.loaded.subgraph.dma_blocks:
-                continue
-            subgraph = core.loaded.subgraph
-            triggered = {
-                (word.queue, word.block_id)
-                for stream in subgraph.streams.values()
-                for word in stream
-                if isinstance(word, PseudoDmaTrigger)
-            }
-            for (queue, number), block in subgraph.dma_blocks.items():
-                if (queue, number) in triggered:
-                    continue
-                first = block.descriptors[0] if block.descriptors else None
-                what = "" if first is None else f"{first.op} {first.source} -> {first.target}"
-                site = Site(core.index, queue, block.engine, -1, what, _declared(block.comment), "is not triggered")
-                self._add(
-                    "never-triggered",
-                    "warning",
-                    f"block {number} of {queue} is declared, and nothing triggers it",
-                    site,
-                    hint=f"put PSEUDO_DMA_TRIGGER {queue} block_id={number} into the stream of {block.engine}, or take "
-                    "the block out",
-                    key=(core.index, queue, number),
-                )
+        for core, queue, number, block in kept_of(self.device, "untriggered", lambda: _untriggered(self.device)):
+            first = block.descriptors[0] if block.descriptors else None
+            what = "" if first is None else f"{first.op} {first.source} -> {first.target}"
+            site = Site(core, queue, block.engine, -1, what, _declared(block.comment), "is not triggered")
+            self._add(
+                "never-triggered",
+                "warning",
+                f"block {number} of {queue} is declared, and nothing triggers it",
+                site,
+                hint=f"put PSEUDO_DMA_TRIGGER {queue} block_id={number} into the stream of {block.engine}, or take "
+                "the block out",
+                key=(core, queue, number),
+            )
 
     def _left(self) -> None:
         for core in self.device.cores:
@@ -341,6 +360,23 @@ class Synccheck:
                         key=key,
                         hint="the last signals have nobody who waits for them",
                     )
+
+
+def _untriggered(device: Device) -> list[tuple[int, str, int, DmaBlock]]:
+    """Return the DMA blocks that no word of their core triggers, by core, queue and number."""
+    found = []
+    for core in device.cores:
+        if core.loaded is None or not core.loaded.subgraph.dma_blocks:
+            continue
+        subgraph = core.loaded.subgraph
+        triggered = {
+            (word.queue, word.block_id)
+            for stream in subgraph.streams.values()
+            for word in stream
+            if isinstance(word, PseudoDmaTrigger)
+        }
+        found += [(core.index, *place, block) for place, block in subgraph.dma_blocks.items() if place not in triggered]
+    return found
 
 
 def _declared(comment: str | None) -> SourceLocation | None:

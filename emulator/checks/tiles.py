@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
+from emulator.checks.kept import kept_of
 from emulator.checks.place import Names
 from emulator.device import Device
 from emulator.events import Event
@@ -75,6 +76,7 @@ def _used(near: list[_Lived], pc: int) -> list[Tile]:
     return [one.tile for one in sorted((one for one in near if one.last >= pc), key=attrgetter("number"))]
 
 
+_Place = tuple[int, str, str, int]  # core, engine or queue, engine whose stream has the word, pc
 # From which word to which each tile is in use, its partitions and bytes, by engine, place and first byte.
 _Begins = dict[tuple[str, str, int, int], tuple[list[int], list[tuple[int, int, int]]]]
 _NONE: _Begins = {}
@@ -112,7 +114,9 @@ class Tiles:
                     _BEGINS[subgraph] = begins
             if begins:
                 self._begins[core.index] = begins
-        self._seen: set[tuple[int, str, str, int]] = set()
+        self._seen: set[_Place] = set()
+        # Those whose bytes lie where they should: the next run of the file touches the same.
+        self._sound: set[_Place] = kept_of(device, "tiles", set)
 
     def __bool__(self) -> bool:
         """Return whether there is a map to go by."""
@@ -124,10 +128,9 @@ class Tiles:
         if event.kind == "dma":
             owner, trigger = event.instruction.engine, event.instruction.instruction
         place = event.core, event.engine, owner, pc
-        if place in self._seen:
+        if place in self._sound or place in self._seen:
             return
-        if not isinstance(trigger, DmaIndirect):
-            self._seen.add(place)
+        is_sound = True
         for regions, does in ((event.reads, "reads"), (event.writes, "writes")):
             for region in regions:
                 if region.space == "HBM" or region.core != event.core:
@@ -135,7 +138,10 @@ class Tiles:
                 if not self._begins_there(owner, pc, region):
                     near = self._all(event.core, owner).near(pc)
                     if not _holds(near, pc, region) and (used := _used(near, pc)):
+                        is_sound = False
                         self._leaves(event, region, does, used)
+        if not isinstance(trigger, DmaIndirect):
+            (self._sound if is_sound else self._seen).add(place)
 
     def _begins_there(self, engine: str, pc: int, region: Region) -> bool:
         """Return whether a region lies in a tile in use at a word and begins with it, as nearly all do."""

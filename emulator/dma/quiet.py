@@ -17,6 +17,7 @@ from emulator.dma.work import Piece
 
 __all__ = ["Quiet", "Served"]
 
+_made = tuple.__new__  # a named tuple in half the time
 _KEPT = 16  # transfers that are over, kept to know which ring was served last
 
 
@@ -58,14 +59,12 @@ class Served:
         self.fill_ps = 0
 
     def __iter__(self) -> Iterator[Piece]:
-        """Yield when engines serve it."""
+        """Return an iterator over when engines serve it."""
         ready = self.ready_ps, self.step_ps
         before = (0, 0) if self.start_ps == self.ready_ps else (self.start_ps, self.step_ps)
         if self.ends is None:
-            yield Piece(0, self.last, ready, before, (self.start_ps + self.took_ps, self.step_ps))
-            return
-        for engine, end in enumerate(self.ends):
-            yield Piece(engine, engine, ready, before, (end, 0))
+            return iter((Piece(0, self.last, ready, before, (self.start_ps + self.took_ps, self.step_ps)),))
+        return iter([_made(Piece, (at, at, ready, before, (end, 0))) for at, end in enumerate(self.ends)])
 
     def all_ends(self) -> list[int]:
         """Return when each engine is through with it."""

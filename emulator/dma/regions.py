@@ -5,16 +5,37 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import groupby, product
 
-from emulator.dma.transfer import Side
+from emulator.dma.transfer import Side, Transfer
 from emulator.dma.views import box_of
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 
-__all__ = ["regions_of", "side_regions"]
+__all__ = ["TransferRegions", "regions_of", "side_regions"]
+
+
+class TransferRegions:
+    """What a transfer touches, worked out when somebody asks; `width` is the bytes of an SBUF partition."""
+
+    __slots__ = ("_transfer", "_width")
+
+    def __init__(self, transfer: Transfer, width: int) -> None:
+        self._transfer, self._width = transfer, width
+
+    @property
+    def read_regions(self) -> tuple[Region, ...]:
+        """Return the bytes read."""
+        return regions_of(self._transfer.reads, self._width)
+
+    @property
+    def write_regions(self) -> tuple[Region, ...]:
+        """Return the bytes written."""
+        return regions_of(self._transfer.writes, self._width)
 
 
 def regions_of(sides: tuple[Side, ...], width: int) -> tuple[Region, ...]:
     """Return the regions of several sides; `width` is the bytes of an SBUF partition."""
+    if len(sides) == 1:
+        return side_regions(sides[0], width)
     return tuple(region for side in sides for region in side_regions(side, width))
 
 

@@ -18,7 +18,7 @@ from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ra
 from emulator.dma.course import PACKET_BYTES, Course, course_of, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
-from emulator.dma.regions import regions_of
+from emulator.dma.regions import TransferRegions, regions_of
 from emulator.dma.rings import RING_SIZE, Ring
 from emulator.dma.transfer import UNPLANNED, Facts, Transfer, TransferPlan
 from emulator.dma.work import Piece, spans_by_engine
@@ -445,7 +445,6 @@ class DmaSystem:
 
     def _event(self, transfer: Transfer, now_ps: int) -> Event:
         device = self._device
-        width = device.arch.sbuf_bytes.whole
         return Event(
             device.next_number(),
             now_ps,
@@ -456,8 +455,7 @@ class DmaSystem:
             transfer,
             "dma",
             (),
-            lambda: regions_of(transfer.reads, width),
-            lambda: regions_of(transfer.writes, width),
+            TransferRegions(transfer, device.arch.sbuf_bytes.whole),
         )
 
     # --- state -------------------------------------------------------------------------------------------------------

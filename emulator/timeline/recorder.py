@@ -21,6 +21,7 @@ from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
 
 __all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
 
+_NONE = array("q")
 Counter = tuple[int, str, int]  # core, "semaphore" or "event", number
 
 
@@ -37,8 +38,8 @@ class Holds:
 
     __slots__ = ("end", "start", "transfer")
 
-    def __init__(self) -> None:
-        self.transfer, self.start, self.end = array("q"), array("q"), array("q")
+    def __init__(self, *columns: array[int]) -> None:
+        self.transfer, self.start, self.end = columns or (array("q"), array("q"), array("q"))
 
     def __len__(self) -> int:
         return len(self.transfer)
@@ -159,7 +160,8 @@ class Recorder:
         engines, known = len(transfer.shares), served.width
         served.begin(number, engines)
         for engine in range(known, engines):
-            self._holds["dma", core, engine] = Holds()  # resources are in the order in which they are first occupied
+            # Resources are in the order in which they are first occupied; columns come when somebody asks.
+            self._holds["dma", core, engine] = Holds(_NONE, _NONE, _NONE)
         self._stale = True
         if memory is not None:
             resource, start_ps, end_ps = memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.checks.clocks import Clock, Unit
+from emulator.checks.history import Clock, Unit
 from emulator.checks.shadow import Record, Shadow
 from formats.regions import Pattern, Region
 from tests.formats.test_regions import bytes_of, patterns, size_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emulator.debug_stream import DebugStream
-from emulator.events import Event
+from emulator.events import Event, Touched
 from formats.debug_stream import tensor_name
 from formats.regions import Region
 
@@ -23,6 +23,6 @@ def test_strided_arrivals_count_their_bytes_only() -> None:
         region = Region("HBM", 0, 0, 1, 0x1000 + half, 152, (((16, 10),), 8))
         assert region.size == 80
         assert stream.records() == ()
-        stream.on_event(Event(number, number, 0, 0, "q", 0, None, "dma", writes=lambda region=region: (region,)))
+        stream.on_event(Event(number, number, 0, 0, "q", 0, None, "dma", (), Touched((), (region,))))
     (record,) = stream.records()
     assert (record.number, record.prefix) == (1, "rows") and record.values is values

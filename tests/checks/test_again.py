@@ -1,0 +1,166 @@
+"""Programs that are checked again: later runs find what the first one found, whatever they do not look at any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neurontools.nki.isa as nisa
+import neurontools.nki.language as nl
+from emulator.checks import Finding, again
+from emulator.device import Device
+from emulator.runtime import run
+from formats.neff import Neff
+from neurontools.nki.launch import build_neff
+from tests.checks.support import assembled, checked, drop_wait, waits_of
+from tests.checks.test_alike import read_again
+from tests.faults.assembled import BASE
+from tests.faults.kernels import ROWS
+
+RACE = (Path(__file__).resolve().parents[2] / "examples" / "race.s").read_text()
+X = np.linspace(0.0, 1.0, 128 * 64, dtype=np.float32).reshape(128, 64)
+
+
+def halves(x: Any) -> Any:
+    """Each core doubles half of the rows."""
+    out = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+    part = nl.ndarray((64, 16), dtype=nl.float32, buffer=nl.sbuf)
+    first = 64 * nl.program_id(0)
+    nisa.dma_copy(dst=part, src=x[first : first + 64])
+    nisa.tensor_scalar(dst=part, data=part, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst=out[first : first + 64], src=part)
+    return out
+
+
+def findings(neff: Neff, inputs: dict[str, Any], **options: Any) -> list[Finding]:
+    return list(run(neff, inputs, checks="all", **options).findings)
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what grows with each run that makes its checks."""
+    made: list[str] = []
+    make = again.make_checks
+    monkeypatch.setattr(again, "make_checks", lambda tools: made.append("checks") or make(tools))
+    return made
+
+
+@pytest.mark.parametrize(("text", "inputs"), [(BASE, {"x": X}), (RACE, {})], ids=["clean", "race"])
+def test_a_third_run_is_compared_with_the_second(text: str, inputs: dict[str, Any], begun: list[str]) -> None:
+    neff = assembled(text)
+    first, second = findings(neff, inputs), findings(neff, inputs)
+    assert len(begun) == 2
+    outputs = run(neff, inputs).outputs["y"]
+    third = run(neff, inputs, checks="all")
+    assert len(begun) == 2  # and none for the third
+    assert first == second == list(third.findings)
+    np.testing.assert_array_equal(third.outputs["y"], outputs)
+    assert bool(first) is (text is RACE)
+
+
+def test_what_a_run_gives_is_nobody_elses() -> None:
+    neff = assembled(RACE)
+    for _ in range(2):
+        findings(neff, {})
+    given = findings(neff, {})
+    given[0].details["seen"] = given[0].reproduce = "changed"
+    assert findings(neff, {}) != given
+    assert findings(neff, {}) == findings(assembled(RACE), {})
+
+
+def test_other_options_are_another_way(begun: list[str]) -> None:
+    neff = assembled(RACE)
+    for _ in range(3):
+        findings(neff, {})
+    begun.clear()
+    for options in ({"timing": False}, {"seed": 3}, {"max_steps": 4}, {"limit_ps": 100_000}):
+        assert findings(neff, {}, **options) == findings(assembled(RACE), {}, **options)
+        assert len(begun) == 2
+        begun.clear()
+    (one,) = [each for each in findings(neff, {}) if each.tool == "racecheck"]
+    assert list(run(neff, {}, checks="race").findings) == [one]
+
+
+@pytest.mark.parametrize("text", [BASE, RACE], ids=["clean", "race"])
+def test_a_run_that_leaves_the_way_anywhere_finds_the_same(
+    text: str, begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = {"x": X} if text is BASE else {}
+    neff = assembled(text)
+    first = findings(neff, inputs)
+    findings(neff, inputs)
+    follow = again._Follower.__init__
+    steps: list[int] = []
+    for step in range(1000):
+
+        def leaving(self: Any, device: Device, begin: Any, way: list[object], at: int = step) -> None:
+            steps.append(len(way))
+            follow(self, device, begin, [*way[:at], None, *way[at + 1 :]])
+
+        monkeypatch.setattr(again._Follower, "__init__", leaving)
+        begun.clear()
+        assert findings(neff, inputs) == first
+        assert begun == ["checks"]
+        if step == steps[0]:  # it goes on behind the end of the way
+            break
+    assert steps[0] == step > 20
+
+
+def test_two_cores_that_leave_the_way_run_once_more(begun: list[str]) -> None:
+    x = np.ones((128, 16), np.float32)
+    neff = build_neff(halves, (x,), {}, target="trn2", lnc=2)
+    inputs = {neff.inputs[0].name: x}
+    want = findings(neff, inputs)
+    findings(neff, inputs)
+    begun.clear()
+    assert findings(neff, inputs) == want == [] == begun
+    for seed in (1, 2):
+        assert findings(neff, inputs, seed=seed) == []
+        assert begun == ["checks"]
+        begun.clear()
+        findings(neff, inputs)
+        begun.clear()
+
+
+def test_two_cores_that_store_the_same_are_always_looked_at(begun: list[str]) -> None:
+    x = np.ones((128, 16), np.float32)
+    neff = build_neff(read_again, (x, False), {}, target="trn2", lnc=2)
+    inputs = {neff.inputs[0].name: x}
+    want = findings(neff, inputs)
+    assert {one.kind for one in want} == {"same-bytes"}
+    for _ in range(3):
+        assert findings(neff, inputs) == want
+    assert begun == ["checks"] * 4
+
+
+def test_words_that_were_changed_are_looked_at_again() -> None:
+    neff = assembled(BASE)
+    clean, device = checked(neff, {"x": X})
+    assert not [each for each in clean if each.serious]
+    place = next(each for each in waits_of(device) if each.engine == "DVE")
+    fresh, _ = checked(assembled(BASE), {"x": X}, edit=drop_wait(place))
+    found, _ = checked(neff, {"x": X}, edit=drop_wait(place))
+    assert found == fresh != clean
+    assert checked(neff, {"x": X})[0] == clean
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.indices is not None])
+def test_data_that_make_a_fault_are_found_behind_data_that_make_none(name: str) -> None:
+    row = ROWS[name]
+    assert row.indices is not None
+    arrays = [np.random.default_rng(0).random(shape, np.float32) for shape in row.inputs]
+    good, bad = row.indices
+    neff = build_neff(row.kernel, (*arrays, good, False), {}, target="trn2", lnc=row.lnc)
+
+    def given(indices: Any) -> dict[str, Any]:
+        return dict(zip((one.name for one in neff.inputs), (*arrays, indices), strict=True))
+
+    for _ in range(3):
+        assert not [one for one in findings(neff, given(good)) if one.serious]
+    found = findings(neff, given(bad))
+    assert found == checked(neff, given(bad))[0]
+    assert {f"{one.tool}:{one.kind}" for one in found}.intersection(row.kinds)
+    assert not [one for one in findings(neff, given(good)) if one.serious]
