@@ -26,6 +26,7 @@ _GUARDED = frozenset({ENGINE["DVE"]})
 
 # a NOP carries one condition, EVENT_SEMAPHORE two (isa.md 2)
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
+_ORDER, _MARKER = SetOrderingMode().raw, OpcodeCC().raw  # what every engine begins with
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
 _CONDITIONS = _FIRST, _SECOND = 4, 32
 _ENGINES = len(ENGINES)
@@ -102,9 +103,9 @@ class Streams:
         self._queue_of: dict[int, QueueUse] = {}
         self.after: list[tuple[int, int]] = []  # what the next word added waits for besides its own needs
         for stream in self._by_actor:
-            stream.append(SetOrderingMode().raw)
+            stream.append(_ORDER)
             if chip.marker:
-                stream.append(OpcodeCC().raw)
+                stream.append(_MARKER)
             self.prelude += stream.count
 
     def queue(self, facts: QueueFacts) -> QueueUse:
