@@ -118,15 +118,12 @@ def _usual(entry: EntryFields) -> EntryFields:
 def _instruction(number: bytes, name: str, tail: bytes) -> bytes:
     """Return one instruction: its number as a varint and its name, which are its own, and what its line shares."""
     raw = name.encode("utf-8", "backslashreplace")
-    if len(raw) < 0x80:
+    length = len(raw)
+    size = len(number) + length + len(tail) + 3
+    if length and size < 0x80:
         # field 1, the id, and field 2, the name; written out because a program has an entry for every word
-        size = len(number) + len(raw) + len(tail) + 3
-        if raw and size < 0x80:
-            return b"\x1a%c\x08%b\x12%c%b%b" % (size, number, len(raw), raw, tail)
-        body = b"\x08%b\x12%c%b%b" % (number, len(raw), raw, tail) if raw else b"\x08%b%b" % (number, tail)
-    else:
-        body = b"\x08%b%b%b" % (number, write_bytes(2, raw), tail)
-    return b"\x1a%c%b" % (len(body), body) if len(body) < 0x80 else write_bytes(3, body)
+        return b"\x1a%c\x08%b\x12%c%b%b" % (size, number, length, raw, tail)
+    return write_bytes(3, b"\x08%b%b%b" % (number, write_bytes(2, raw) if raw else b"", tail))
 
 
 def _tail(parents: list[int], place: _Place, strings: dict[str, int]) -> bytes:

@@ -25,10 +25,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
 def load_value(data: bytes, where: str) -> object:
     """Return whatever JSON there is in `data`; FormatError for text that is not JSON."""
     try:
-        return json.loads(data, object_pairs_hook=_object)
+        # as `json.loads` does, which makes a decoder each time
+        return _DECODER.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
     except _TwiceError as error:
         raise FormatError("key stands twice in one object", path=where, field=printable(str(error))[:80]) from None
     except RecursionError:

@@ -295,7 +295,7 @@ class SubgraphWriter:
 
     def files(self) -> dict[str, bytes]:
         """Return the members by their names in the archive."""
-        streams = {engine: self._streams.get(engine, self._prelude()) for engine in ENGINES}
+        streams = {engine: self._streams[engine] if engine in self._streams else self._prelude() for engine in ENGINES}
         debug = DebugWriter(self.index)
         for engine, entries in self._debug.items():
             debug.engine(engine, self._per_slot(engine, streams[engine], entries))

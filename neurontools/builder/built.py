@@ -154,8 +154,9 @@ def _write(program: Program, part: SubgraphWriter, chip: Chip) -> bool:
     """Hand streams, queues, sets and debug info to the subgraph; return whether anything of ours is in them."""
     streams = program.streams
     ours = False
+    begun = streams.prelude // len(streams.of)  # words that every engine begins with
     for engine, stream in streams.of.items():
-        ours = ours or _ours(stream.raw)
+        ours = ours or (stream.count > begun and _ours(stream.raw))
         part.stream(engine, stream.raw)
         part.debug(engine, stream.origins)
         stream.raw.clear()

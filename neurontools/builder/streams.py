@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,8 +26,9 @@ _GUARDED = frozenset({ENGINE["DVE"]})
 
 # a NOP carries one condition, EVENT_SEMAPHORE two (isa.md 2)
 _EVENT, _NOP = EventSemaphore().raw, Nop().raw
+_ORDER, _MARKER = SetOrderingMode().raw, OpcodeCC().raw  # what every engine begins with
 # Places in a word of the first and the second condition (mode, index, two bytes of an update, value).
-_FIRST, _SECOND = 4, 32
+_CONDITIONS = _FIRST, _SECOND = 4, 32
 _ENGINES = len(ENGINES)
 _GE, _INC = int(WaitMode.SEM_GE), int(UpdateMode.SEM_INC)
 _ANYWHERE: Origin = ("end", "", 0)
@@ -103,9 +103,9 @@ class Streams:
         self._queue_of: dict[int, QueueUse] = {}
         self.after: list[tuple[int, int]] = []  # what the next word added waits for besides its own needs
         for stream in self._by_actor:
-            stream.append(SetOrderingMode().raw)
+            stream.append(_ORDER)
             if chip.marker:
-                stream.append(OpcodeCC().raw)
+                stream.append(_MARKER)
             self.prelude += stream.count
 
     def queue(self, facts: QueueFacts) -> QueueUse:
@@ -142,10 +142,11 @@ class Streams:
             name, file, line = origin
             for number in range(0, len(missing) - 1, 2):
                 stream.append(_EVENT, (f"{name}-wait-{number // 2}", file, line))
-                self._wait(stream, missing[number : min(number + 2, len(missing) - 1)])
+                for condition, pair in zip(_CONDITIONS, missing[number:-1], strict=False):
+                    self._wait(stream, condition, *pair)
                 self.wait_words += 1
         place = stream.append(raw, origin)
-        self._wait(stream, missing[-1:])
+        self._wait(stream, _FIRST, *missing[-1])
         return place
 
     def complete(self, stream: Stream) -> None:
@@ -174,16 +175,13 @@ class Streams:
                 wanted[actor] = unit
         return wanted
 
-    def _wait(self, stream: Stream, pairs: Iterable[tuple[int, int]]) -> None:
-        """Let the last word of a stream wait for one unit or two."""
-        place = stream.last + _FIRST
-        for actor, unit in pairs:
-            self.clocks.wait(stream.actor, actor, unit)
-            if actor < _ENGINES:
-                self._by_actor[actor].awaited[unit] = 1
-            stream.conditions.extend((place, actor, unit))
-            self.waits += 1
-            place += _SECOND - _FIRST
+    def _wait(self, stream: Stream, condition: int, actor: int, unit: int) -> None:
+        """Let the last word of a stream wait for a unit, by the condition that stands at a place in it."""
+        self.clocks.wait(stream.actor, actor, unit)
+        if actor < _ENGINES:
+            self._by_actor[actor].awaited[unit] = 1
+        stream.conditions.extend((stream.last + condition, actor, unit))
+        self.waits += 1
 
     def finish(self) -> None:
         """Let the program end only after every transfer: wait on Pool for those nobody waited for."""
@@ -214,7 +212,8 @@ class Streams:
         for number in range(0, len(missing), 2):
             pairs = missing[number : number + 2]
             stream.append(_NOP if len(pairs) == 1 else _EVENT, origin)
-            self._wait(stream, pairs)
+            for condition, pair in zip(_CONDITIONS, pairs, strict=False):
+                self._wait(stream, condition, *pair)
 
     def counts(self) -> list[int]:
         """Return the number of units that each actor has so far, by actor."""
@@ -247,20 +246,23 @@ class Streams:
     def seal(self) -> None:
         """Write waits and signals into the words."""
         awaited = [np.frombuffer(stream.awaited, np.bool_) for stream in self._by_actor]
-        ranks = [np.cumsum(one, dtype=np.int64) for one in awaited]
+        ranks = [one.cumsum(dtype=np.int64) for one in awaited]
         for engine, stream in self.of.items():
-            raw = np.frombuffer(stream.raw, np.uint8)
-            places, actors, units = np.frombuffer(stream.conditions, np.int64).reshape(-1, 3).T
-            for actor in sorted(set(actors.tolist())):  # np.unique imports np.ma
-                chosen = actors == actor
-                self._conditions(raw, places[chosen], actor, units[chosen], ranks)
+            if stream.conditions:
+                places, actors, units = np.frombuffer(stream.conditions, np.int64).reshape(-1, 3).T
+                for actor in sorted(set(actors.tolist())):  # np.unique imports np.ma
+                    chosen = actors == actor
+                    self._conditions(stream.raw, places[chosen], actor, units[chosen], ranks)
+            if not stream.ends:
+                continue
             signals = np.frombuffer(stream.ends, np.int64)[awaited[stream.actor]] + _FIRST
+            np.frombuffer(stream.raw, "<u2")[signals + 2 >> 1] = _INC | PROGRESS[engine] << 8
             # A word that waits for nothing still has a header to be filled: its wait is written as none.
-            silent = raw[signals] == 0
-            for number, value in enumerate((0, 0, _INC, PROGRESS[engine], 0, 0, 0, 0)):
-                raw[(signals if number in (2, 3) else signals[silent]) + number] = value
+            silent = signals[np.frombuffer(stream.raw, np.uint8)[signals] == 0]
+            np.frombuffer(stream.raw, "<u2")[silent >> 1] = 0
+            np.frombuffer(stream.raw, "<u4")[silent + 4 >> 2] = 0
 
-    def _conditions(self, raw: np.ndarray, places: np.ndarray, actor: int, units: np.ndarray,
+    def _conditions(self, stream: bytearray, places: np.ndarray, actor: int, units: np.ndarray,
                     ranks: list[np.ndarray]) -> None:  # fmt: skip
         """Write the conditions that name units of one actor."""
         if actor < len(ENGINES):
@@ -271,8 +273,6 @@ class Streams:
             semaphores = np.array(self._queue_of[actor].facts.semaphores)
             rings = len(semaphores)
             indices, values = semaphores[units % rings], rings * (units // rings + 1)
-        raw[places] = _GE
-        raw[places + 1] = indices
-        raw[places + 2] = raw[places + 3] = 0
-        for number in range(4):
-            raw[places + 4 + number] = values >> 8 * number & 0xFF
+        halves = np.frombuffer(stream, "<u4")
+        halves[places >> 2] = _GE | indices << 8  # mode and index, and no update
+        halves[places + 4 >> 2] = values

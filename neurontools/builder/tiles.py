@@ -182,11 +182,11 @@ def tile_map(tiles: Tiles, words: Sequence[int], losses: Sequence[Loss] = ()) ->
     width = 2 * len(ENGINES)
     pcs = np.array(words, np.int64).reshape(-1, width)
     touched = ((pcs[:, ::2] >= 0) @ (1 << np.arange(len(ENGINES)))).tolist()
-    places = tiles.places
+    places, psum = tiles.places, Space.PSUM
     for life, engines, row in zip(tiles.lives, touched, pcs.tolist(), strict=True):
         one = life.allocation
         partition, byte = places[one.id]
-        key = one.space, one.shape, one.dtype, engines
+        key = one.space is psum, one.shape, one.dtype, engines
         kind = kinds.get(key)
         if kind is None:
             named = ",".join(f'"{engine}":[%d,%d]' for bit, engine in enumerate(ENGINES) if engines >> bit & 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from formats.dtypes import Dtype
@@ -43,6 +44,7 @@ class Side(NamedTuple):
     variable: str
 
 
+@lru_cache(maxsize=1 << 10)
 def variable_code(form: str, index: int) -> int:
     """Return the upper half of a DMA address: form and index of a variable or table entry."""
     word = PseudoDmaDirect2d(src=DmaAddress(form, index, 0)).raw

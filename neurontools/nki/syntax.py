@@ -6,7 +6,7 @@ import ast
 import linecache
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -36,23 +36,50 @@ class _Block(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """What is known of a file; `returns` are where values of calls leave functions as they are."""
+    """What is known of a part of a file; `returns` are where values of calls leave functions as they are."""
 
     blocks: tuple[_Block, ...]
     assigned: tuple[tuple[_Position, str, tuple[str, int]], ...]
     returns: tuple[_Position, ...]
 
 
+_NOTHING = _Text((), (), ())
+
+
+@lru_cache(maxsize=16)
+def _statements(file: str) -> list[ast.stmt]:
+    """Return the outermost statements of a file; whole trees are large, so few are kept."""
+    try:
+        return ast.parse("".join(linecache.getlines(file))).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
 @lru_cache(maxsize=256)
-def _text_of(file: str) -> _Text:
+def _spans(file: str) -> list[tuple[int, int]]:
+    """Return the first and last line of each of the outermost statements, decorators with it."""
+    return [
+        (min([one.lineno, *(each.lineno for each in getattr(one, "decorator_list", ()))]), _last(one))
+        for one in _statements(file)
+    ]
+
+
+def _text_at(file: str, line: int) -> _Text:
+    """Return what is known of the outermost statement of a line, or of several that share it."""
+    # A build looks at a few functions of files that may have hundreds.
+    found = [_text_of(file, number) for number, (first, last) in enumerate(_spans(file)) if first <= line <= last]
+    if len(found) == 1:
+        return found[0]
+    return _Text(*(tuple(chain.from_iterable(parts)) for parts in zip(_NOTHING, *found, strict=True)))
+
+
+@lru_cache(maxsize=1 << 10)
+def _text_of(file: str, number: int) -> _Text:
+    """Return what is known of an outermost statement of a file."""
     blocks: list[_Block] = []
     assigned: list[tuple[_Position, str, tuple[str, int]]] = []
     returns: list[_Position] = []
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Text((), (), ())
-    waiting: list[tuple[ast.AST, tuple[str, int]]] = [(tree, ("<module>", 1))]
+    waiting: list[tuple[ast.AST, tuple[str, int]]] = [(_statements(file)[number], ("<module>", 1))]
     while waiting:
         node, function = waiting.pop()
         if type(node) in _TOLD:
@@ -138,10 +165,10 @@ def loops_of(code: CodeType, line: int) -> tuple[Loop, ...]:
     """Return the loops around a line in a function, from the outermost on; none where there is no text of it."""
     if code.co_name in _COMPREHENSIONS:
         own = "<comprehension>", code.co_firstlineno
-        return tuple(each.loop for each in _text_of(code.co_filename).blocks
+        return tuple(each.loop for each in _text_at(code.co_filename, line).blocks
                      if each.function == own and each.first <= line <= each.last)  # fmt: skip
     own = code.co_name, code.co_firstlineno
-    return tuple(each.loop for each in _text_of(code.co_filename).blocks
+    return tuple(each.loop for each in _text_at(code.co_filename, line).blocks
                  if each.function == own and each.first <= line <= each.last)  # fmt: skip
 
 
@@ -172,7 +199,7 @@ def _look(code: CodeType, instruction: int) -> tuple[str, bool]:
         return "", False
     line, end_line, column, end_column = (each or 0 for each in found)
     here = line, column, end_line, end_column
-    text = _text_of(code.co_filename)
+    text = _text_at(code.co_filename, line)
     comprehension = code.co_name in _COMPREHENSIONS  # a call of its own, part of the function around it
     own = code.co_name, code.co_firstlineno
     around = [(span, name) for span, name, function in text.assigned

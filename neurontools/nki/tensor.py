@@ -21,6 +21,7 @@ from neurontools.nki.views import ViewMethods, bounds_of, complain, leaves, unsu
 __all__ = ["DynamicSlice", "Indirection", "NkiTensor", "ds"]
 
 
+_HBM = Space.HBM
 # What `View(...)` does, without the function of the named tuple around it.
 _view_of: Callable[[tuple[Any, ...]], View] = partial(tuple.__new__, View)
 
@@ -114,16 +115,16 @@ class NkiTensor(ViewMethods, NKIObject):
         """Return the whole of a new allocation, as the constructor does for arguments in their final form."""
         new: NkiTensor = object.__new__(cls)
         new.shape = shape
-        new.strides = contiguous_strides(shape)
         new.offset = 0
         new.dtype = dtype
         new.allocation = allocation
         new.buffer = buffer
         new.name = name or allocation.name
         code = new.code = allocation.dtype
-        size = new.itemsize = code.size
-        new._row = 0 if buffer.space is Space.HBM else allocation.partition_bytes // size
-        new._view = None
+        new.itemsize = code.size
+        new.strides, new._row, dims = _whole(shape, buffer.space is not _HBM)
+        # nearly every tile is an operand as it is
+        new._view = None if dims is None else _view_of((allocation, code, 0, allocation.partitions, 0, dims))
         new._indirection = None
         new._unchecked = False
         return new
@@ -379,6 +380,17 @@ class NkiTensor(ViewMethods, NKIObject):
     def __bool__(self) -> bool:
         """Record an `assert` on this tensor for after the run; anywhere else the truth is not known while tracing."""
         return bool(OPERATIONS["truth"](self))
+
+
+@lru_cache(maxsize=1 << 12)
+def _whole(shape: tuple[int, ...], on_chip: bool) -> tuple[tuple[int, ...], int, tuple[tuple[int, int], ...] | None]:
+    """Return strides, elements of a partition (0 in HBM), and the dimensions of the view of a whole allocation.
+
+    A tensor without elements has none that anything could work on.
+    """
+    strides = contiguous_strides(shape)
+    dims = None if 0 in shape else (_dims(strides[1:], shape[1:]) or ((1, 1),)) if on_chip else _dims(strides, shape)
+    return strides, prod(shape[1:]) if on_chip else 0, dims
 
 
 @lru_cache(maxsize=1 << 14)

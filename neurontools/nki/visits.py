@@ -12,7 +12,7 @@ from functools import partial
 from itertools import compress
 from operator import is_, is_not
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from formats.neff.visits import Site, TensorName, Value
 from neurontools.builder.trace import Place
@@ -32,6 +32,21 @@ _CHANGES = 100  # of lists in one call that are followed: each is a row with all
 _HOLDERS = frozenset((list, tuple, dict))
 # What `Place(...)` does but for the visit, without its function: one is made for each operation.
 _place_of: Callable[[tuple[str, int]], Place] = partial(tuple.__new__, Place)
+
+
+class _Held(NamedTuple):
+    """What a list, tuple or dictionary held, of long lists of tensors the first, and what the lists among it held."""
+
+    items: list[object]
+    inner: list[tuple[Any, _Held]]
+
+
+class _Listed(NamedTuple):
+    """The tensors in a variable, their names, and what it held then."""
+
+    tensors: list[object]
+    named: dict[str, Value]
+    held: _Held | None
 
 
 class _Call:
@@ -54,8 +69,7 @@ class _Call:
         self.own: dict[str, Value] = {}  # what the last visit keeps that the first does not
         self.turns: dict[int, int] = {}  # by instruction of the function: how often it came by
         self.lists: set[str] = set()  # variables whose contents may change while they stay the same object
-        # Of those that hold tensors: these, and their names.
-        self.listed: dict[str, tuple[list[object], dict[str, Value]]] = {}
+        self.listed: dict[str, _Listed] = {}  # of those that hold tensors
         self.changes = 0  # visits at which they held others
 
     def begin(self, variables: dict[str, object]) -> dict[str, Value]:
@@ -69,7 +83,7 @@ class _Call:
         found: dict[str, Value] = {}
         for name, value in variables.items():
             if name in self.listed:
-                found.update(self.listed[name][1])
+                found.update(self.listed[name].named)
                 continue
             kept = _KINDS.get(type(value), _other)(value)
             if kept is not None:
@@ -128,14 +142,17 @@ class _Call:
         changed = bool(gone)
         for name in self.lists:
             value, before = variables[name], self.listed.get(name)
-            if before is None and not _holds(value):
-                continue
+            if not _holds(value) if before is None else before.held is not None and _is_held(value, before.held):
+                continue  # the usual case, at every operation
             parts = list(_parts(name, value, _DEEP))
             tensors: list[object] = [each for _, each in parts]
-            if before is not None and len(before[0]) == len(tensors) and all(map(is_, before[0], tensors)):
+            held = _held(value, _DEEP)
+            if before is not None and len(before.tensors) == len(tensors) and all(map(is_, before.tensors, tensors)):
+                self.listed[name] = before._replace(held=held)
                 continue
             named = {key: _tensor(each) for key, each in parts} if len(parts) <= _HELD else {}
-            self.listed[name] = tensors, {key: kept for key, kept in named.items() if kept is not None}
+            kept = {key: kept for key, kept in named.items() if kept is not None}
+            self.listed[name] = _Listed(tensors, kept, held)
             changed = True
         self.changes += changed
         if self.changes > _CHANGES:
@@ -249,6 +266,35 @@ class VisitRecorder:
             number = self._numbers[site] = len(self.sites)
             self.sites.append(site)
         return number
+
+
+def _items(value: Any) -> list[object]:
+    """Return what something holds, as far as tensors in it can count."""
+    return [*value, *value.values()] if type(value) is dict else list(value[: _HELD + 1])
+
+
+def _held(value: Any, deep: int) -> _Held | None:
+    """Return what something holds now, None where that is too much to compare at every operation."""
+    held = _Held(_items(value), [])
+    if len(value) > _HELD and set(map(type, held.items)) != {NkiTensor}:
+        return None
+    for each in held.items if deep > 1 else ():
+        if type(each) in _HOLDERS:
+            its = _held(each, deep - 1)
+            if its is None:
+                return None
+            held.inner.append((each, its))
+    return held
+
+
+def _is_held(value: Any, held: _Held) -> bool:
+    """Return whether something holds the very objects that it held."""
+    items = _items(value)
+    return (
+        len(items) == len(held.items)
+        and all(map(is_, items, held.items))
+        and all(_is_held(each, its) for each, its in held.inner)
+    )
 
 
 def _holds(value: Any) -> bool:
