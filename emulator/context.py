@@ -45,6 +45,7 @@ class DmaContext(Protocol):
     """The DMA of a device, as engines trigger it."""
 
     def trigger(self, transfer: Transfer, now_ps: int) -> None: ...
+    def held_up_until(self, core: int, name: str, now_ps: int) -> int: ...
 
 
 class DeviceContext(Protocol):

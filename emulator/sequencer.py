@@ -227,6 +227,11 @@ class Sequencer:
             if claim is not None:
                 queues_next = claim.array and self._multiplies_next(position + 1)
                 interval, latency = self.core.contention.take(claim, now, interval, latency, queues_next)
+                if claim.cold and loaded.queue:
+                    held = device.dma.held_up_until(self.core.index, loaded.queue, now + latency) - now - latency
+                    if held > 0:
+                        interval, latency = interval + held, latency + held
+                        self.core.contention.own_end_ps = now + latency
             if device.jitter is not None:
                 interval, latency = device.jitter(interval), device.jitter(latency)
             done = now + latency

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cost.figures import figure
-from emulator.cost.instructions import _on_vector, _paced, _passes_of_two, _stride_factor, activation_cost
+from emulator.cost.instructions import _on_vector, _paced, _passes_of_two, activation_cost
 from emulator.cost.model import Chip, Cost, costs
+from emulator.cost.strides import passes_apart
 from emulator.cost.tiles import Tile, tile
 from formats import isa
 
@@ -31,7 +32,7 @@ def states(word: Any, engine: str, chip: Chip) -> Cost:
 def tensor_scalar_reduce(word: isa.TensorScalarReduce, engine: str, chip: Chip) -> Cost:
     """Return the cost of a tile with a scalar and of reading the registers."""
     src = _tile(word, "src")
-    cycles = src.elements * _stride_factor(word, engine, chip, "src", "dst")
+    cycles = src.elements * passes_apart(word, 1.0, engine, chip, "src", "dst")
     cycles = max(cycles, figure("minimum_interval", chip.target)) + figure("read_accumulator", chip.target)
     return _on_vector(word, cycles, "tensor_scalar_latency", engine, chip)
 
@@ -41,7 +42,7 @@ def predicated(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a choice by a predicate: two inputs, except where they come from both memories."""
     first, second = tile(word, "src"), _tile(word, "predicate")
     passes = 1.0 if first is None else _passes_of_two(first, second, False, chip)
-    passes *= _stride_factor(word, engine, chip, "src", "predicate", "dst")
+    passes = passes_apart(word, passes, engine, chip, "src", "predicate", "dst")
     return _on_vector(word, second.elements * passes, "vector_latency", engine, chip)
 
 

@@ -295,7 +295,6 @@ FIGURES: tuple[Figure, ...] = (
     # The Tensor engine's clock: windows in which its use decides whether the next one runs at full rate.
     Figure("throttle_window", _V3, 4096.0, "cycles of 1.2 GHz", _O, _P + "changes of clock, 3,413 ns"),
     Figure("throttle_window", _V4, 4096.0, "cycles of 1.2 GHz", _I, "hardware.md 3.3: Trn2 and Trn3"),
-    Figure("throttle_phase", _V34, 0.75, "windows", "ours", "where work begins: half of all phases speed up before"),
     Figure("throttle_share", _V3, 0.375, "of full rate", _O, _P + "0.355 slows down, 0.378 speeds up"),
     Figure("throttle_share", _V4, 0.375, "of full rate", _I, "hardware.md 3.3: Trn2 and Trn3"),
     Figure("throttle_factor", _V3, 2.0, "times", _O, _P + "MATMUL of 512 every 853 instead of 428 ns"),

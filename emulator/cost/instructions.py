@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.cost.cold import DOORBELL, GENERATE, PAUSE, REGISTER, ROWS
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip, Cost, cost_of, costs, costs_of
-from emulator.cost.tiles import Tile, tile
+from emulator.cost.strides import is_strided, passes_apart, strided
+from emulator.cost.tiles import Tile, tile, tiles
 from formats import isa
 from formats.dtypes import Dtype
 from formats.isa import AluOp, Fp32Pass
@@ -24,7 +25,6 @@ _PLAIN_OPS = frozenset((AluOp.ADD, AluOp.MULTIPLY, AluOp.SUBTRACT))
 _FOLDS = frozenset((AluOp.ADD, AluOp.MAX))
 _FP32 = frozenset((Dtype.FLOAT32,))
 _LEAST_ROWS = PARTITIONS  # of a transfer: fewer take a generator no less, as far as captures show
-_WHOLE_WRITE = 4  # bytes that a strided write takes no longer than others: fp32 was measured, fp16 takes more
 # How long a word that rings bells takes: two registers, one, and until the next word.
 _TRIGGERS = {
     "Pool":       ("trigger_pool",   "trigger_pool_single",   "trigger_pool_interval"),
@@ -70,7 +70,7 @@ def _on_vector(word: isa.Instruction, cycles: float, latency: str, engine: str, 
     if engine == "DVE" and _has_pointer(word):
         gap += figure("vector_pointer_gap", chip.target)
     from_psum = engine == "Activation" and any(
-        one.in_psum for one in _tiles(word, *(name for name in word.OPERANDS if name.startswith("src")))
+        one.in_psum for one in tiles(word, *(name for name in word.OPERANDS if name.startswith("src")))
     )
     return _in_order(_paced(cycles, latency, engine, chip, gap), engine, chip, from_psum)
 
@@ -93,80 +93,6 @@ def _has_pointer(word: isa.Instruction) -> bool:
     return any(isinstance(field, isa.Pointer) and word.uses(name) for name, field in word.OPERANDS.items())
 
 
-def _tiles(word: isa.Instruction, *names: str) -> list[Tile]:
-    return [found for name in names if (found := tile(word, name)) is not None]
-
-
-def _is_strided(one: Tile, chip: Chip) -> bool:
-    return one.stride >= figure("slow_stride", chip.target)
-
-
-def _stride_factor(word: isa.Instruction, engine: str, chip: Chip, *names: str) -> float:
-    """Return how much slower a word is for operands whose elements lie far apart, where its class was not measured.
-
-    Vector reads them faster than one a cycle from trn2 on, as copies show: words of that pace or less lose nothing.
-    """
-    if engine == "DVE" and chip.generation != "gen2":
-        names = tuple(name for name in names if word.OPERANDS[name].role != "read")
-    slow = any(_is_strided(one, chip) for one in _tiles(word, *names))
-    return figure("slow_stride_factor", chip.target) if slow else 1.0
-
-
-class _Strides(NamedTuple):
-    """Figures of an engine for elements that lie far apart: factors of writes, and of writes under four bytes."""
-
-    read: str  # cycles of an element, at least
-    write: str
-    small_write: str
-    front: str  # the part of small writes behind which the next word begins
-    whole_front: str  # the same of others
-
-
-_VECTOR = _Strides(
-    "vector_strided_read", "vector_strided_write", "vector_strided_write16", "vector_strided_front", "whole_front"
-)
-_SCALAR = _Strides(
-    "scalar_strided_read", "scalar_strided_write", "scalar_strided_write16", "scalar_strided_front", "whole_front"
-)
-_SCALAR_FROM_PSUM = _Strides(
-    "scalar_strided_read",
-    "scalar_strided_write_psum",
-    "scalar_strided_write16_psum",
-    "scalar_strided_front_psum",
-    "whole_front_psum",
-)
-
-
-def _strided(cost: Cost, inputs: list[Tile], dst: Tile, engine: str, chip: Chip) -> Cost:
-    """Return the cost of a word of the Vector or Scalar engine where elements of its tiles lie far apart."""
-    gap = cost.interval_ps - cost.work_ps
-    apart = any(_is_strided(one, chip) for one in inputs)
-    if chip.generation == "gen2" or engine not in ("DVE", "Activation"):
-        slow = apart or _is_strided(dst, chip)
-        return _slowed(cost, figure("slow_stride_factor", chip.target) if slow else 1.0, gap)
-    figures = _VECTOR
-    if engine == "Activation":
-        figures = _SCALAR_FROM_PSUM if any(one.in_psum for one in inputs) else _SCALAR
-    if _is_strided(dst, chip):
-        # Nothing is added between words that wait for their writes anyhow: the next one begins when they have begun,
-        # though no sooner than behind a word without strides.
-        whole = dst.size >= _WHOLE_WRITE
-        slowed = _slowed(cost, figure(figures.write if whole else figures.small_write, chip.target), 0)
-        front = round(slowed.work_ps * figure(figures.whole_front if whole else figures.front, chip.target))
-        return slowed._replace(interval_ps=max(front, cost.interval_ps), apart_ps=slowed.work_ps, lag_ps=0)
-    if apart:
-        least = _ps(inputs[0].elements * figure(figures.read, chip.target) / chip.clock_ghz(engine))
-        return _slowed(cost, max(least / cost.work_ps, 1.0), gap) if cost.work_ps else cost
-    return cost
-
-
-def _slowed(cost: Cost, factor: float, gap: int) -> Cost:
-    if factor == 1.0:
-        return cost
-    work = round(cost.work_ps * factor)
-    return cost._replace(interval_ps=work + gap, latency_ps=cost.latency_ps + work - cost.work_ps, work_ps=work)
-
-
 def _passes_of_two(first: Tile, second: Tile, plain: bool, chip: Chip) -> float:
     """Return how often the elements pass: once where one input is in PSUM or `plain` holds, else twice."""
     return 1.0 if first.in_psum != second.in_psum or plain else figure("two_inputs", chip.target)
@@ -177,7 +103,7 @@ def _passing(cost: isa.Passes, word: isa.Instruction, engine: str, chip: Chip) -
     over = tile(word, cost.over)
     passes = figure(cost.figure, chip.target) if cost.figure else 1.0
     elements = 0 if over is None else over.elements
-    cycles = elements * passes * _stride_factor(word, engine, chip, *cost.slowed_by)
+    cycles = elements * passes_apart(word, passes, engine, chip, *cost.slowed_by)
     return _on_vector(word, cycles, cost.latency, engine, chip)
 
 
@@ -203,17 +129,17 @@ def load_weights(word: isa.LoadWeights, engine: str, chip: Chip) -> Cost:
 
     Where it does not, the next matmul waits for it (`contention`).
     """
-    (src,) = _tiles(word, "src")
+    (src,) = tiles(word, "src")
     share, passes, rate = figure("load_weights_share", chip.target), 1.0, "load_strided_rate"
-    strided = _is_strided(src, chip)
+    apart = is_strided(src, chip)
     if word.dtype in _FP32:
         name = "load_transpose_fp32" if word.transpose_mode else "load_weights_fp32"
         share = passes = figure(name, chip.target)
         rate = "load_strided_rate_fp32"
-    elif strided:
+    elif apart:
         share = figure("load_strided_share", chip.target)
     work = _ps(src.elements * share / chip.clock_ghz(engine))
-    read = _ps(src.elements * src.size * passes / figure(rate, chip.target)) if strided else 0
+    read = _ps(src.elements * src.size * passes / figure(rate, chip.target)) if apart else 0
     latency = _ps(figure("load_weights_latency", chip.target)) + work
     return Cost(_ps(figure("load_weights_exposed", chip.target)), max(latency, read), work, weights=True, read_ps=read)
 
@@ -231,14 +157,14 @@ def matmul(word: isa.MatMul, engine: str, chip: Chip) -> Cost:
 @costs(isa.Copy, isa.Cast, isa.TensorScalar)
 def one_input(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of a copy, a cast or a tile with scalars, in the fastest mode whose conditions hold."""
-    src, dst = _tiles(word, "src", "dst")
+    src, dst = tiles(word, "src", "dst")
     if engine == "Activation":
         cycles = src.elements / _activation_speed(src, dst, chip)
-        return _strided(_on_vector(word, cycles, "scalar_copy_latency", engine, chip), [src], dst, engine, chip)
+        return strided(_on_vector(word, cycles, "scalar_copy_latency", engine, chip), [src], dst, engine, chip)
     name = "tensor_scalar_latency" if isinstance(word, isa.TensorScalar) else "vector_latency"
     speed = _vector_speed(src, dst, chip) if engine == "DVE" else 1.0
     cost = _on_vector(word, src.elements / speed, name, engine, chip)._replace(fast=speed > 1.0)
-    return _strided(cost, [src], dst, engine, chip)
+    return strided(cost, [src], dst, engine, chip)
 
 
 def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
@@ -257,7 +183,7 @@ def _vector_speed(src: Tile, dst: Tile, chip: Chip) -> float:
     if all(t.is_float for t in (src, dst)) and not (src.in_psum or dst.in_psum):
         double = figure("single_double", chip.target)
         # Its lower rate for elements far apart is one of this speed, not of the plain one; nearer ones lose no more.
-        near = contiguous or _is_strided(src, chip) or _is_strided(dst, chip)
+        near = contiguous or is_strided(src, chip) or is_strided(dst, chip)
         return double if near else max(1 / figure("vector_strided_read", chip.target), 1.0)
     return 1.0
 
@@ -270,27 +196,27 @@ def _activation_speed(src: Tile, dst: Tile, chip: Chip) -> float:
 @costs(isa.TensorTensor)
 def tensor_tensor(word: isa.TensorTensor, engine: str, chip: Chip) -> Cost:
     """Return the cost of an operator on two tiles."""
-    src0, src1, dst = tiles = _tiles(word, "src0", "src1", "dst")
+    src0, src1, dst = every = tiles(word, "src0", "src1", "dst")
     if chip.generation == "gen2":
         plain = (
-            all(t.dtype == Dtype.BFLOAT16 and t.contiguous for t in tiles)
+            all(t.dtype == Dtype.BFLOAT16 and t.contiguous for t in every)
             and word.op in _PLAIN_OPS
             and not (src0.in_psum or src1.in_psum)
         )
     else:
         eight = chip.generation == "gen4"
-        plain = all(t.is_wide16 or (eight and t.is_wide8) for t in tiles) and not (src0.in_psum or src1.in_psum)
+        plain = all(t.is_wide16 or (eight and t.is_wide8) for t in every) and not (src0.in_psum or src1.in_psum)
     once = src0.in_psum != src1.in_psum or (plain and engine == "DVE")
     passes = figure("two_tensors", chip.target) if engine == "DVE" else figure("two_inputs", chip.target)
     cost = _on_vector(word, dst.elements * (1.0 if once else passes), "vector_latency", engine, chip)
     cost = cost._replace(fast=plain and engine == "DVE" and chip.generation != "gen2")
-    return _strided(cost, [src0, src1], dst, engine, chip)
+    return strided(cost, [src0, src1], dst, engine, chip)
 
 
 @costs(isa.ScalarTensorTensor)
 def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) -> Cost:
     """Return the cost of a scalar and a tile operator in one."""
-    src, src1, dst = _tiles(word, "src", "src1", "dst")
+    src, src1, dst = tiles(word, "src", "src1", "dst")
     plain = (
         src.dtype == src1.dtype == Dtype.BFLOAT16
         and word.op0 == AluOp.SUBTRACT
@@ -298,43 +224,43 @@ def scalar_tensor_tensor(word: isa.ScalarTensorTensor, engine: str, chip: Chip) 
         and dst.elements % 2 == 0
     )
     passes = _passes_of_two(src, src1, plain, chip)
-    cycles = dst.elements * passes * _stride_factor(word, engine, chip, "src", "src1", "dst")
+    cycles = dst.elements * passes_apart(word, passes, engine, chip, "src", "src1", "dst")
     return _on_vector(word, cycles, "scalar_tensor_latency", engine, chip)
 
 
 @costs(isa.Select)
 def select(word: isa.Select, engine: str, chip: Chip) -> Cost:
     """Return the cost of a choice: one pass where input and predicate are in different memories."""
-    predicate, src, dst = _tiles(word, "predicate", "src", "dst")
+    predicate, src, dst = tiles(word, "predicate", "src", "dst")
     passes = _passes_of_two(predicate, src, False, chip)
-    passes *= _stride_factor(word, engine, chip, "predicate", "src", "on_false_tile", "dst")
+    passes = passes_apart(word, passes, engine, chip, "predicate", "src", "on_false_tile", "dst")
     return _on_vector(word, dst.elements * passes, "vector_latency", engine, chip)
 
 
 @costs(isa.TensorReduce)
 def tensor_reduce(word: isa.TensorReduce, engine: str, chip: Chip) -> Cost:
     """Return the cost of a fold: half for bf16 sums and maxima."""
-    src, dst = _tiles(word, "src", "dst")
+    src, dst = tiles(word, "src", "dst")
     halved = src.dtype == dst.dtype == Dtype.BFLOAT16 and word.op in _FOLDS
     passes = figure("halved", chip.target) if halved else 1.0
-    passes *= _stride_factor(word, engine, chip, "src")
+    passes = passes_apart(word, passes, engine, chip, "src")
     return _on_vector(word, src.elements * passes, "tensor_reduce_latency", engine, chip)
 
 
 @costs(isa.Memset)
 def memset(word: isa.Memset, engine: str, chip: Chip) -> Cost:
     """Return the cost of a fill: half for zeros of a 16-bit float type."""
-    (dst,) = _tiles(word, "dst")
+    (dst,) = tiles(word, "dst")
     halved = dst.is_wide16 and not word.value_is_integer and word.value == 0 and engine == "DVE"
     passes = figure("halved", chip.target) if halved else 1.0
-    passes *= _stride_factor(word, engine, chip, "dst")
+    passes = passes_apart(word, passes, engine, chip, "dst")
     return _on_vector(word, dst.elements * passes, "vector_latency", engine, chip)
 
 
 @costs(isa.Activate, isa.ActivationExtended)
 def activate(word: Any, engine: str, chip: Chip) -> Cost:
     """Return the cost of an activation; folding into the accumulators is free."""
-    src, dst = _tiles(word, "src", "dst")
+    src, dst = tiles(word, "src", "dst")
     return activation_cost(src, dst, engine, chip)
 
 
@@ -346,7 +272,7 @@ def activation_cost(src: Tile, dst: Tile, engine: str, chip: Chip) -> Cost:
         cost = _paced(cycles, "activation_psum_latency", engine, chip, gap)
     else:
         cost = _paced(cycles, "activation_latency", engine, chip, figure("activation_gap", chip.target))
-    return _strided(_in_order(cost, engine, chip, src.in_psum), [src], dst, engine, chip)
+    return strided(_in_order(cost, engine, chip, src.in_psum), [src], dst, engine, chip)
 
 
 @costs(isa.ActivationReadAccumulator)

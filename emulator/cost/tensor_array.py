@@ -2,8 +2,12 @@
 
 Weights stream into the array behind the data of the matmul before them, and a matmul's data follow where both its
 weights and the matmul in front are through. Matmuls wait in the engine for their turn, a little longer at the slow
-clock. Weights whose elements lie far apart are read at the pace of the memory, one load at a time. Source: hardware.md
-3.3, and the profiles and captures named in `figures`.
+clock. Weights whose elements lie far apart are read at the pace of the memory, one load at a time.
+
+The clock follows the use of windows that run on by themselves, so no program decides where in one of them it begins to
+multiply. The model keeps the windows of all phases, evenly spread, and has the clock that most of them give.
+
+Source: hardware.md 3.3, and the profiles and captures named in `figures`.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from emulator.cost.model import Chip
 __all__ = ["TensorArray", "TensorArrayState"]
 
 _LIMITED_GHZ = 1.2  # the unit of `throttle_window`
+_PHASES = 16  # windows that end one after the other; with 8 or 32 captures come out alike
 
 
 class TensorArrayState(NamedTuple):
@@ -25,10 +30,11 @@ class TensorArrayState(NamedTuple):
     entry: int
     free: int
     read: int
-    window_end: int
-    used: int
+    slot_end: int
     slow: bool
-    carried: int = 0
+    enters: tuple[tuple[int, int, int], ...] = ()
+    used: tuple[int, ...] = ()
+    enough: tuple[bool, ...] = ()
 
 
 class TensorArray:
@@ -40,8 +46,8 @@ class TensorArray:
 
     NOT_STATE: ClassVar = {
         **dict.fromkeys(
-            ("_factor", "_head", "_late", "_lead", "_lead_slow", "_needed", "_window", "_strided", "_behind", "_ahead",
-             "_left", "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
+            ("_factor", "_head", "_late", "_lead", "_lead_slow", "_needed", "_slot", "_strided", "_behind", "_ahead",
+             "_least", "_exposed", "_tail", "_switch"), "a figure of the chip"),
         "throttle": "which parts of the model are on",
         "loaded_ps": "told to the observers of the load",
     }  # fmt: skip
@@ -61,13 +67,16 @@ class TensorArray:
         self._weights = self._entry = self._free = self._read = 0
         self.loaded_ps: int | None = None
         self.throttle = throttle
-        self._window = self._window_end = self._needed = self._used = self._carried = self._left = 0
+        # What enters from when to when, and how long it would at full clock; the same of the last slots of a window,
+        # and whether the windows that ended with them had enough of it.
+        self._enters: list[tuple[int, int, int]] = []
+        self._used, self._enough = [0] * _PHASES, [False] * _PHASES
+        self._slot = self._slot_end = self._needed = 0
         self._slow = throttle
         if throttle:
-            self._window = round(figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000)
-            self._window_end = -self._window
-            self._left = round(self._window * (1 - figure("throttle_phase", chip.target)))
-            self._needed = round(self._window * figure("throttle_share", chip.target))
+            window = figure("throttle_window", chip.target) / _LIMITED_GHZ * 1000
+            self._slot = round(window / _PHASES)
+            self._needed = round(window * figure("throttle_share", chip.target))
             self._factor = figure("throttle_factor", chip.target)
             self._late, self._lead_slow = ps("throttle_latency"), ps("load_weights_throttled")
 
@@ -93,10 +102,8 @@ class TensorArray:
         full, work = work, self._stretched(work)
         self._entry = entry = max(now + self._head, self._weights, self._free)
         self._free = entry + work
-        # What enters the array behind the end of a window is work of the next one.
-        behind = min(max(self._free - self._window_end, 0), work) * full // work if self.throttle and work else 0
-        self._used += full - behind
-        self._carried += behind
+        if self.throttle and work:
+            self._enters.append((entry, self._free, full))
         if queues_next:
             interval = max(self._least, self._turn(now))
         else:
@@ -119,32 +126,45 @@ class TensorArray:
         return round(work * self._factor) if self._slow else work
 
     def _pass_windows(self, now: int) -> None:
-        """Let the use of the window before decide the clock of this one."""
-        if self.throttle and now >= self._window_end:
-            # A whole window in which nothing issued had no use at all, and slows the clock as well. The windows go on
-            # by themselves; where in one of them work begins again, no program decides, so it is the middle of cases.
-            if now >= self._window_end + self._window:
-                self._slow, self._window_end, self._carried = True, now + self._left, 0
-            else:
-                self._slow = self._used < self._needed
-                self._window_end += self._window
-            self._used, self._carried = self._carried, 0
+        """Let the windows that have ended decide the clock: it is fast where more than half of them had enough use."""
+        if not self.throttle or now < self._slot_end:
+            return
+        enters, used, enough = self._enters, self._used, self._enough
+        while (end := self._slot_end) <= now:
+            if not enters and now >= end + 2 * _PHASES * self._slot:
+                # Two windows without use leave nothing of what was before.
+                used[:], enough[:] = [0] * _PHASES, [False] * _PHASES
+                self._slot_end = now + self._slot
+                break
+            entered = 0
+            while enters and (first := enters[0])[0] < end:
+                start, through, full = first
+                here = full if through <= end else full * (end - start) // (through - start)
+                entered += here
+                if through > end:
+                    enters[0] = end, through, full - here
+                    break
+                del enters[0]
+            used[:] = *used[1:], entered
+            enough[:] = *enough[1:], sum(used) >= self._needed
+            self._slot_end = end + self._slot
+        self._slow = 2 * sum(enough) <= _PHASES
 
     def snapshot(self) -> TensorArrayState:
         """Return the state as a value, for `restore`."""
         return TensorArrayState(
-            self._weights, self._entry, self._free, self._read, self._window_end, self._used, self._slow, self._carried
-        )
-
-    def restore(self, state: TensorArrayState) -> None:
-        """Return to a state that `snapshot` gave."""
-        (
             self._weights,
             self._entry,
             self._free,
             self._read,
-            self._window_end,
-            self._used,
+            self._slot_end,
             self._slow,
-            self._carried,
-        ) = state
+            tuple(self._enters),
+            tuple(self._used),
+            tuple(self._enough),
+        )
+
+    def restore(self, state: TensorArrayState) -> None:
+        """Return to a state that `snapshot` gave."""
+        self._weights, self._entry, self._free, self._read, self._slot_end, self._slow, enters, used, enough = state
+        self._enters, self._used, self._enough = list(enters), list(used), list(enough)

@@ -8,7 +8,7 @@ from formats.dtypes import DTYPES, Dtype
 from formats.isa import AccessPattern, Instruction
 from formats.neuron_core import PSUM_BASE
 
-__all__ = ["Tile", "tile"]
+__all__ = ["Tile", "tile", "tiles"]
 
 _WIDE16 = frozenset((Dtype.BFLOAT16, Dtype.FLOAT16))
 _WIDE8 = frozenset((Dtype.FLOAT8E3, Dtype.FLOAT8E4, Dtype.FLOAT8E5, Dtype.FLOAT8E4FN))
@@ -64,3 +64,8 @@ def tile(word: Instruction, name: str) -> Tile | None:
     # dimensions of one element do not move
     step = next((s for s, count in zip(pattern.steps, pattern.counts, strict=True) if count > 1), 1)
     return Tile(pattern.elements, pattern.address >= PSUM_BASE, int(word.dtype_of(word.OPERANDS[name])), step)
+
+
+def tiles(word: Instruction, *names: str) -> list[Tile]:
+    """Return those of the operands named that the word uses."""
+    return [found for name in names if (found := tile(word, name)) is not None]

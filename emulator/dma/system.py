@@ -17,6 +17,7 @@ from emulator.dma.binding import bind, place_of
 from emulator.dma.collectives import COLLECTIVE, Arrival, CollectiveTransfer, Ranks, alone, call_of, put
 from emulator.dma.course import PACKET_BYTES, Course, course_of, maker_of
 from emulator.dma.engines import DmaEngines, DmaEnginesState, Stretch
+from emulator.dma.holding import held_up_until
 from emulator.dma.queues import DmaQueue, QueueState, descriptors_in_ring
 from emulator.dma.regions import TransferRegions, regions_of
 from emulator.dma.rings import RING_SIZE, Ring
@@ -290,6 +291,14 @@ class DmaSystem:
             if left <= 0:
                 break
         return at
+
+    def held_up_until(self, core: int, name: str, now_ps: int) -> int:
+        """Return until when what is left of a queue holds up the generator of its descriptors; 0 where nothing does."""
+        queue, room = self.queue(core, name), self.costs.generate_ahead
+        if not room or queue.prebuilt or queue.kind == COLLECTIVE or queue.engine == "Pool":
+            return 0
+        beside = [each for each in self.queues if each.core == core and each.kind != COLLECTIVE]
+        return held_up_until(queue, beside, self.engines[core], room, now_ps)
 
     def _reschedule(self, given: DmaQueue) -> None:
         """Complete the oldest transfers of queues at other times where work that one was given changes them."""

@@ -138,3 +138,14 @@ def test_longer_descriptors_and_more_of_them_never_cost_less(target: str) -> Non
     copies = [costs.data_ps(64, 64 * size, True, reads_hbm=True) for size in sizes]
     whole = sizes.index(costs.short_run)
     assert copies[3:whole] == sorted(copies[3:whole]) and copies[0] >= copies[3]
+
+
+def test_words_slower_than_the_memory_lose_nothing_to_strides() -> None:
+    """A reciprocal takes six cycles an element, a strided write of fp32 under two; a fold of bf16 half of one."""
+    chip = arch_of("trn2")
+    plain, apart = (cost_of(word(isa.Reciprocal, 512, F32, 1, step), "DVE", chip) for step in (1, 40))
+    assert plain == apart
+    fold = word(isa.TensorReduce, 512, BF16).replace(op=isa.AluOp.ADD)
+    near = cost_of(fold, "DVE", chip)
+    far = cost_of(fold.replace(src=AccessPattern(0, (40, 1, 1, 1), (512, 1, 1, 1))), "DVE", chip)
+    assert near.work_ps < far.work_ps < 2 * near.work_ps
