@@ -157,14 +157,15 @@ def _unknown_value(name: str) -> Callable[[int], str]:
     return lambda value: f"what {name} {value} means is not known"
 
 
-@cache
-def _fields_at(cls: type[Instruction]) -> tuple[tuple[Field[Any], ...], ...]:
+def _fields_at(cls: type[Instruction]) -> list[list[Field[Any]]]:
     """Return, of every byte of a class, the fields that it is of."""
-    found: list[list[Field[Any]]] = [[] for _ in range(cls.SIZE)]
-    for field in cls.FIELDS.values():
-        for offset in range(field.offset, field.offset + field.size):
-            found[offset].append(field)
-    return tuple(map(tuple, found))
+    found = _FIELDS.get(cls)
+    if found is None:
+        found = _FIELDS[cls] = [[] for _ in range(cls.SIZE)]
+        for field in cls.FIELDS.values():
+            for offset in range(field.offset, field.offset + field.size):
+                found[offset].append(field)
+    return found
 
 
 @cache
@@ -214,5 +215,6 @@ def _one_of(values: frozenset[int]) -> bytes:
     return b"[%b]" % b"".join(b"\\x%02x-\\x%02x" % pair for pair in zip(first, last, strict=True))
 
 
+_FIELDS: dict[type[Instruction], list[list[Field[Any]]]] = {}
 _REASONS: dict[type[Instruction], list[dict[int, str]]] = {}
 _MATCHES: dict[type[Instruction], Callable[[bytes], re.Match[bytes] | None]] = {}
