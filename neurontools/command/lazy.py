@@ -85,7 +85,7 @@ def _asks_for_arguments(command: Any) -> bool:
 def _group_app(group: str, summary: str) -> typer.Typer:
     """Return a Typer group over the table's rows below a group."""
     app = typer.Typer(
-        cls=type("Group", (LazyGroup,), {"GROUP": group}),
+        cls=type("Group", (LazyGroup,), {"GROUP": group}),  # Typer makes it, and passes no arguments of ours
         help=summary,
         no_args_is_help=True,
         rich_markup_mode=None,

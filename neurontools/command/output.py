@@ -25,6 +25,7 @@ __all__ = ["Report", "current_report", "envelope", "folder_whole", "note", "repo
 
 SHOWN_WARNINGS = 5
 
+# Where the one funnel of errors finds what a command that failed was about, for the same envelope.
 _current: Report | None = None
 
 

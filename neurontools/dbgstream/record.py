@@ -73,6 +73,7 @@ def dbgstream_record(
         out.warn(*program.notes)
         made = execute(program.name, program.neff, program.inputs, program.configuration, folders=program.folders)
         events = [event_of(one) for one in made.result.prints]
+        # Written at the end: a program that is refused half-way leaves no file that looks whole.
         data = b"".join(write_events(events))
         with write_whole(out_file) as beside:
             beside.write_bytes(data)

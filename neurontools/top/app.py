@@ -11,6 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
+from formats.errors import NeuronError
+from neurontools.command.errors_to_exit import classify
 from neurontools.text.table import bytes_text
 from neurontools.text.visible import visible
 from neurontools.top.figures import ALL, Branch, Figures, figures
@@ -19,7 +21,7 @@ from neurontools.top.source import Live, Recorded
 
 __all__ = ["TopApp"]
 
-_ORPHANED = 2.0  # seconds between two looks whether the terminal is still there
+_TERMINAL_SECONDS = 2.0  # between two looks whether the terminal is still there
 _CORE_ROWS = 4  # of the screen's height, one part of so many is for the cores
 
 
@@ -52,6 +54,7 @@ class TopApp(App[None]):
         self.flops = False
         self.tab = ALL
         self.report: dict[str, Any] = source.report()
+        self._trouble = ""  # why there is no newer report
         self._open: set[str] = set()
         self._rows: list[Branch] = []
 
@@ -71,11 +74,13 @@ class TopApp(App[None]):
         self.show()
         if not self.source.recorded:
             self.set_interval(self.period, self.refresh_report)
-        self.set_interval(_ORPHANED, self._leave_when_orphaned)
+        # Not by its parent: in a container process 1 may have started it.
+        if not self.is_headless and os.isatty(0):
+            self.set_interval(_TERMINAL_SECONDS, self._leave_with_the_terminal)
 
-    def _leave_when_orphaned(self) -> None:
+    def _leave_with_the_terminal(self) -> None:
         """Exit when the terminal is gone and no signal said so: reading from it would spin forever."""
-        if not self.is_headless and os.getppid() == 1:
+        if not os.isatty(0):
             self.exit()
 
     @property
@@ -85,8 +90,11 @@ class TopApp(App[None]):
         return found
 
     def refresh_report(self) -> None:
-        """Take another report, and show it."""
-        self.report = self.source.report()
+        """Take another report, and show it; where there is none, the last one goes on being shown, and why."""
+        try:
+            self.report, self._trouble = self.source.report(), ""
+        except (NeuronError, OSError) as error:  # sessions come and go, and whoever writes them may be killed
+            self._trouble = f"  {classify(error).message}"
         self.show()
 
     def show(self) -> None:
@@ -95,7 +103,7 @@ class TopApp(App[None]):
         self.tab = found.tab
         width, height = self.size
         extra = f"  report {self.source.number} of {self.source.count}" if self.source.recorded else ""
-        self._put("title", title_line(found, extra))
+        self._put("title", title_line(found, extra + self._trouble))
         self._put("cores", *core_lines(found, width, self.flops, max(3, height // _CORE_ROWS)))
         self._put("vcpu", *vcpu_lines(found))
         self._put("memory", *memory_lines(found))

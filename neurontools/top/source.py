@@ -70,6 +70,7 @@ def source_of(place: Path | None, instance: str) -> Live | Recorded:
         if place is not None and not place.exists():
             raise FileNotFoundError(2, "no such file or folder", str(place))
         return Live(place, instance)
+    # By what it says: both kinds of file may have any name, and a session's may be of any age.
     head = read_text(place)[:4096]
     if '"neurontools.machine-state/' in head:
         return Live(place, instance)

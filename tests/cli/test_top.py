@@ -132,6 +132,42 @@ def test_keys() -> None:
     drive(two_programs(), LARGE, script, [idle])
 
 
+def test_a_report_that_cannot_be_had_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sessions").mkdir()
+    source = source_of(tmp_path / "sessions", "trn2.48xlarge")
+    from neurontools.top.app import TopApp
+    from neurontools.tui.export import screen_text
+
+    async def main() -> None:
+        app = TopApp(source, period=60)
+        async with app.run_test(size=(200, 24)) as pilot:
+            damaged = tmp_path / "sessions" / "x.json"
+            damaged.write_text('{"schema": "neurontools.machine-state/1"')
+            app.refresh_report()
+            await pilot.pause()
+            assert "not JSON" in screen_text(app)
+            damaged.unlink()
+            app.refresh_report()
+            await pilot.pause()
+            assert "not JSON" not in screen_text(app)
+
+    asyncio.run(main())
+
+
+def test_the_screen_stays_whoever_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container that is process 1."""
+    from neurontools.top.app import TopApp
+
+    monkeypatch.setattr("os.getppid", lambda: 1)
+    gone: list[bool] = []
+    for there in (True, False):
+        monkeypatch.setattr("os.isatty", lambda number, there=there: there)
+        app = TopApp(Recorded([two_programs()]))
+        monkeypatch.setattr(app, "exit", lambda there=there: gone.append(there))
+        app._leave_with_the_terminal()
+    assert gone == [False]
+
+
 def test_names_from_files_do_not_command_the_terminal() -> None:
     from neurontools.tui.export import screen_text
 
