@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from emulator.runtime.activity import CoreActivity
+from emulator.runtime.activity import Activity, CoreActivity
+from emulator.runtime.instances import Instance
 from emulator.runtime.ledger import Counter, Entry, Ledger, LoadedModel
 from emulator.runtime.ledger_plan import PartPlan, Scratchpad
 from emulator.runtime.memory import Allocation, Category, Owner, Stack
@@ -23,9 +24,6 @@ from formats.errors import FormatError
 from formats.neuron_core import GENERATIONS
 from formats.nrt.memory import BY_KEY, USES
 from formats.whole_files import write_whole
-
-if TYPE_CHECKING:
-    from emulator.runtime.session import Runtime
 
 __all__ = ["FOLDER_VARIABLE", "MachineState", "Publisher", "dump_state", "read_state", "state_of"]
 
@@ -37,6 +35,21 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _PERIOD = 0.2  # seconds between two writes
 _LARGEST = 256 << 20
+
+
+class Session(Protocol):
+    """What is read of a session, which makes a `Publisher`."""
+
+    @property
+    def memory(self) -> Ledger: ...
+    @property
+    def environ(self) -> Mapping[str, str]: ...
+    @property
+    def instance(self) -> Instance: ...
+    @property
+    def counters(self) -> Mapping[tuple[int, str], int]: ...
+    @property
+    def activity(self) -> Activity: ...
 
 
 class MachineState(NamedTuple):
@@ -142,7 +155,7 @@ def read_state(path: Path) -> MachineState:
                         found["ended"], ledger, counters, activity)  # fmt: skip
 
 
-def state_of(session: Runtime, *, ended: bool = False) -> MachineState:
+def state_of(session: Session, *, ended: bool = False) -> MachineState:
     """Return the state of a session."""
     tag = session.environ.get("NEURON_PROCESS_TAG", "")[:255] or str(os.getpid())
     return MachineState(os.getpid(), tag, " ".join(sys.argv)[:4096], session.instance.name, time(), ended,
@@ -156,7 +169,7 @@ class Publisher:
     without anybody who looks at it.
     """
 
-    def __init__(self, session: Runtime, folder: Path, tell: Callable[[str], object]) -> None:
+    def __init__(self, session: Session, folder: Path, tell: Callable[[str], object]) -> None:
         self._session, self._path, self._tell = session, folder / f"{os.getpid()}.json", tell
         self._changed, self._stop = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="machine state", daemon=True)
