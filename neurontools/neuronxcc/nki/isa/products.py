@@ -27,6 +27,9 @@ _PERF_MODES = {
 }
 
 
+_NOTHING: Box = (0, 0), (0, 0)
+
+
 def nc_matmul(
     stationary: Tile,
     moving: Tile,
@@ -51,7 +54,7 @@ def nc_matmul(
     mine, theirs = product_boxes(mask, (mine, theirs), left.shape, right.shape)
     valid: Box | None = None
     if is_empty(mine) or is_empty(theirs):
-        valid = (0, 0), (0, 0)
+        valid = _NOTHING
     elif mine != whole_box(left.shape) or theirs != whole_box(right.shape):
         if rows > 1 or len(left.shape) > 2 or len(right.shape) > 2:
             raise unsupported("nc_matmul of a part of more than two dimensions")
@@ -76,7 +79,9 @@ def nc_matmul(
         )
 
     exact = is_transpose and tracer().limits.transpose_exact
-    product = Product((columns, width), emit, left.dtype if exact else nl.float32)
+    product = Product(
+        (columns, width), emit, left.dtype if exact else nl.float32, () if valid == _NOTHING else (left, right)
+    )
     product.valid = None if valid is None else () if is_empty(valid) else (valid,)
     return product
 

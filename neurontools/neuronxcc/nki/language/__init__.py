@@ -193,11 +193,11 @@ def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> 
         return nothing
     left = x if transpose_x else transpose(x)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
-    return Product((stationary.shape[1], moving.shape[1]), lambda dst: _multiply(dst, stationary, moving))
 
+    def emit(dst: NkiTensor) -> None:
+        isa.nc_matmul(dst, stationary, moving)
 
-def _multiply(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor) -> None:
-    isa.nc_matmul(dst, stationary, moving)
+    return Product((stationary.shape[1], moving.shape[1]), emit, operands=(stationary, moving))
 
 
 def _in_sbuf(x: Tile) -> NkiTensor:
