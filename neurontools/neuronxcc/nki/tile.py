@@ -200,6 +200,7 @@ class Tile:
 
     def _update(self, name: str, value: Any) -> Tile:
         adds = isinstance(value, Product) and name == "add" and value.waits
+        # PSUM adds in fp32, which would round whole numbers
         if adds and self.buffer is MemoryRegion.psum and not self.dtype.is_int:
             value.into(self.tensor)
         else:
@@ -456,6 +457,7 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
     src = value
     if isinstance(value, Tile):
         src = value.tensor
+        # `tile[part] += x` comes back here with what it has written already
         same = src.allocation is dst.allocation and (src.offset, src.shape, src.strides) == (
             dst.offset, dst.shape, dst.strides)  # fmt: skip
         if same:

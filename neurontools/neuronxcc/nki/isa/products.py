@@ -23,6 +23,7 @@ __all__ = ["nc_matmul", "nc_transpose"]
 _PERF_MODES = {
     "none": constants.matmul_perf_mode.none,
     "double_row": constants.matmul_perf_mode.double_row,
+    # what kernels of this generation call the same mode
     "double_row_gen3": constants.matmul_perf_mode.double_row,
 }
 

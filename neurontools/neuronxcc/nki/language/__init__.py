@@ -116,6 +116,7 @@ def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
         tensor = tensor._make((1, 1), (1, 1), tensor.offset)
     if len(tensor.shape) == 1 and not tensor.on_chip:
         # One element for each partition, as far as there are so many.
+        # more elements than partitions lie in one of them
         few = tensor.shape[0] <= nl.tile_size.pmax and tensor._indirection is None
         if not few and isinstance(mask, Mask):
             mask = Mask([[one[None, :] for one in term] for term in mask.terms])
