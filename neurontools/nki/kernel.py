@@ -33,6 +33,7 @@ class Kernel:
     __name__: ClassVar[str]  # by update_wrapper
 
     def __init__(self, func: Callable[..., Any], grid: tuple[int, ...] = (), **options: Any) -> None:
+        # frozen: frameworks copy the fields into kernels of their own
         object.__setattr__(self, "func", func)
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "options", options)

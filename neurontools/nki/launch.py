@@ -248,6 +248,7 @@ def launch(
     ready = _prepare(kernel, arguments, lnc, target)
     artifacts.keep(ready.neff)
     values = {
+        # a number without dimensions is a tensor of one
         tensor: _as_held(np.ascontiguousarray(one.array)).reshape(shape)
         for (tensor, shape), one in zip(ready.inputs, arguments.inputs, strict=True)
     }

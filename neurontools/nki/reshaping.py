@@ -17,7 +17,7 @@ from neurontools.nki.tensor import NkiTensor
 from neurontools.nki.tracer import Tracer, tracer
 from neurontools.nki.views import complain
 
-__all__ = ["check_copies", "note_copy"]
+__all__ = ["check_copies", "note_copy", "shift_copies"]
 
 
 class _Copy(NamedTuple):
@@ -44,6 +44,12 @@ def across_partitions(x: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
     dma_copy(new, x)
     note_copy(t, new.allocation, x.allocation, "reshaped across partitions")
     return new
+
+
+def shift_copies(t: Tracer, at: int, count: int) -> None:
+    """Keep the numbers of copies right where operations are put in at `at`."""
+    copies: list[_Copy] = t.cache.get("copies", [])
+    copies[:] = [one._replace(behind=one.behind + count) if one.behind > at else one for one in copies]
 
 
 def check_copies(t: Tracer) -> None:

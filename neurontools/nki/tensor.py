@@ -252,6 +252,7 @@ class NkiTensor(ViewMethods, NKIObject):
 
     def __getattr__(self, name: str) -> Any:
         """Say which attribute may be meant."""
+        # a tensor that is not finished has no name yet, and asking for it would come back here
         raise of_tensor(object.__getattribute__(self, "name") if name != "name" else "?", name, dir(NkiTensor))
 
     def _across_partitions(self, shape: tuple[int, ...]) -> Self:

@@ -131,6 +131,7 @@ class ViewMethods:
     def expand_dim(self, dim: int) -> Self:
         """Return the view with a dimension of size 1 inserted at `dim`."""
         axis = self._axis(dim, "expand_dim", extra=1)
+        # as the outer part of the dimension behind it, so that a reshape may merge the two
         step = self.strides[axis] * self.shape[axis] if axis < len(self.shape) else 1
         return self._make(
             (*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], step, *self.strides[axis:]), self.offset
@@ -299,6 +300,7 @@ class ViewMethods:
         self._index_tile(index)
         if self._row:
             raise complain(f"{self.name}: vector indirection needs a tensor in HBM, this one is in {self.buffer.value}")
+        # numbers lie in the columns of a tile; in more dimensions they have no documented order
         if index.size < new.shape[0] or (len(index.shape) > 1 and index.size != index.shape[0] * index.shape[1]):
             raise complain(f"{self.name}: indices of shape {index.shape} for {new.shape[0]} elements of dimension 0")
         return self._indirect(new, "vector", index, step)

@@ -68,6 +68,7 @@ def numbered(path: Path, number: int) -> Path:
 def outcome(result: Result) -> ExitStatus:
     """Return the exit status of an execution; a word that is not modelled is no fault of the program."""
     if result.fault is not None:
+        # a limit of the emulator is no failure of the program
         return ExitStatus.UNSUPPORTED if result.fault.kind == "unsupported" else ExitStatus.FAULT
     if result.hang is None:
         return ExitStatus.OK

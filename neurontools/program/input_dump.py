@@ -38,6 +38,7 @@ def load_input_dump(folder: Path, tensors: Sequence[TensorInfo], name: str = "")
     found: dict[int, Path] = {}
     for path in sorted(need_folder(folder).iterdir()):
         if (matched := _NAME.fullmatch(path.name)) and path.is_file():
+            # a file with and one without .bin of one number: the first of the two
             found.setdefault(int(matched[1]), path)
     values: dict[str, Any] = {}
     for number, tensor in enumerate(tensors):

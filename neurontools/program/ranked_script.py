@@ -132,6 +132,7 @@ class _Turn(Launches):
         else:
             self._world.enter()
         if self._thread is None:
+            # a daemon: a script that never comes back must not keep the process
             self._thread = threading.Thread(target=self._all, args=(aside,), daemon=True, name=f"rank {self.rank}")
             self._thread.start()
         else:

@@ -54,6 +54,7 @@ def _status(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):
+        # as a process that ends with it
         return code & 0xFF
     print(code, file=sys.stderr)
     return 1

@@ -378,3 +378,46 @@ def test_bounds_of_loops_by_their_names_and_seeds_under_a_mask() -> None:
         return out
 
     np.testing.assert_array_equal(run(kernel, A, grid=(2, 3)), [[1, 4, 0, 0]])
+
+
+@pytest.mark.parametrize("use", [
+    lambda product: nl.copy(product), lambda product: nl.add(product, 0.0),
+    lambda product: nl.copy(product, dtype=nl.float32) * 0.5 + nl.copy(product) * 0.5,
+])  # fmt: skip
+def test_a_product_is_of_what_its_operands_held_when_it_was_called_for(use: Any) -> None:
+    def kernel(x: Any) -> Any:
+        left, right = nl.load(x[0:64, 0:16]), nl.load(x[0:64, 16:32])
+        product, other = nisa.nc_matmul(left, right), nl.matmul(left, right, transpose_x=True)
+        left[...] = 0.0
+        right *= 2.0
+        sums = nl.zeros((16, 16), nl.float32, buffer=nl.psum)
+        sums += nisa.nc_matmul(nl.load(x[0:64, 0:16]), nl.load(x[0:64, 0:16]))
+        sums += other
+        out = nl.ndarray((3, 16, 16), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out[0], use(product))
+        nl.store(out[1], nl.copy(sums))
+        nl.store(out[2], nl.copy(nisa.nc_matmul(nl.load(x[0:64, 0:16]), right)))
+        return out
+
+    a, b = A[:64, :16], A[:64, 16:32]
+    got = run(kernel, A)
+    for one, want in zip(got, (a.T @ b, a.T @ a + a.T @ b, 2 * (a.T @ b)), strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_put_in_earlier_keeps_what_is_known_of_copies() -> None:
+    def kernel(x: Any) -> Any:
+        left = nl.load(x[0:64, 0:16])
+        product = nisa.nc_matmul(left, left)
+        tiles = nl.full((2, nl.par_dim(64), 8), 1.0, nl.float32, buffer=nl.sbuf)
+        i_p, i_b, i_f = nl.arange(64)[:, None, None], nl.arange(2)[None, :, None], nl.arange(8)[None, None, :]
+        tiles[0][...] = 3.0
+        both = nl.copy(tiles[i_b, i_p, i_f])
+        left[...] = 0.0
+        out = nl.ndarray((16, 16), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.add(product, both[0:16].reshape((16, 16))))
+        return out
+
+    a = A[:64, :16]
+    want = a.T @ a + np.repeat([3.0, 1.0], 8)
+    np.testing.assert_allclose(run(kernel, A), want, rtol=1e-4, atol=1e-4)

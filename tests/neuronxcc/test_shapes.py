@@ -153,3 +153,29 @@ def test_the_files_that_baremetal_and_profile_are_asked_for(tmp_path: Path) -> N
         np.testing.assert_array_equal(way(kernel)[1](X), X * 2)
     for name in ("bare", "profiled"):
         assert open_neff((tmp_path / f"{name}.neff").read_bytes()).inputs[0].name == "x"
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: nl.load(nl.broadcast_to(x[3:4], (16, 8))), lambda x: nl.load(x[3:4].broadcast_to((16, 8))),
+    lambda x: nl.add(nl.zeros((16, 8), nl.float32), x[3:4]),
+    lambda x: nisa.tensor_tensor(nl.zeros((16, 8), nl.float32), x[3:4], np.add),
+])  # fmt: skip
+def test_a_row_in_hbm_is_repeated_and_not_the_rows_behind_it(use: Any) -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.ndarray((16, 8), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, use(x))
+        return out
+
+    x = np.arange(256, dtype=np.float32).reshape(32, 8)
+    np.testing.assert_array_equal(nki.simulate_kernel(nki.jit(kernel), x), np.broadcast_to(x[3], (16, 8)))
+
+
+def test_a_row_in_hbm_is_assigned_to_all_rows_of_a_tile() -> None:
+    def kernel(x: Any) -> Any:
+        tile, out = nl.ndarray((16, 8), nl.float32), nl.ndarray((16, 8), nl.float32, buffer=nl.shared_hbm)
+        tile[...] = x[3:4]
+        nl.store(out, tile)
+        return out
+
+    x = np.arange(256, dtype=np.float32).reshape(32, 8)
+    np.testing.assert_array_equal(nki.simulate_kernel(nki.jit(kernel), x), np.broadcast_to(x[3], (16, 8)))

@@ -56,6 +56,7 @@ def _body(function: Any, grid: tuple[int, ...]) -> Any:
         with spmd.running(spmd.Programs(grid)) as programs:
             for number, place in enumerate(product(*map(range, grid))):
                 programs.begin(place, number)
+                # shared tensors are the same ones in every program, so that the results of the last are those of all
                 results = function(*positional, **keywords)
         return map_structure(results, lambda value, path: _returned(value))
 

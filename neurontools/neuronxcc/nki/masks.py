@@ -110,6 +110,7 @@ def _box(conditions: list[_Condition], shape: tuple[int, ...]) -> Box | None:
     for one in conditions:
         ((axis, (step, _)),) = one.axes.items()
         if step > 0:
+            # the first place where the condition is not below 0: const / step, rounded up
             low[axis] = max(low[axis], -(one.const // step))
         else:
             high[axis] = min(high[axis], one.const // -step + 1)

@@ -33,6 +33,7 @@ def reached(tensor: NkiTensor) -> bool:
 def moved(tensor: NkiTensor) -> NkiTensor:
     """Return a copy that begins at partition 0; DMA reaches every partition, but of SBUF only."""
     if tensor.space is Space.PSUM:
+        # DMA does not read PSUM: an engine copies from partition 0 on, and what is above is cut off
         first = tensor.offset // tensor._row
         above = tensor._make((first + tensor.shape[0], *tensor.shape[1:]), tensor.strides, tensor.offset % tensor._row)
         tensor = nl.copy(above)[first:]

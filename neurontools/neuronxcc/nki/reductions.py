@@ -46,6 +46,7 @@ def reduced(
         nothing = Tile(nl.ndarray(shape_of(source.shape), dtype or source.dtype, nl.sbuf))
         nothing.valid = ()
         return nothing
+    # what a mask leaves out of a folded axis is no part of the fold: the box alone is read
     data = boxed(source, box, source.shape)
     result = fold(operand(data.permute(order)), last).reshape(shape_of(data.shape))
     if all(inside[place] == whole[place] for place in kept):

@@ -50,6 +50,7 @@ def _current() -> Programs:
 
 def program_id(axis: int = 0) -> int:
     """Return the place of this program on an axis of the grid."""
+    # a launch without a grid is one program, at place 0 of every axis
     place = _current().place
     return place[axis] if axis < len(place) else 0
 

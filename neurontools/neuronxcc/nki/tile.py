@@ -10,6 +10,7 @@ import numpy as np
 
 from neurontools.builder.trace import Space
 from neurontools.neuronxcc.nki.affine import Grid, Index, Mask
+from neurontools.neuronxcc.nki.deferred import Moment
 from neurontools.neuronxcc.nki.masks import Box, Boxes, both, bounding, is_empty, masked_box, masked_boxes
 from neurontools.neuronxcc.nki.partitions import operand, put, reached, ready, written
 from neurontools.neuronxcc.nki.refusals import unsupported
@@ -166,7 +167,9 @@ class Tile:
         if tensor.on_chip and tensor.shape[0] != shape[0]:
             return Tile(nl.broadcast_to(tensor, shape))
         strides = tuple(0 if a == 1 else stride for a, stride in zip(tensor.shape, tensor.strides, strict=True))
-        made = tensor._make(shape, (tensor.strides[0], *strides[1:]), tensor.offset)
+        if tensor.on_chip:  # whose partitions stay
+            strides = tensor.strides[0], *strides[1:]
+        made = tensor._make(shape, strides, tensor.offset)
         if isinstance(made._unchecked, Reach):
             made._unchecked = made._unchecked._replace(shape=shape)
         return Tile(made)
@@ -196,7 +199,8 @@ class Tile:
         return self._update("divide", value)
 
     def _update(self, name: str, value: Any) -> Tile:
-        adds = isinstance(value, Product) and name == "add" and not value.made
+        adds = isinstance(value, Product) and name == "add" and value.waits
+        # PSUM adds in fp32, which would round whole numbers
         if adds and self.buffer is MemoryRegion.psum and not self.dtype.is_int:
             value.into(self.tensor)
         else:
@@ -208,12 +212,24 @@ class Tile:
 
 
 class Product(Tile):
-    """A matrix product that is not computed yet: `psum += product` adds to that tile, any other use makes one."""
+    """A matrix product that is not computed yet: `psum += product` adds to that tile, any other use makes one.
 
-    def __init__(self, shape: tuple[int, int], emit: Callable[[NkiTensor], None], dtype: Any = nl.float32) -> None:
+    Where `operands` have been written since, it is computed where the kernel called for it.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], emit: Callable[[NkiTensor], None], dtype: Any = nl.float32,
+        operands: Iterable[NkiTensor] = (),
+    ) -> None:  # fmt: skip
         self._shape, self._emit, self._dtype = shape, emit, dtype
-        self._called_at = kernel_line()
+        self._called_at, self._moment = kernel_line(), Moment(tracer())
+        self._operands = [one.view_of_storage for one in operands]
         self.made = False
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it can still be computed into any tile."""
+        return not self.made and not self._moment.overwritten(self._operands)
 
     def into(self, target: NkiTensor) -> None:
         """Compute the product into a PSUM tile; its words are those of the line that called for it."""
@@ -227,11 +243,16 @@ class Product(Tile):
     @property
     def tensor(self) -> NkiTensor:
         """Return the product in a PSUM tile of its own."""
-        if not self.made:
-            self._tensor = nl.ndarray(self._shape, self._dtype, nl.psum)
-            self.made = True
-            self.into(self._tensor)
+        if not self.made and self.waits:
+            self._make_tile()
+        elif not self.made:
+            self._moment.carry_out(self._make_tile)
         return self._tensor
+
+    def _make_tile(self) -> None:
+        self._tensor = nl.ndarray(self._shape, self._dtype, nl.psum)
+        self.made = True
+        self.into(self._tensor)
 
 
 class Cut(Tile):
@@ -425,7 +446,7 @@ def _spread(box: Box, value: Any, shape: tuple[int, ...]) -> Box:
 def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = None) -> None:
     """Write a tile or a number into a part of a tensor, inside the mask, or of boxes, only."""
     dst = target.tensor
-    if isinstance(value, Product) and not value.made and dst.buffer is MemoryRegion.psum and mask is None:
+    if isinstance(value, Product) and value.waits and dst.buffer is MemoryRegion.psum and mask is None:
         value.into(dst)
         return
     boxes = masked_boxes(mask, dst.shape, narrow=True)
@@ -436,6 +457,7 @@ def copy_into(target: Tile, value: Any, mask: Any = None, valid: Boxes | None = 
     src = value
     if isinstance(value, Tile):
         src = value.tensor
+        # `tile[part] += x` comes back here with what it has written already
         same = src.allocation is dst.allocation and (src.offset, src.shape, src.strides) == (
             dst.offset, dst.shape, dst.strides)  # fmt: skip
         if same:

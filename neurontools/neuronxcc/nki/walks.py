@@ -70,6 +70,7 @@ def sliced(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
             if not -extent <= place < extent:
                 raise leaves(f"{tensor.name}: index {place} is outside dimension {dim - 1} of {extent}")
             offset += stride * (place % extent)
+    # a number has chosen one partition, which stays a dimension of a tile
     if not partition_left and (not shape or strides[0] != row):
         shape.insert(0, 1)
         strides.insert(0, row)
@@ -97,6 +98,7 @@ def walked(tensor: NkiTensor, keys: list[Any]) -> NkiTensor:
                 raise complain(f"{tensor.name}: index expressions of {extents[axis]} and {extent} places meet")
             extents[axis] = max(extents[axis], extent)
             strides[axis] += stride * coefficient
+    # one partition is never stepped over, but views of tiles are told by the step of a row
     if tensor.on_chip and extents[0] == 1:
         strides[0] = tensor._row
     made = tensor._make(tuple(extents), tuple(strides), offset)

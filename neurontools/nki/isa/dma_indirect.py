@@ -69,6 +69,7 @@ def _modify(
         raise reject(t, instruction, "srcs", f"{len(sources)} tensors", "must be two with indices")
     if not unique:
         raise reject(t, instruction, "unique_indices", unique, "must be True with indices")
+    # the word adds to dst, which therefore stands among the sources
     others = [one for one in sources if not _same_place(one, dst)]
     if len(others) != 1:
         raise reject(t, instruction, "srcs", "two other tensors", "one of them must be dst")

@@ -156,6 +156,7 @@ def local_gather(
     run = _int32(t, instruction, "num_elem_per_idx", num_elem_per_idx)
     if run not in _RUNS:
         raise reject(t, instruction, "num_elem_per_idx", run, f"must be one of {', '.join(map(str, _RUNS))}")
+    # a group takes its indices from all of its partitions
     present = index.free_size * _GROUP
     valid = present if num_valid_indices is None else _int32(t, instruction, "num_valid_indices", num_valid_indices)
     if not 1 <= valid <= min(present, _INDICES):

@@ -253,6 +253,7 @@ def _array_transpose(
         src, out = src._replace(dtype=as_float), out._replace(dtype=as_float)
     identity = identity_tile(t, src.dtype)
     start, rows = first_partition(src), src.partitions
+    # the array contracts equal partitions: its identity begins where the data does
     moving = identity[start : start + rows, start : start + rows].view_of_storage
     return NkiInstruction(t.matmul(out, src, moving, False, out.dtype is src.dtype, name))
 

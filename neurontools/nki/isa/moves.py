@@ -113,6 +113,7 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Any, name: s
     if src.dtype != dst.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of src, {src.dtype}")
     same_free(t, instruction, "dst and src", dst, src)
+    # the word moves whole groups of 32 partitions, however few of the last one a tile has
     active = -(-max(src.shape[0], dst.shape[0]) // 32) * 32
     for argument, view in (("src", src_view), ("dst", dst_view)):
         start = first_partition(view)

@@ -80,6 +80,7 @@ def sendrecv(
     same_free(t, instruction, "src and dst", src, dst)
     if src.dtype != dst.dtype:
         raise reject(t, instruction, "dst", f"of {dst.dtype}", f"must have the type of src, {src.dtype}")
+    # a logical core has two physical ones, so that the peer is known
     other = 1 - t.trace.program_id
     for argument, rank in (("send_to_rank", send_to_rank), ("recv_from_rank", recv_from_rank)):
         if rank not in (0, 1):

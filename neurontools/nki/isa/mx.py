@@ -44,6 +44,7 @@ def _scales(t: Tracer, instruction: str, argument: str, one: Any, data: View, co
         raise reject(t, instruction, argument, f"of {one.dtype}", "must be float8_e8m0fnu or uint8")
     if one.free_size != columns:
         raise reject(t, instruction, f"elements per partition of {argument}", one.free_size, f"must be {columns}")
+    # four partitions of each 32 hold scales: behind those of the last group nothing is read
     span = data.partitions - QUADRANT + _SCALES
     if view.partitions < span:
         raise reject(t, instruction, f"partition count of {argument}", view.partitions, f"must be at least {span}")

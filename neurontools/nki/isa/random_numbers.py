@@ -16,6 +16,7 @@ from neurontools.nki.tracer import Tracer, tracer
 
 __all__ = ["dropout", "rand2", "rand_get_state", "rand_set_state", "rng", "set_rng_seed"]
 
+# Source: the rand_set_state docstring.
 _STATE_WORDS = {"Pool": 6, "DVE": 24}
 _RAND2 = (
     "float8_e4m3",

@@ -40,6 +40,7 @@ def trailing_axes(t: Tracer, instruction: str, shape: tuple[int, ...], axis: Any
     """Return the first reduced axis; the axes must be the last ones, and never the partition dimension."""
     given = list(axis) if isinstance(axis, Sequence) else [axis]
     try:
+        # -1 for an axis outside of the shape, which the next line refuses
         axes = sorted({integers.index(one) % len(shape) if -len(shape) <= one < len(shape) else -1 for one in given})
     except TypeError:
         raise reject(t, instruction, "axis", repr(axis), "must be an integer or a list of them") from None

@@ -103,6 +103,7 @@ def _set(t: Tracer, instruction: str, register: VirtualRegister, value: Any) -> 
         raise reject(t, instruction, "src", repr(value), "must be an integer, a register or a tensor") from None
     if not -(1 << 31) <= number < 1 << 32:
         raise reject(t, instruction, "src", number, "must fit in 32 bits")
+    # a number without sign has the bits of a negative one
     return memset(tile, number if number < 1 << 31 else number - (1 << 32))
 
 

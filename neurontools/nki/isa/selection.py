@@ -201,6 +201,7 @@ def range_select(
         start = integers.index(range_start)
     except TypeError:
         raise reject(t, instruction, "range_start", repr(range_start), "must be a compile-time integer") from None
+    # the engine counts places in fp32, where whole numbers are exact up to 2**24
     if not -(1 << 24) <= start <= (1 << 24) - dst.free_size:
         raise reject(t, instruction, "range_start", start, "places must stay within 2**24")
     operands: dict[str, View] = {"src": src, "dst": out}

@@ -133,6 +133,7 @@ def fill(target: NkiTensor, value: Any) -> None:
 def _filled(target: NkiTensor, value: Any, shape: tuple[int, ...]) -> NkiTensor:
     """Return an SBUF tile of one number in the type of `target`, made once for each shape."""
     t = tracer()
+    # the same fill may be wanted of many tensors, and its tile is never written again
     key = ("fill", target.dtype, repr(value), shape)
     tile: NkiTensor | None = t.cache.get(key)
     if tile is None:

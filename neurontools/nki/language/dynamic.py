@@ -54,6 +54,7 @@ class _Turns:
         self.counter, self.limit, self.left, self.amount = (_tile(name) for name in ("counter", "stop", "left", "step"))
         _put(self.counter, start)
         _put(self.limit, stop)
+        # a tile and no immediate: only words of two tiles are exact in 32 bits
         memset(self.amount, step)
         self._count()
 

@@ -113,6 +113,7 @@ def _fit(t: Tracer, x: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
 
 def _column(t: Tracer, value: Any, partitions: int, dtype: DType, rank: int) -> NkiTensor:
     """Return a tile of one number per partition, of any rank."""
+    # kernels add the same constant in each turn of an unrolled loop
     key = ("column", repr(value), partitions, dtype, rank)
     found: NkiTensor | None = t.cache.get(key)
     if found is None:
@@ -183,6 +184,7 @@ def _emit(t: Tracer, op: Operator, x: Any, y: Any, shape: tuple[int, ...], dst: 
         x, y = (one, column) if one is x else (column, one)
     x, y = (partition_broadcast(t, one, shape[0]) if one.shape[0] != shape[0] else one for one in (x, y))
     if not tiles_only and op.kind != "bitvec":
+        # a column of fp32 is an operand of one word; any other is repeated as a view
         for wide, narrow, swapped in ((x, y, False), (y, x, True)):
             if narrow.free_size == 1 and narrow.dtype == "float32" and wide.shape == shape and wide.free_size != 1:
                 tensor_scalar(dst, wide, op, narrow, reverse0=swapped)

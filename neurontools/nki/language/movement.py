@@ -103,6 +103,7 @@ def transpose(x: NkiTensor, dtype: Any = None) -> NkiTensor:
         result = new_tensor(t, shape, x.dtype)
         nc_transpose(result, x, engine=engine.vector)
     else:
+        # before gen3 the array multiplies to transpose, and its products are fp32
         result = new_tensor(t, shape, x.dtype if t.limits.transpose_exact else dtype_of("float32"), MemoryRegion.psum)
         nc_transpose(result, x)
     return cast(t, result, x.dtype if dtype is None else dtype)
@@ -189,6 +190,7 @@ def assign(target: NkiTensor, value: Any) -> None:
         else:
             raise t.error(f"{target.name}: a value of shape {value.shape} does not fit the selected {target.shape}")
     if target.on_chip and value.on_chip:
+        # DMA has no path to PSUM, and engines begin at a few partitions only
         if Space.PSUM in (target.space, value.space) or (
             _engine_start(target) and _engine_start(value) and target.shape[0] == value.shape[0]
         ):

@@ -76,6 +76,7 @@ def mean(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> 
     """Return the mean along the last axes: an fp32 sum times 1/n."""
     t = tracer()
     x = _tile(t, "mean", "x", x)
+    # in fp32 whatever the type of x: a sum of many bfloat16 numbers stands still
     total = _reduce("mean", "add", x, axis, float32, keepdims)
     result = new_tensor(t, total.shape, x.dtype if dtype is None else dtype_of(dtype))
     tensor_scalar(result, total, OPERATORS["multiply"], 1.0 / _extent(t, "mean", x, axis))
@@ -96,6 +97,7 @@ def softmax(x: NkiTensor, axis: Any = -1, dtype: Any = None) -> NkiTensor:
     t = tracer()
     x = _tile(t, "softmax", "x", x)
     kind = x.dtype if dtype is None else dtype_of(dtype)
+    # with the maximum at 0 no power overflows, and the sum is at least 1
     shifted = combine(t, OPERATORS["subtract"], x, max(x, axis, float32, True), dtype=float32)
     weights = unary(OPERATORS["exp"], shifted)
     total = sum(weights, axis, float32, True)

@@ -51,6 +51,7 @@ def tensor_partition_reduce(op: Any, data: Tile, *, mask: Any = None, dtype: Any
     """Return data reduced over its partitions."""
     box = masked_box(mask, data.shape)
     source = operand(boxed(in_sbuf(data), box, data.shape))
+    # partitions are folded, so that only the free axes of a mask say where results go
     into = None if box is None else ((0, 1), *box[1:])
     result = Tile(nl.ndarray((1, *data.shape[1:]), dtype or data.dtype, nl.sbuf))
     if box is None or not is_empty(box):

@@ -23,8 +23,12 @@ __all__ = ["nc_matmul", "nc_transpose"]
 _PERF_MODES = {
     "none": constants.matmul_perf_mode.none,
     "double_row": constants.matmul_perf_mode.double_row,
+    # what kernels of this generation call the same mode
     "double_row_gen3": constants.matmul_perf_mode.double_row,
 }
+
+
+_NOTHING: Box = (0, 0), (0, 0)
 
 
 def nc_matmul(
@@ -51,7 +55,7 @@ def nc_matmul(
     mine, theirs = product_boxes(mask, (mine, theirs), left.shape, right.shape)
     valid: Box | None = None
     if is_empty(mine) or is_empty(theirs):
-        valid = (0, 0), (0, 0)
+        valid = _NOTHING
     elif mine != whole_box(left.shape) or theirs != whole_box(right.shape):
         if rows > 1 or len(left.shape) > 2 or len(right.shape) > 2:
             raise unsupported("nc_matmul of a part of more than two dimensions")
@@ -76,7 +80,9 @@ def nc_matmul(
         )
 
     exact = is_transpose and tracer().limits.transpose_exact
-    product = Product((columns, width), emit, left.dtype if exact else nl.float32)
+    product = Product(
+        (columns, width), emit, left.dtype if exact else nl.float32, () if valid == _NOTHING else (left, right)
+    )
     product.valid = None if valid is None else () if is_empty(valid) else (valid,)
     return product
 

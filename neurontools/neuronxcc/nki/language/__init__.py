@@ -116,6 +116,7 @@ def load(src: Tile, *, mask: Any = None, dtype: Any = None, **unused: Any) -> Ti
         tensor = tensor._make((1, 1), (1, 1), tensor.offset)
     if len(tensor.shape) == 1 and not tensor.on_chip:
         # One element for each partition, as far as there are so many.
+        # more elements than partitions lie in one of them
         few = tensor.shape[0] <= nl.tile_size.pmax and tensor._indirection is None
         if not few and isinstance(mask, Mask):
             mask = Mask([[one[None, :] for one in term] for term in mask.terms])
@@ -193,11 +194,11 @@ def matmul(x: Tile, y: Tile, *, transpose_x: bool = False, mask: Any = None) -> 
         return nothing
     left = x if transpose_x else transpose(x)
     stationary, moving = _in_sbuf(left), _in_sbuf(y)
-    return Product((stationary.shape[1], moving.shape[1]), lambda dst: _multiply(dst, stationary, moving))
 
+    def emit(dst: NkiTensor) -> None:
+        isa.nc_matmul(dst, stationary, moving)
 
-def _multiply(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor) -> None:
-    isa.nc_matmul(dst, stationary, moving)
+    return Product((stationary.shape[1], moving.shape[1]), emit, operands=(stationary, moving))
 
 
 def _in_sbuf(x: Tile) -> NkiTensor:
