@@ -9,7 +9,7 @@ as they are: what a capture says about those hangs on its program.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -75,7 +75,8 @@ def left_out(folder: Path, pairs: Sequence[tuple[Path, Path]], sides: Sequence[B
         names = sorted({side.repository for _, side in of})
         for name in names if len(names) > 1 else ():
             known = [one for one in every if one.repository != name and one.takes_one_time]
-            values, instead = fitted(known, every, arch_of(target))
+            own = [one for one in every if one.repository == name]
+            values, instead = fitted(known, own, arch_of(target))
             with figures_as({**values, **instead}, target):
                 again = [beside(folder, *pair) for pair, side in of if side.repository == name]
             yield _row(name, again, len(values), sorted(instead))
@@ -96,18 +97,17 @@ def _classes(side: Beside) -> Iterator[_Class]:
         yield _Class(side.repository, engine, word, middle, emulated, spread <= middle * _ONE_TIME)
 
 
-def fitted(known: Sequence[_Class], every: Iterable[_Class], chip: Arch) -> tuple[dict[str, float], dict[str, float]]:
-    """Return figures fitted to `known` classes, and values of those that only the rest of `every` needs."""
+def fitted(known: Sequence[_Class], own: Sequence[_Class], chip: Arch) -> tuple[dict[str, float], dict[str, float]]:
+    """Return figures fitted to `known` classes, and values of those that only words of its `own` need."""
     from emulator.cost.figures import FIGURES, figure  # deferred: start-up
 
     values = {row.name: row.value for row in FIGURES if chip.target in row.targets}
     slopes = {name: slope for name in values if (slope := _slopes(name, values[name], known, chip))}
     fit = _least(slopes, {name: values[name] for name in slopes}, known)
     instead = {}
-    every = list(every)
     for name in values.keys() - slopes.keys():
         without = _WITHOUT.get(name)
-        if without is not None and _slopes(name, values[name], every, chip):
+        if without is not None and _slopes(name, values[name], own, chip):
             given = fit.get(without, figure(without, chip.target)) if isinstance(without, str) else without
             if name in _SCALAR_WRITES + _SCALAR_SMALL_WRITES:
                 given *= chip.clock_ghz("Activation") / chip.clock_ghz("DVE")

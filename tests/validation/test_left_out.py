@@ -62,7 +62,7 @@ def test_planted_figures_are_found_and_others_stay() -> None:
 def test_a_figure_that_no_other_repository_has_is_the_nearest_kind_s() -> None:
     others = classes("a", "DVE", [copy(128)])
     own = [one._replace(takes_one_time=False) for one in classes("b", "DVE", [copy(128, 18)])]
-    values, instead = fitted(others, [*others, *own], CHIP)
+    values, instead = fitted(others, own, CHIP)
     assert instead == {"vector_strided_read": 1.0}  # documents: half of two a cycle
     assert "vector_strided_read" not in values
 
@@ -70,7 +70,7 @@ def test_a_figure_that_no_other_repository_has_is_the_nearest_kind_s() -> None:
 def test_the_memory_takes_as_long_over_writes_of_scalar_as_of_vector() -> None:
     others = classes("a", "DVE", [copy(128), copy(128, to=9), copy(512, to=9)], vector_strided_write=2.0)
     own = classes("b", "Activation", [copy(128, to=9)])
-    values, instead = fitted(others, [*others, *own], CHIP)
+    values, instead = fitted(others, own, CHIP)
     clocks = CHIP.clock_ghz("Activation") / CHIP.clock_ghz("DVE")
     assert instead["scalar_strided_write"] == pytest.approx(values["vector_strided_write"] * clocks)
     assert values["vector_strided_write"] == pytest.approx(2.0, abs=0.05)
