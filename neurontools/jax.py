@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from emulator.runtime import run
+from formats.hlo import PrimitiveType, dtype_of
 from formats.neff import open_neff
 from neurontools.compiler.errors import KernelError
 from neurontools.compiler.jax_functions import lower, need_jax
@@ -48,8 +49,8 @@ class Jitted:
             if problem is not None:
                 raise KernelError(f"{getattr(self.fn, '__name__', 'function')}: {problem}")
         results = [
-            _restored(result.outputs.get(name), shape)
-            for name, shape in zip(compiled.names.outputs, compiled.results, strict=True)
+            _restored(result.outputs.get(name), kind)
+            for name, kind in zip(compiled.names.outputs, compiled.results, strict=True)
         ]
         return jax.tree.unflatten(out_tree, [jax.numpy.asarray(one) for one in results])
 
@@ -73,9 +74,10 @@ def _given(one: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _restored(array: Any, kind: tuple[str, tuple[int, ...]]) -> np.ndarray[Any, Any]:
+    """Return a result as JAX has it; the file has no tensor for one without elements."""
     dtype, shape = kind
-    if array is None:
-        return np.zeros(shape, {"f32": np.float32, "c64": np.complex64}.get(dtype, np.int32))
+    if 0 in shape:
+        return np.empty(shape, dtype_of(PrimitiveType[dtype.upper()]))
     if dtype == "c64":
         return np.ascontiguousarray(array).reshape(-1).view(np.complex64).reshape(shape)
     held = np.asarray(array).reshape(shape)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.counting import counted
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,5 @@ def test_the_explanation_is_quick() -> None:
     for rank in range(64):
         engine.trigger(job, rank, 0)
     engine.run()
-    started = time.process_time()
-    hang = explain(engine, job)
-    assert time.process_time() - started < 0.2
-    assert hang is not None and hang.ranks == (17,) and hang.chain[-1].startswith("rank 17, ")
+    did, hang = counted(lambda: explain(engine, job), builtins=True)
+    assert did < 1_000 and hang is not None and hang.ranks == (17,) and hang.chain[-1].startswith("rank 17, ")

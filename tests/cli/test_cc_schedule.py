@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.cli.check import checked_json
 from tests.cli.conftest import Cli
+from tests.counting import counted
 
 
 def scheduled(cli: Cli, folder: Path, text: str, *words: object) -> tuple[int, Any]:
@@ -37,9 +37,7 @@ def test_calls_that_meet(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_another_order_is_a_cycle(cli: Cli, tmp_path: Path) -> None:
-    started = time.process_time()
     status, found = scheduled(cli, tmp_path, CROSSED)
-    assert time.process_time() - started < 1
     stuck = found["stuck"]
     assert status == 5 and stuck["cause"] == "order" and stuck["status"] == 1200
     assert stuck["ranks"] == [0, 4, 8] and stuck["lines"] == [1, 3, 5]
@@ -90,10 +88,8 @@ def test_a_deadlock_of_64_ranks_is_explained_quickly() -> None:
     pairs = [tuple(sorted((rank, (rank + 1) % 64))) for rank in range(64)]
     calls = [schedule.Call(2 * rank + 1, (rank,), "allreduce", 64, 4, pairs[rank], 0) for rank in range(64)]
     calls += [schedule.Call(2 * rank + 2, (rank,), "allreduce", 64, 4, pairs[rank - 1], 0) for rank in range(64)]
-    started = time.process_time()
-    ended = schedule.run_schedule(machine, calls)
-    assert time.process_time() - started < 0.2
-    assert ended.stuck is not None and ended.stuck.cause == "order" and len(ended.stuck.ranks) == 64
+    did, ended = counted(lambda: schedule.run_schedule(machine, calls), builtins=True)
+    assert did < 100_000 and ended.stuck is not None and ended.stuck.cause == "order" and len(ended.stuck.ranks) == 64
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from neurontools.compiler.pipeline import compile_graph
 from neurontools.compiler.rewriting import Builder
 from neurontools.compiler.signature import Names
 from tests.compiler.support import OURS, compiled, floats
+from tests.counting import counted
 
 
 def _layers(number: int) -> Any:
@@ -30,25 +31,6 @@ def _layers(number: int) -> Any:
     return make
 
 
-def _calls(run: Any) -> int:
-    """Return how many Python functions are called."""
-    import sys
-
-    calls = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
 def _inputs() -> list[np.ndarray[Any, Any]]:
     return [floats(16, 16), floats(16, 16, seed=1)]
 
@@ -57,7 +39,7 @@ def _inputs() -> list[np.ndarray[Any, Any]]:
 def test_work_is_linear(level: int) -> None:
     options = OURS._replace(optlevel=level)
     compiled(_layers(1), *_inputs(), options=options)
-    few, some, many = (_calls(lambda n=n: compiled(_layers(n), *_inputs(), options=options)) for n in (10, 60, 160))
+    few, some, many = (counted(lambda n=n: compiled(_layers(n), *_inputs(), options=options))[0] for n in (10, 60, 160))
     assert (many - some) / 100 < 1.1 * (some - few) / 50
 
 
@@ -66,7 +48,7 @@ def test_the_first_level_is_no_more_work_than_the_second_but_for_its_words() -> 
     for level in (1, 2):
         options = OURS._replace(optlevel=level)
         made = compiled(_layers(40), *_inputs(), options=options)
-        work = _calls(lambda options=options: compiled(_layers(40), *_inputs(), options=options))
+        work = counted(lambda options=options: compiled(_layers(40), *_inputs(), options=options))[0]
         found.append(work / sum(made.report.cores[0].words.values()))
     assert found[0] <= 1.2 * found[1]  # more of its words are transfers, which are the most work
 

@@ -38,6 +38,14 @@ def test_trees_truth_values_and_empty_results() -> None:
     assert made["none"].shape == (0, 5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "bool", "int8", "uint32", "complex64"])
+def test_results_without_elements_keep_their_type(dtype: str) -> None:
+    from neurontools.jax import jit
+
+    none, _ = jit(lambda x: (x[:0].astype(dtype), x * 2))(floats(4, 5))
+    assert none.shape == (0, 5) and none.dtype.name == dtype
+
+
 def test_a_function_becomes_a_file(tmp_path: Path) -> None:
     def grown(x):  # type: ignore[no-untyped-def]
         return x + 1

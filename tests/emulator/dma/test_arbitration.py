@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -19,6 +18,7 @@ from emulator.dma.transfer import TransferPlan
 from emulator.timeline import Recorder
 from formats import isa
 from neurontools.debugger import Session
+from tests.counting import counted
 from tests.emulator.dma.reference import Run, serve
 from tests.emulator.dma_programs import PARTITION, POOL_QUEUE, POOL_SEMAPHORES, SP_QUEUE, direct, gen3, wait
 
@@ -314,21 +314,14 @@ def test_a_long_backlog_is_planned_once() -> None:
         engine = Plan()
         for number in range(length):
             engine.give(work.Run(number, 0, 1000, 8, 100, 106, 50), 0)
-        steps = 0
 
-        def counted(frame: Any, event: str, _: object) -> None:
-            nonlocal steps
-            steps += event in ("call", "c_call")
-
-        sys.setprofile(counted)
-        try:
+        def more(engine: Plan = engine, length: int = length) -> None:
             for number in range(length, length + 50):
                 now = (number - length) * 1000
                 engine.give(work.Run(number, 1, now + 600, 8, 100, 106, 50), now)
                 engine.pieces(number)
-        finally:
-            sys.setprofile(None)
-        counts.append(steps)
+
+        counts.append(counted(more, builtins=True)[0])
     assert counts[1] < counts[0] * 1.2
 
 

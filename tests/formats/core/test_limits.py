@@ -18,7 +18,7 @@ from formats.errors import FormatError
 from neurontools.core import disasm, extract, verify
 from tests.formats.core import maker
 
-SECONDS = 5.0  # on a loaded machine; each of these took far longer, or filled the disk
+SECONDS = 15.0  # of processor, on a slow machine; each of these took far longer, or filled the disk
 
 
 def made(headers: list[ProgramHeader], body: bytes) -> bytes:
@@ -42,12 +42,12 @@ def with_notes(path: Path, *notes: object) -> Core:
 
 
 def fast(began: float) -> None:
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 def test_segments_that_share_bytes_are_left_out(tmp_path: Path) -> None:
     data = made([load(number, 0, 400_000) for number in range(5_000)], bytes(400_000))
-    began, core = time.perf_counter(), open_core(data)
+    began, core = time.process_time(), open_core(data)
     assert len(core.segments) == 1 and sum(each.size for each in core.segments) == 400_000
     assert core.warnings[0] == "4999 of 5000 parts share bytes of the file with others: left out"
     written = extract.fill(core, tmp_path)
@@ -60,7 +60,7 @@ def test_notes_that_share_bytes_are_read_once() -> None:
     note = elf.NHDR.pack(12, 0, 5) + b"SOMEONEELSE\0"
     header = ProgramHeader(elf.PT_NOTE, 4, 0, 0, 0, 2_000 * len(note), 0, 4)
     data = made([header] * 4_000, note * 2_000)
-    began, core = time.perf_counter(), open_core(data)
+    began, core = time.process_time(), open_core(data)
     assert core.notes == {} and any("share bytes" in each for each in core.warnings)
     fast(began)
 
@@ -68,7 +68,7 @@ def test_notes_that_share_bytes_are_read_once() -> None:
 def test_notes_are_counted() -> None:
     note = elf.NHDR.pack(0, 0, 5)
     data = made([ProgramHeader(elf.PT_NOTE, 4, 0, 0, 0, 200_000 * len(note), 0, 4)], note * 200_000)
-    began, core = time.perf_counter(), open_core(data)
+    began, core = time.process_time(), open_core(data)
     assert any("more than 4096 notes" in each for each in core.warnings)
     fast(began)
 
@@ -79,7 +79,7 @@ def test_memories_of_the_map_are_searched(tmp_path: Path) -> None:
         writer.note(r.MapNote(windows))
         for number in range(20_000):
             writer.segment(1 + 64 * number, b"x")
-    core, began = open_core(tmp_path / "x.core"), time.perf_counter()
+    core, began = open_core(tmp_path / "x.core"), time.process_time()
     assert not any(each.space for each in core.segments)
     fast(began)
 
@@ -89,7 +89,7 @@ def test_memories_of_the_map_are_searched(tmp_path: Path) -> None:
 def test_runs_of_words_beyond_the_file_are_left_out(tmp_path: Path, run: tuple[int, int, int, int, int]) -> None:
     stream = r.Stream(0, "PE", 5, runs=(run,))
     core = with_notes(tmp_path / "x.core", r.ProgramNote((stream,)), r.EnginesNote((r.EngineState(0, "PE"),)))
-    began = time.perf_counter()
+    began = time.process_time()
     assert core.program.streams[0].runs == () and "make no sense" in core.warnings[0]
     assert disasm.words(core, 0, "PE", None, 1 << 62).engines[0].rows == ()
     fast(began)

@@ -68,7 +68,7 @@ def test_comments_without_end_take_no_time() -> None:
     begun = time.process_time()
     with pytest.raises(FormatError):
         parse_module("HloModule m, x={" + "/*" * 100_000)
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 10
 
 
 def _nested(depth: int, calls: int, operation: str = "add") -> Module:

@@ -13,7 +13,7 @@ from formats.ntff import DmaPacket, Edit, PcMap, open_ntff
 from neurontools.ntff.tracks import write
 from tests.formats.ntff import made
 
-SECONDS = 5.0  # on a loaded machine; each of these took minutes, or was cut short by the memory
+SECONDS = 15.0  # of processor, on a slow machine; each of these took minutes, or was cut short by the memory
 
 
 def with_sections(*places: tuple[int, int, int]) -> bytes:
@@ -42,10 +42,10 @@ def test_a_core_that_is_named_twice_is_refused() -> None:
 
 def test_a_map_of_many_edits_is_searched() -> None:
     many = PcMap("PE", tuple(Edit(64 * 3 * number, 1, "inserted") for number in range(100_000)))
-    began = time.perf_counter()
+    began = time.process_time()
     assert [many.compiler_pc(pc) for pc in range(7)] == [None, 0, 1, None, 2, 3, None]
     assert sum(many.compiler_pc(pc) is None for pc in range(300_000)) == 100_000
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS
     assert many.loaded_words(10) == 100_010
 
 
@@ -54,11 +54,11 @@ def test_ends_find_their_begins_in_a_long_queue() -> None:
     rows = [made.packet(1, 2, 64, 0, 5, 9)[:16]] * count + [made.packet(1, 2, 64, 0, 5, 9)[16:32]] * count
     data = made.capture([made.CoreSpec("sg00", 0, records={"trace_dma": b"".join(rows)},
                                        rings=[(65, ring, "q") for ring in range(3, 2_000)])])  # fmt: skip
-    began, ntff = time.perf_counter(), open_ntff(data)
+    began, ntff = time.process_time(), open_ntff(data)
     packets = ntff.packets(0)
     assert {ntff.queue_name(0, one.engine, one.ring) for one in packets} == {"ring 2"}
     assert len(packets) == count and packets[0] == DmaPacket(0, 65, 2, 64, 5, 9, 0)
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome"])
@@ -67,9 +67,9 @@ def test_export_of_many_lanes_is_linear(tmp_path: Path, form: str) -> None:
     begins = range(made.ORIGIN, made.ORIGIN + 8_000)
     rows = [made.packet(1, 2, 64, 0, begin, begin + 10**9)[:32] for begin in begins]
     data = made.capture([made.CoreSpec("sg00", 0, records={"trace_dma": b"".join(rows)})])
-    began, path = time.perf_counter(), tmp_path / "trace"
+    began, path = time.process_time(), tmp_path / "trace"
     assert write(form, open_ntff(data), None, None, path) == 0
-    assert path.stat().st_size > 8_000 and time.perf_counter() - began < SECONDS
+    assert path.stat().st_size > 8_000 and time.process_time() - began < SECONDS
 
 
 @pytest.mark.parametrize("form", ["perfetto", "chrome", "csv"])
