@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from emulator.memory import ChipMemory
 from formats import isa
 from formats.isa.behaviour import KEPT
 from formats.isa.operand import AccessPattern
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import Region, Shape, shape_of
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from emulator.dtypes import Array
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["COPY", "FUNCTIONS", "VALID", "Activation", "Range", "bind"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from emulator.arch import ARCHS
 from emulator.errors import LoadError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import (
     DMA_ENGINES,
     DMA_RINGS,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import (
     DMA_ENGINES,
     DMA_RINGS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from emulator.sequencer import Sequencer, SequencerState
 from emulator.workspace import give_back, take_workspace
 from formats.engines import ENGINES
 from formats.isa import ActivationFunction
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.context import DeviceContext

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from formats.debug_stream import is_printed, prefix_of
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.device import Device

@@ -10,7 +10,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ from emulator.sequencer import Sequencer
 from emulator.tensors import read_tensor, write_tensors
 from emulator.windows import read_device, write_device
 from formats.errors import NeuronError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.targets import Target, resolve_target
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 __all__ = ["Event", "Notice", "SemaphoreChange", "Touched", "Touches"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from emulator.errors import EmulatorError
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["FAULT_STATUS", "OF_HARDWARE", "Fault", "FaultError", "Place", "fault_error", "source_line"]

@@ -6,11 +6,12 @@ and which generator gives which element are ours.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 
 __all__ = ["GeneratorBank", "Generators", "GeneratorsState", "generators_of"]

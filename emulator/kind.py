@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from emulator.scratch import Arena, taking_from
 from formats import isa
 from formats.errors import NeuronError
 from formats.isa.operand import AccessPattern
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE
 from formats.regions import Shape, shape_of
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from emulator.loaded import LoadedWord
 from emulator.semaphores import Counters, holds
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Joint", "Loop", "Turn", "turned"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from emulator.dma.queues import DmaQueue
 from emulator.dma.transfer import Transfer
 from emulator.placement import DeviceTensor, Placement
 from formats.isa import Instruction
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, SourceLocation, Subgraph, TensorInfo
 from formats.neff.activation import ActivationFunction, ActivationSet
 from formats.neff.tiles import Tile, read_tiles

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from emulator.extents import Plane
+from formats.named_tuple import NamedTuple
 
 __all__ = ["AllocationState", "Blocks", "ChipState", "DeviceMemoryState"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from emulator.dma.transfer import Limit
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, Subgraph, TensorInfo, Variable
 
 __all__ = ["DeviceTensor", "HbmLike", "Placement", "Table", "place"]

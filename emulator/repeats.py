@@ -11,7 +11,7 @@ way goes back to that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ReferenceType, ref
 
 from emulator.action import Action
@@ -31,6 +31,7 @@ from emulator.sequencer import Flow, Sequencer
 from emulator.timed_words import TimedWords
 from formats import isa
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.loaded import LoadedModel, LoadedWord

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 from emulator.events import SemaphoreChange
 from emulator.faults import fault_error
 from formats.isa import WaitMode
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import SYNC_COUNT
 
 __all__ = ["Counters", "CountersState", "Events", "Semaphores", "holds", "signed"]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappush
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from formats.isa import UpdateMode, WaitMode
 from formats.isa.instruction import header_sync
 from formats.isa.signals import BARRIER
 from formats.isa.sync import wait_text
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 if TYPE_CHECKING:

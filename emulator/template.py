@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from emulator.engines.registry import bind_unguarded, is_lasting
 from emulator.kind import Kind, Spec, kind_of
 from emulator.scratch import arena_of
 from formats import isa
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import RegionParts
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["PAGES", "Key", "how_to_open", "keys", "markdown"]
 

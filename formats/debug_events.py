@@ -6,9 +6,9 @@ Source: runtime.md 15.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["HEADER_SIZE", "PAYLOAD_SIZE", "TENSOR_READ", "DebugEvent", "decode_event", "encode_event"]
 

@@ -7,9 +7,9 @@ two parts never share a byte, and what is packed inflates to a stated multiple a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["DEFAULT_LIMITS", "MAX_RANKS", "Limits", "Span", "need_apart", "need_few", "overlapping"]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import product
 from math import gcd
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Pattern", "Region", "RegionParts", "Shape", "Steps", "shape_of", "share_bytes"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["TARGETS", "Target", "resolve_target"]
 

@@ -201,3 +201,19 @@ def test_figures_agree_with_each_other() -> None:
         for count in every
     }
     assert {count: list(neuron_core.start_partitions(count)) for count in every} == reach
+
+
+def test_named_tuples_are_the_light_ones() -> None:
+    """typing's take eight times as long to declare, and every start declares hundreds (`formats/named_tuple.py`)."""
+    home = ROOT / "formats" / "named_tuple.py"
+    found = [
+        str(path.relative_to(ROOT))
+        for package in ("formats", "emulator", "neurontools")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if path != home
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in ("typing", "collections")
+        for name in node.names
+        if name.name.lower() == "namedtuple"
+    ]
+    assert not found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.clocks import Clocks
 from emulator.checks.finding import Finding
@@ -25,6 +25,7 @@ from emulator.loaded import LoadedWord
 from emulator.observers import Occupation
 from emulator.sequencer import Sequencer
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Again"]
 

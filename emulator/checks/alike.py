@@ -8,7 +8,6 @@ that its own core stored as well, and what one core overwrites with something el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from emulator.checks.shadow import Record
 from emulator.device import Device
 from emulator.dma.transfer import Side, Transfer
 from emulator.events import Event
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 __all__ = ["Alike"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.history import Clock, History, Unit, join
 from emulator.checks.kept import kept_of
@@ -26,6 +26,7 @@ from emulator.sequencer import Sequencer
 from formats.engines import ENGINES
 from formats.isa import Awaited, EventSemaphoreRangeClear, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Clocks", "Key", "Raise", "WaitPlace"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.kinds import KINDS
 from emulator.faults import source_line
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 from formats.times import duration
 

@@ -7,7 +7,6 @@ engine reads ahead of what it writes. So bytes that a transfer touches twice, on
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from emulator.device import Device
 from emulator.dma.ring_order import Numbers, Runs, meetings, runs_of_side
 from emulator.dma.transfer import Part, Side, Transfer
 from emulator.dma.views import sbuf_geometry, strided
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Clash", "bytes_of", "clash_of"]
 

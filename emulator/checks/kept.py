@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from emulator.device import Device
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
 __all__ = ["kept_of"]

@@ -8,7 +8,7 @@ read, in any execution; a load as a reload only where the earlier copy could hav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from emulator.sequencer import Sequencer
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from emulator.device import Device
 from emulator.diagnosis.causes import Reason
 from emulator.loaded import LoadedWord
 from formats.isa import BranchCompare, CompareBranch
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 __all__ = ["Endless", "Loops"]

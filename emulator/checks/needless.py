@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
 
 from emulator.checks.clocks import Clocks, Key, Raise, WaitPlace
 from emulator.checks.finding import Finding, Site
@@ -20,6 +19,7 @@ from emulator.loaded import LoadedWord
 from emulator.sequencer import Sequencer
 from formats.isa import Awaited, Instruction, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.named_tuple import NamedTuple
 
 __all__ = ["NeedlessWaits"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from emulator.checks.finding import Finding, Site
 from emulator.checks.kinds import KINDS
 from formats import isa
 from formats.isa import Dataflow, ReduceCommand
 from formats.isa.behaviour import EngineState
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 
 __all__ = ["ACCUMULATING", "Registers"]

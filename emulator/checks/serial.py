@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.clocks import Clocks, Key, Raise, WaitPlace
 from emulator.checks.finding import Finding, Site
@@ -19,6 +19,7 @@ from emulator.loaded import LoadedWord
 from emulator.sequencer import Sequencer
 from formats.isa import Awaited, WaitMode
 from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.named_tuple import NamedTuple
 
 __all__ = ["SerialQueues"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.clocks import Clocks, Key, Raise
 from emulator.checks.finding import Finding, Site
@@ -24,6 +24,7 @@ from emulator.events import Event
 from emulator.faults import source_line
 from formats.isa import CompareBranch, Instruction, PseudoDmaTrigger, WaitMode
 from formats.isa.signals import BARRIER
+from formats.named_tuple import NamedTuple
 from formats.neff import DmaBlock
 from formats.neff.debuginfo import SourceLocation
 from formats.numerals import parse_decimal

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from emulator.checks.kept import kept_of
@@ -18,6 +18,7 @@ from emulator.checks.place import Names
 from emulator.device import Device
 from emulator.events import Event
 from formats.isa import DmaIndirect
+from formats.named_tuple import NamedTuple
 from formats.neff import Subgraph
 from formats.neff.tiles import Tile
 from formats.regions import Region

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.checks.clocks import WaitPlace
 from emulator.checks.finding import Finding
@@ -11,6 +11,7 @@ from emulator.checks.registry import make_checks
 from emulator.device import Device
 from emulator.runtime import run
 from formats.isa.signals import BARRIER, SECOND_SLOT
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
 __all__ = ["WaitVerdict", "judge_waits", "waits_of"]

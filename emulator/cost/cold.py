@@ -10,10 +10,11 @@ GpSimd. Source: hardware.md 3.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip
+from formats.named_tuple import NamedTuple
 
 __all__ = ["DOORBELL", "GENERATE", "PAUSE", "REGISTER", "ROWS", "Cold", "ColdState"]
 

@@ -7,12 +7,13 @@ profiles named in `figures`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.cost.cold import Cold, ColdState, Part
 from emulator.cost.model import Chip, Cost
 from emulator.cost.tensor_array import TensorArray, TensorArrayState
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["PARTS", "Claim", "Contention", "ContentionState", "Grant"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["FIGURES", "UNIT", "DmaCosts", "Figure", "dma_costs"]
 

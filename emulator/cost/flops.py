@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.device import Device

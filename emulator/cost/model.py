@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from emulator.cost.dma import UNIT, DmaCosts, dma_costs
 from emulator.cost.figures import figure
 from formats.errors import UnsupportedError
 from formats.isa import Instruction
+from formats.named_tuple import NamedTuple
 
 __all__ = ["UNIT_COST", "Chip", "Cost", "CostModel", "cost_of", "costs", "costs_of"]
 

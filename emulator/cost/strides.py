@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip, Cost
 from emulator.cost.tiles import Tile, tile
 from formats.isa import Instruction
+from formats.named_tuple import NamedTuple
 
 __all__ = ["is_strided", "passes_apart", "strided"]
 

@@ -12,10 +12,11 @@ Source: hardware.md 3.3, and the profiles and captures named in `figures`.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.cost.figures import figure
 from emulator.cost.model import Chip
+from formats.named_tuple import NamedTuple
 
 __all__ = ["TensorArray", "TensorArrayState"]
 

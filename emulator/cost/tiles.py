@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from formats.dtypes import DTYPES, Dtype
 from formats.isa import AccessPattern, Instruction
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE
 
 __all__ = ["Tile", "tile", "tiles"]

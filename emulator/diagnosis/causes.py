@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "BARRIER_WORD",

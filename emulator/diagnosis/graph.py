@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.diagnosis.causes import Cause, FaultPlace, Node, Reason, counter_name, diagnose
 from emulator.faults import source_line
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 from formats.times import duration
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.addresses import AddressMap
 from emulator.machine_view import EngineView, MachineView
 from emulator.semaphores import signed
 from formats.isa import Awaited, Instruction
 from formats.isa.signals import DMA
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Consumer", "Key", "ProgramIndex", "Source", "StreamIndex", "index_of", "signals_at"]
 

@@ -12,9 +12,10 @@ says from which engine on; `emulator.dma.engines` cuts the plan there, and joins
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.dma.work import Apart, Head, Piece, PlanState, Run, Time, joined, within
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["Plan"]

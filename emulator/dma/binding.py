@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from emulator.dma.views import Bytes, Geometry, sbuf_geometry, strided
 from emulator.extents import Extent
 from emulator.faults import FaultError, Place, fault_error
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Region
 

@@ -7,7 +7,7 @@ appears when the rank is through; who moves it in between is `Ranks`, a machine 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import Collective, CollectiveKind
 from formats.isa.operand import DmaAddress, DmaPattern
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.context import DeviceContext

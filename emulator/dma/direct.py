@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.addresses import AddressMap
 from emulator.dma.transfer import Copies, Limit, Part, Side, check_sizes
 from emulator.errors import LoadError
@@ -11,6 +9,7 @@ from emulator.placement import Placement
 from formats.dtypes import Dtype
 from formats.isa import DmaDirect2d, SendReceive
 from formats.isa.operand import AccessPattern, DmaAddress, DmaPattern
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 
 __all__ = ["DirectContext", "named_dtype", "pattern_side", "send_copies", "side_of", "translate_direct"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.dma.arbitration import Plan
 from emulator.dma.quiet import Quiet
 from emulator.dma.rings import Ring
 from emulator.dma.work import Apart, Piece, PlanState, Run, within
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_RINGS
 
 __all__ = ["DmaEngines", "DmaEnginesState", "Stretch"]

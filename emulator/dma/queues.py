@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from emulator.dma.transfer import UNPLANNED, Shares, Transfer, TransferCourse
+from formats.named_tuple import NamedTuple
 
 __all__ = ["DmaQueue", "QueueState", "descriptors_in_ring"]
 

@@ -8,13 +8,13 @@ in both. Bytes are runs here: where each begins and ends, which engine moves it,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.dma.moves import COMBINING
 from emulator.dma.transfer import Part, Shares, Side, Transfer
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DESCRIPTOR_LIMIT, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.dma.transfer import DmaDescriptor, Shares, Transfer
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heapify
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from emulator.addresses import address_map
 from emulator.dma.binding import bind, place_of
@@ -27,6 +27,7 @@ from emulator.errors import LoadError
 from emulator.events import Event
 from emulator.faults import FaultError
 from formats.errors import FormatError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES, DMA_RINGS
 
 if TYPE_CHECKING:

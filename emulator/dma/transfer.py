@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 from emulator.dma.work import Piece
 from emulator.errors import LoadError
 from formats.dtypes import Dtype
 from formats.isa import Instruction
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DESCRIPTOR_LIMIT
 
 __all__ = [

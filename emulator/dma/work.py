@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Apart", "Head", "Piece", "PlanState", "Run", "Time", "joined", "spans_by_engine", "within"]
 

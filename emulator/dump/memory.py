@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from emulator.dma.regions import regions_of, side_regions
 from emulator.memory import Allocation
 from formats.core.records import Window
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import Region
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.core.records import ProgramNote, Source, SourceLine, Stream
 from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
 from formats.isa import Instruction
+from formats.named_tuple import NamedTuple
 from formats.neff.visits import cut_visits, read_visits
 from formats.neuron_core import WORD
 from formats.source_files import read_source

@@ -9,7 +9,7 @@ hardware's own split is not public. Source: isa.md 11.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
 from formats.isa import Fp32Pass
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, QUADRANT, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 

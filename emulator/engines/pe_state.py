@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from emulator.dtypes import Array
 from formats.isa import Fp32Pass
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from formats.regions import Pattern, RegionParts, share_bytes
 

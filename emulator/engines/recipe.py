@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from types import BuiltinMethodType, FunctionType, MethodWrapperType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.dtypes import Array, Chain, Step, chain, nothing
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ACCUMULATORS", "Cut", "Place", "Recipe", "address_of", "recipe_of"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.engines.pe_state import LatchState
 from emulator.semaphores import CountersState
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.device import Device

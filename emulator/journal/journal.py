@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.dma.transfer import Transfer
 from emulator.events import Event, SemaphoreChange
@@ -22,6 +22,7 @@ from emulator.journal.saved import ChipBytes, DeviceBytes, Pool, Saved, save_reg
 from emulator.memory import Allocation, ChipMemory
 from emulator.memory_state import DeviceMemoryState
 from formats import isa
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ has the share of its packet size.  Trn3 serves the highest priority that has wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DESCRIPTOR_LIMIT
 
 __all__ = ["CC_PACKET", "COMPUTE_PACKET", "MAX_STREAMS", "Ring", "Served", "packet_sizes", "serve"]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
-from typing import NamedTuple
 
 from emulator.machine.topology import Topology
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CycleProof", "check_cycles", "check_hypercube", "hamiltonian_cycles", "hypercube_labels"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.arch import Fact, arch_of
 from emulator.machine.chips import chip_of
 from emulator.machine.facts import GB, documented, inferred
+from formats.named_tuple import NamedTuple
 from formats.targets import Target
 
 __all__ = ["Level", "Roof", "levels", "roof"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.machine.instances import Instance
+from formats.named_tuple import NamedTuple
 
 __all__ = ["HOSTS", "HostDevice", "host_devices"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from emulator.arch import Fact
 from emulator.machine.chips import CHIPS, Chip
 from emulator.machine.facts import GB, GIB, documented, inferred
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ALIASES", "INSTANCES", "Instance", "Wiring", "instance_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 from emulator.arch import Fact
 from emulator.machine.chips import executable
@@ -12,6 +11,7 @@ from emulator.machine.links import figures_of
 from emulator.machine.topology import Topology, topology_of
 from formats.errors import FormatError, NotFoundError, UnsupportedError
 from formats.limits import MAX_RANKS
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Hop", "Machine", "Place"]
 

@@ -7,13 +7,14 @@ written again.  Partitions are followed in quadrants of 32, the unit in which ac
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emulator.device import Device
 from emulator.events import Event
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import QUADRANT
 from formats.regions import Region
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from functools import cache
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from emulator.machine.instances import Instance
 from formats.errors import NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Kind", "Link", "Topology", "topology_of"]
 

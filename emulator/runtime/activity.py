@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Activity", "CoreActivity"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from emulator.runtime.collectives import CollectiveOp, ReduceOp, combine
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.queues import ErrorTracker, UnitKind
 from emulator.runtime.session import Runtime
 from emulator.runtime.tensor import Tensor
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["CollectiveContext", "Communicator"]

@@ -6,8 +6,8 @@ The lines have the words that the documentation quotes, so that `err explain` an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus as S
 
 __all__ = ["DGE_BLAMED", "FAILURES", "FATAL", "Failed", "counters_of", "lines_of"]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.errors import InputError
 from emulator.faults import Fault
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus as S
 from formats.numerals import parse_decimal
 

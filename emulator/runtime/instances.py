@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from emulator.addresses import address_map
 from emulator.arch import ARCHS, arch_of
 from emulator.machine import instances as machines
 from emulator.runtime.memory import Stack
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.targets import Target, resolve_target
 
 __all__ = ["INSTANCES", "INSTANCE_VARIABLE", "Instance", "configured", "instance_of", "instance_with"]

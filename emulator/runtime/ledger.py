@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import count
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from emulator.addresses import address_map
 from emulator.runtime.allocator import StackAllocator
 from emulator.runtime.ledger_plan import PartPlan, Scratchpad, plan_of, scratchpad_of
 from emulator.runtime.memory import Allocation, Category, OutOfMemoryError, Owner, Stack
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.neff.memory import Version, core_uses
 from formats.nrt.memory import BY_KEY, USES

@@ -6,9 +6,9 @@ Sources: runtime.md 3.1, 3.2; figures: `formats.neff.memory`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from emulator.errors import InputError
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.neff.memory import Version, model_uses, private_variables, ring_uses, scratchpad_need
 from formats.nrt.memory import CONTIGUOUS_PAGE, CONTIGUOUS_SINCE, PAGE_SIZES, USES

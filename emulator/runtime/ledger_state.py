@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from emulator.runtime.activity import Activity, CoreActivity
 from emulator.runtime.instances import Instance
@@ -21,6 +21,7 @@ from emulator.runtime.ledger import Counter, Entry, Ledger, LoadedModel
 from emulator.runtime.ledger_plan import PartPlan, Scratchpad
 from emulator.runtime.memory import Allocation, Category, Owner, Stack
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import GENERATIONS
 from formats.nrt.memory import BY_KEY, USES
 from formats.whole_files import write_whole

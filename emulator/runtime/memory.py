@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum, unique
-from typing import NamedTuple
 
 from emulator.errors import EmulatorError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Allocation", "Category", "OutOfMemoryError", "Owner", "Stack"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from formats.debug_stream import is_printed
 from formats.dtypes import Dtype
 from formats.errors import FormatError, NeuronError, NotFoundError
 from formats.isa import SendReceive
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, TensorInfo, open_neff
 from formats.neff_versions import NEFF_VERSIONS
 from formats.nrt.status import NrtStatus

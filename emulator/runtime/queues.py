@@ -11,11 +11,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
 
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.failures import FATAL
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["DEPTH", "QUEUES", "SEQUENCE_BITS", "ErrorTracker", "Unit", "UnitKind", "unit_id"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.debug_stream import DebugStream
 from emulator.errors import InputError, of_rank
@@ -21,6 +21,7 @@ from emulator.machine.ranks.explain import Ranked, RankHang
 from emulator.machine.ranks.machine import USUAL_PACKETS, Carried, Packets, RankedMachine
 from emulator.runtime.execution import Result, check_inputs, result_of
 from emulator.settings import Settings
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.targets import resolve_target
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus as S
 
 __all__ = ["REACHED", "Reached"]

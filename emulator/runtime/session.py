@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from formats.core.environment import public_variables
 from formats.debug_events import DebugEvent
 from formats.engines import ENGINES
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["Failure", "Runtime"]

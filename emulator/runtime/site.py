@@ -7,7 +7,7 @@ as far as it is told, since what CC-cores move may come in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from emulator.runtime.execution import Result, result_of
 from emulator.settings import Settings
 from formats.errors import NeuronError
 from formats.isa.enums import CollectiveKind as Kind
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, open_neff
 
 __all__ = ["CalledFrom", "Given", "Report", "Site", "SiteOrder"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from emulator.pace import at_pace
 from emulator.runtime.execution import Result
 from emulator.runtime.site import CalledFrom, Given, Report, SiteOrder
 from formats.errors import FormatError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES
 
 __all__ = ["Answer", "Asker", "SpreadMachine", "bytes_time"]

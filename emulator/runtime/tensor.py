@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from emulator.buffers import blank
 from emulator.runtime.errors import StatusError, invalid
 from emulator.runtime.memory import Allocation
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["DeviceRange", "Placement", "Storage", "Tensor", "TensorSet", "zeros"]

@@ -7,9 +7,10 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.errors import InputError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["EVENT_TYPES", "HARDWARE", "MOST_EVENTS", "SysTrace", "TraceConfig", "read_filter"]
 

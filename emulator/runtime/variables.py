@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from emulator.runtime.errors import StatusError
 from emulator.runtime.instances import Instance, configured
+from formats.named_tuple import NamedTuple
 from formats.nrt.environment import VARIABLES as DOCUMENTED
 from formats.nrt.environment import Variable as Documented
 from formats.nrt.environment import parse_cpus

@@ -8,7 +8,6 @@ of them it was is read off the recorded times: the cause that holds is the one t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
 
 from emulator.observers import Resource
 from emulator.semaphores import holds
@@ -17,6 +16,7 @@ from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Track
 from formats.errors import UnsupportedError
 from formats.isa import Awaited, Instruction
 from formats.isa.signals import BARRIER
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Causes", "Link", "Node"]
 

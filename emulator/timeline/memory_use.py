@@ -6,13 +6,14 @@ bytes by 32 partitions, so that small tiles count for more than they are.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.device import Device
 from emulator.events import Event
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import QUADRANT
 from formats.regions import Region
 

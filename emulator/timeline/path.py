@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from emulator.timeline.cause import Causes, Link, Node
 from emulator.timeline.recorder import Recorder
 from emulator.timeline.track import Owner
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CriticalPath", "critical_path"]
 

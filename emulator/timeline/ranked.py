@@ -7,11 +7,11 @@ belongs to the collective, what was before it to the rank that called last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from emulator.runtime.ranks import Met, Moved
 from emulator.timeline.cause import Causes, Link, Node
 from emulator.timeline.track import Owner, QueueTrack
+from formats.named_tuple import NamedTuple
 
 __all__ = ["RankLink", "contributors", "ranked_path"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.device import Device
 from emulator.dma.collectives import CollectiveTransfer
@@ -18,6 +18,7 @@ from emulator.observers import Occupation, Resource
 from emulator.sequencer import Sequencer
 from emulator.timeline.served import Served
 from emulator.timeline.track import EngineTrack, Owner, QueueTrack, Rows, Track
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Changes", "Hold", "Holds", "Owner", "PortUse", "Recorder"]
 

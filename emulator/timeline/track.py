@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["EngineTrack", "Owner", "QueueTrack", "Rows", "Track"]
 

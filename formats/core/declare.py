@@ -17,7 +17,9 @@ import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["NOTES", "FieldDoc", "NoteKind", "decode", "encode", "fields_of", "kind_of", "note"]
 

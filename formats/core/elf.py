@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from elftools.elf.structs import ELFStructs

@@ -3,9 +3,10 @@
 Times are picoseconds of the device, sizes and offsets bytes, addresses device addresses unless a field says otherwise.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from formats.core.declare import note
+from formats.named_tuple import NamedTuple
 
 # ruff: noqa: RUF012  (records are values: nobody changes the dictionaries they have by default)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from formats.core.elf import PF_X, PT_LOAD, PT_WRITTEN, ProgramHeader
 from formats.core.records import Window
 from formats.core.stored_bytes import StoredBytes
 from formats.limits import Span, overlapping
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Bytes", "Segment", "Segments"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "MOST_DEVICES",

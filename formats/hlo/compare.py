@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from formats.hlo.module import Computation, Instruction, Module
 from formats.hlo.shapes import Shape, tuple_of
 from formats.hlo.text.printer import print_instruction
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Change", "Digests", "differences", "same"]
 

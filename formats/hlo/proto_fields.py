@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from formats.hlo.attributes import (
     ConvolutionDimensionNumbers,
     DotDimensionNumbers,
@@ -12,6 +10,7 @@ from formats.hlo.attributes import (
     ScatterDimensionNumbers,
     TriangularSolveOptions,
 )
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ALIAS_KINDS", "ENUMERATIONS", "NUMBER_LISTS", "OPAQUE", "PRECISIONS", "SCALARS", "SHARED", "VALUES"]
 

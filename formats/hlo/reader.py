@@ -7,7 +7,7 @@ number that names nothing, or something later, is a FormatError that names the i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.errors import FormatError
 from formats.hlo.attributes import AliasEntry
@@ -17,6 +17,7 @@ from formats.hlo.proto_values import literal_from, program_shape_from, value_fro
 from formats.hlo.protos import hlo_messages
 from formats.hlo.reader_instruction import instruction_from
 from formats.hlo.shapes import Shape
+from formats.named_tuple import NamedTuple
 
 __all__ = ["MOST_BYTES", "Snapshot", "module_from", "open_hlo", "read_hlo", "read_snapshot"]
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "MOST_DIMENSION",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from formats.errors import FormatError
 from formats.hlo import infer_async, infer_sums
 from formats.hlo.infer import MismatchError, inferred
 from formats.hlo.module import Computation, Instruction, Module
 from formats.hlo.opcodes import OPCODES
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Finding", "need_valid", "verify"]
 

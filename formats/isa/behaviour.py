@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["KEPT", "Dataflow", "Duration", "EngineState", "Passes"]
 

@@ -9,9 +9,10 @@ import math
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Generic, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Generic, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "BitFlag",

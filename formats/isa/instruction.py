@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
@@ -17,6 +17,7 @@ from formats.isa.rule import Rule
 from formats.isa.signals import HEADER_SLOT, Awaited, Part, Signal, SyncReader, unpacker
 from formats.isa.sync import Update, Wait, header_text, header_values, parse_sync
 from formats.isa.syntax import Formatter, Item, Omitter, Tokens, parse_integer, parse_raw, split_braces
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 __all__ = ["EXTENSION_OPCODE", "Instruction", "header_sync"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from formats.dtypes import Dtype
 from formats.isa.field import BitFlag, Facts, Field, Json
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "Access",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.declared import Declared
 from formats.isa.enums import AluOp
 from formats.isa.operand import AccessPattern
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from formats.regions import shape_of
 

@@ -8,7 +8,6 @@ queues and variables that exist) is not asked here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from formats.dtypes import DTYPES, Dtype
 from formats.isa.codec import generation_of
@@ -20,6 +19,7 @@ from formats.isa.instruction import EXTENSION_OPCODE, Instruction
 from formats.isa.operand import AccessPattern
 from formats.isa.rule import KNOWN_DTYPES, Context, Finding, Problem, Rule, Use, place, span, uses_of
 from formats.isa.unknown import Unknown
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_BYTES, SBUF_BYTES, start_partitions
 from formats.targets import Target
 

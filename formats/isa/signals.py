@@ -10,11 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from formats.isa.enums import UpdateMode, WaitMode
 from formats.isa.field import Field
 from formats.isa.sync import wait_text
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "BARRIER",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.isa.enums import UpdateMode, WaitMode
+from formats.named_tuple import NamedTuple
 
 __all__ = ["SyncToken", "Update", "Wait", "header_text", "parse_sync", "slot_omits", "update_text", "wait_text"]
 

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.isa.enums import ActivationFunction, UpdateMode, WaitMode
 from formats.isa.field import Enumeration, Field, Integer, Text
 from formats.isa.instruction import Instruction
 from formats.isa.unknown import Unknown
+from formats.named_tuple import NamedTuple
 
 __all__ = ["IGNORED_BYTES", "NOT_PRINTED", "IgnoredByte", "UnknownByte", "is_understood", "unknown_bytes"]
 

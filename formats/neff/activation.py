@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields
 
 if TYPE_CHECKING:

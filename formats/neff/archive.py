@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import unicodedata
 from functools import cached_property
-from typing import NamedTuple
 
 from formats.errors import FormatError, NotFoundError
 from formats.limits import Limits
+from formats.named_tuple import NamedTuple
 from formats.neff.gzipstream import GZIP_MAGIC, inflate
 from formats.neff.header import Header
 from formats.neff.tar import BLOCK, TarIndex, read_index

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from formats.named_tuple import NamedTuple
 from formats.neff.debuginfo import ENGINE_IDS
 from formats.neff.wire import packed, varint, write_bytes, write_varint
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import printable
 from formats.neff.wire import Value, read_fields, unpack_varints
 from formats.numerals import parse_decimal

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formats.engines import ENGINES, short_engine
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields
 
 __all__ = [

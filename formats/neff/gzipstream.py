@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["GZIP_MAGIC", "DeflateParameters", "find_parameters", "gzip_member", "header_length", "inflate"]
 

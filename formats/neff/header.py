@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import printable
 
 __all__ = ["FEATURE_BITS", "HEADER_SIZE", "FeatureBit", "Header", "feature_names"]

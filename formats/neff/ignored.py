@@ -6,7 +6,7 @@ readable public files of three courses and one paper show it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from formats.named_tuple import NamedTuple
 
 __all__ = ["IGNORED", "IGNORED_MEMBERS", "OWN_MEMBERS", "Ignored", "may_be_ignored"]
 

@@ -8,8 +8,9 @@ buffers and collectives are not counted.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from formats.neff.definition import ENGINE_KEYS
 from formats.neuron_core import DESCRIPTOR_LIMIT, DMA_ENGINES
 from formats.nrt.memory import BY_KEY, CONTIGUOUS_PAGE, CONTIGUOUS_SINCE, PAGE_SIZES, USES

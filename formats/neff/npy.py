@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["NPY_MAGIC", "Npy", "npy_bytes", "parse_npy"]
 

@@ -26,10 +26,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields, load
 
 __all__ = ["FLAGS", "GRAPH", "OPERATIONS", "Form", "Held", "Operation", "Operations", "Piece", "Walk", "operation_name",

@@ -12,9 +12,10 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.archive import unsafe_names
 from formats.neff.fields import Fields, load
 from formats.neff.gzipstream import DeflateParameters, find_parameters, gzip_member, header_length

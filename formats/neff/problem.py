@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Problem", "collect", "error", "remark"]
 

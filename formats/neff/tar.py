@@ -6,10 +6,11 @@ numbers with a blank and a NUL, which `tarfile` does not write), and hostile arc
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from formats.errors import FormatError
 from formats.limits import Limits
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import printable
 
 __all__ = ["BLOCK", "BLOCKING", "TarEntry", "TarIndex", "member_header", "padding", "read_index", "resized_header"]

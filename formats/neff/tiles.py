@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff import Subgraph
 from formats.neff.fields import load_value
 

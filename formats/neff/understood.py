@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from formats.neff.agreement import in_file, in_subgraph
 from formats.neff.definition import ENGINE_KEYS, EXTENDED_FEATURE, QUEUE_KINDS
 from formats.neff.ignored import may_be_ignored

@@ -17,9 +17,9 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff import Subgraph
 from formats.neff.fields import Fields, load, printable
 

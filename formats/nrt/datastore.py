@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CORES", "CORE_COUNTERS", "DEVICE_COUNTERS", "SIZE", "Datastore", "decode", "encode"]
 

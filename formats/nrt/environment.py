@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import PAGE_SIZES
 from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["API_PAGE", "HEADER", "NOTES", "REMEDIES", "TROUBLESHOOTING", "Fact", "Family", "Provenance"]
 

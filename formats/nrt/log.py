@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["LEVELS", "LINE_LIMIT", "LogLine", "clean", "format_line", "parse_line"]
 

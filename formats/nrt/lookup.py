@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.nrt.compiler_facts import COMPILER_FACTS
 from formats.nrt.driver_facts import DRIVER_FACTS, KERNEL_FACTS
 from formats.nrt.facts import Fact

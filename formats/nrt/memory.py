@@ -6,7 +6,7 @@ are shown, as columns of the out-of-memory table. Sources: runtime.md 3.1, 12, 1
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "BY_KEY", "BY_LABEL", "CATEGORIES", "CONTIGUOUS_PAGE", "CONTIGUOUS_SINCE", "HOST_USES", "MONITOR_KEYS",

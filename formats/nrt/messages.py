@@ -6,8 +6,8 @@ Patterns match the constant words of a message.  Source: AWS Neuron documentatio
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.facts import REMEDIES, TROUBLESHOOTING, Fact
 from formats.nrt.status import NrtStatus as S
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import BY_KEY, CATEGORIES
 from formats.nrt.memory_sizes import size_text
 

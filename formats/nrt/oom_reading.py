@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.log import clean, parse_line
 from formats.nrt.memory import BY_LABEL, CATEGORIES
 from formats.nrt.memory_sizes import parse_size, size_step

@@ -13,10 +13,10 @@ signals of them; and the cycles are those of 1.4, 1.12 and 0.85 GHz.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from formats.engines import ENGINES
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.ntff.message import Message
 
 __all__ = ["ONE_CLOCK", "Clock", "Clocks", "parse_clocks"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.ntff.clocks import Clocks, parse_clocks
 from formats.ntff.message import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 __all__ = ["DELETED", "INSERTED", "Edit", "PcMap"]

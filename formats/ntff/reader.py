@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from formats.engines import ENGINES
 from formats.errors import FormatError, NotFoundError
 from formats.isa import Stream, decode_stream
 from formats.limits import Span, need_apart, need_few
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.ntff import records
 from formats.ntff.metadata import HEADER, BufferPlace, CoreCapture, Metadata, Section, parse_metadata

@@ -11,10 +11,10 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from formats.engines import ENGINES
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.ntff.clocks import Clocks
 

@@ -7,9 +7,9 @@ records whose meaning is not known are zero. Layouts: formats.md 6.1, `formats.n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from formats.neff.wire import write_bytes, write_varint
 from formats.ntff.metadata import HEADER, DmaRing
 from formats.ntff.pcmap import DELETED, Edit

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.arch.rows import InstanceName
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.arch.rows import InstanceName
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

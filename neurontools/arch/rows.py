@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.arch import Fact

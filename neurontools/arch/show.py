@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.arch.rows import FactRow, fact_rows, fact_text
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

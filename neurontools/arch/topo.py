@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.arch.rows import InstanceName
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import need_place, read_text
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, TargetName

@@ -24,11 +24,11 @@ import re
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from formats.dtypes import Dtype
 from formats.engines import engine_name
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES, SYNC_COUNT
 from formats.numerals import parse_real, parse_signed
 from formats.targets import Target, resolve_target

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.numerals import parse_signed
 from formats.targets import Target, resolve_target

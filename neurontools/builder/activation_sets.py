@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from formats.errors import UnsupportedError
 from formats.isa import ActivationFunction
 from formats.isa.activation import EVERY_SET
+from formats.named_tuple import NamedTuple
 
 __all__ = ["OURS", "SETS", "ActivationLoop", "ActivationPlan", "plan_activation"]
 

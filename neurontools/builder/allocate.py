@@ -6,8 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from neurontools.builder.chip import Chip
 from neurontools.builder.errors import AllocationError

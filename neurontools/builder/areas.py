@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from formats.regions import Shape
 
 __all__ = ["Access", "Area", "Way", "overlap", "repeated"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from formats.dtypes import Dtype
 from formats.isa import CoreBarrier, SendReceive
+from formats.named_tuple import NamedTuple
 from neurontools.builder.chip import CORE_BARRIER, RECEIVED, SENT
 from neurontools.builder.dims import common, split
 from neurontools.builder.encode import limit_of, pad, refuse

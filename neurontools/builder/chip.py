@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import DMA_ENGINES, PSUM_BANK_BYTES, PSUM_BYTES, SBUF_BYTES, SBUF_TAKEN
 from formats.targets import Target
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Dims", "Limit", "Piece", "common", "elements", "merge", "split"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.dtypes import Dtype
 from formats.isa import (
@@ -19,6 +19,7 @@ from formats.isa import (
 )
 from formats.isa.field import Immediate
 from formats.isa.operand import Pattern, Pointer
+from formats.named_tuple import NamedTuple
 from formats.regions import shape_of
 from neurontools.builder.areas import Access
 from neurontools.builder.dims import Dims, Limit, Piece, common, elements, merge, split

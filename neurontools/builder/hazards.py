@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count, product
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.regions import Shape
 from neurontools.builder.areas import Area, overlap, repeated
 

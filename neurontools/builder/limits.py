@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import MOVING_COLUMNS, SBUF_BYTES, SBUF_TAKEN
 
 __all__ = ["LIMITS", "TRANSPOSE_VECTOR", "Limits"]

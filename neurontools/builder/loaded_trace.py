@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes  # noqa: F401  it registers the names of its types
 import numpy as np
@@ -18,6 +18,7 @@ from formats.dtypes import Dtype
 from formats.engines import ENGINES
 from formats.errors import FormatError
 from formats.isa.registry import BY_NAME
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields, printable
 from formats.neff.visits import read_rows
 from formats.targets import resolve_target

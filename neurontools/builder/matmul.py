@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from formats.dtypes import Dtype
 from formats.isa import Fp32Pass, LoadWeights, MatMul, TransposeMode
 from formats.isa.pe import FIRST_OF_GROUP, LAST_OF_GROUP
+from formats.named_tuple import NamedTuple
 from formats.regions import shape_of
 from neurontools.builder.areas import Access
 from neurontools.builder.chip import Chip

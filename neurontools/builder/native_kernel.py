@@ -11,11 +11,12 @@ import base64
 import binascii
 import json
 import zlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.limits import DEFAULT_LIMITS
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields, load
 from neurontools.builder.loaded_trace import load_trace
 from neurontools.builder.saved_trace import save_trace

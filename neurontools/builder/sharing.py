@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from neurontools.builder.allocate import Life
 from neurontools.builder.trace import View

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Spot", "Template", "fill"]
 

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from json.encoder import encode_basestring_ascii
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.builder.allocate import Life, allocate, groups_of
 from neurontools.builder.chip import Chip

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np

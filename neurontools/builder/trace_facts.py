@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from neurontools.builder.activation_sets import ActivationLoop
 from neurontools.builder.trace import (
     Allocation,

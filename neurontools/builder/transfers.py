@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.dtypes import Dtype
 from formats.isa import DmaAddress, DmaPattern, PseudoDmaDirect2d
+from formats.named_tuple import NamedTuple
 from formats.neff.transfers import Descriptor
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from formats.regions import Shape, shape_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neff.writer_subgraph import SubgraphWriter
 from formats.neuron_core import SBUF_PARTITION_STRIDE
 from neurontools.builder.errors import BuildError

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from formats.errors import FormatError, NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.cc.variable_sizes import VARIABLE, with_counts
 
 if TYPE_CHECKING:

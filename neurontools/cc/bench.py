@@ -6,11 +6,12 @@ import json as encoder
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.cc.asking import (
     Algo,
     Asked,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.cc.asking import InstanceOption, LncOption, Nodes, Ranks, ask, operation_of
 from neurontools.cc.busbw import bandwidths
 from neurontools.cc.parsing import Sample, read_output

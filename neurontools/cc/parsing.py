@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.numerals import parse_decimal
 
 __all__ = ["Measured", "Sample", "read_output"]

@@ -12,7 +12,9 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Annotated, NamedTuple
+from typing import Annotated
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Row", "Series", "Validation", "page", "validated"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.text.table import count, duration
 
 if TYPE_CHECKING:

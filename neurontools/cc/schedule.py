@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import FormatError, NeuronError
+from formats.named_tuple import NamedTuple
 from formats.nrt.environment import parse_cpus
 from formats.nrt.status import NrtStatus
 from neurontools.cc.asking import InstanceOption, LncOption, Nodes, byte_count, dtype_of, operation_of

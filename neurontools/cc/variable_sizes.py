@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from formats.errors import FormatError, UnsupportedError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.machine.collectives.plan import Request

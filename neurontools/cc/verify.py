@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.cc.asking import (
     Algo,
     Asked,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.diagnosis.causes import Reason
 from formats.errors import NeuronError, NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.check.ranked import Launched, launches_on_ranks, merged, spelled
 from neurontools.check.rows import CheckResult, RunRow, finding_row, run_row, summary_of
 from neurontools.command.errors_to_exit import classify

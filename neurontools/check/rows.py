@@ -6,8 +6,9 @@ import linecache
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
+from formats.named_tuple import NamedTuple
 from neurontools.running.rows import FaultRow, HangRow, SourceRow, fault_row, hang_row, source_row
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import read_text
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 if TYPE_CHECKING:

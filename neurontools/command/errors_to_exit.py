@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from formats.errors import FormatError, NeuronError, NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 
 __all__ = ["Failure", "classify", "is_usage_error"]

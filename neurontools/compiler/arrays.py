@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import NamedTuple
 
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import Allocation, View
 
 __all__ = ["Array", "merged", "row_major"]

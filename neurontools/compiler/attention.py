@@ -7,10 +7,11 @@ are taken into the exponential. Only what nobody else reads is taken in, so grad
 from __future__ import annotations
 
 from math import isfinite, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PSUM_FP32
 from neurontools.compiler.canonicalise import without_dead
 from neurontools.compiler.elementwise import ELEMENTWISE

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product as places_of
-from typing import NamedTuple
 
 from formats import isa as words
 from formats.dtypes import Dtype
 from formats.isa import AluOp, ReduceCommand
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array

@@ -5,9 +5,10 @@ Source: compiler.md 6. The words are ours.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CODES", "Code", "code_of"]
 

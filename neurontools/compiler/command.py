@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from formats.errors import FormatError, NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import need_file, need_place
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

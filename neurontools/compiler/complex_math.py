@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from neurontools.compiler.graph import Value
 from neurontools.compiler.rewriting import Builder
 

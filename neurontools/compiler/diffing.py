@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.numerals import parse_decimal
 
 if TYPE_CHECKING:

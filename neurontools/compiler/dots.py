@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from formats.dtypes import Dtype
 from formats.isa import AluOp
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array

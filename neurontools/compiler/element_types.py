@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from formats.dtypes import Dtype
 from formats.hlo import PrimitiveType, dtype_of
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ELEMENT_TYPES", "ElementType", "element_type", "is_float", "is_integer", "is_signed"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_FP32
 from neurontools.builder.trace import View
 from neurontools.compiler.arrays import Array

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.tile_folds import is_tile_fold

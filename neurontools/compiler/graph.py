@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Graph", "Named", "Node", "Origin", "Value"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
-from typing import NamedTuple
 
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.compiler.arrays import Array, merged, row_major

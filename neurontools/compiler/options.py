@@ -6,10 +6,11 @@ Source: compiler.md 5.1.
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from formats.errors import FormatError, UnsupportedError
 from formats.isa.extension_collective import STREAMS
+from formats.named_tuple import NamedTuple
 from formats.targets import Target, resolve_target
 from neurontools.compiler.errors import failed
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
 
 from emulator.arch import arch_of
 from formats.errors import FormatError, NotFoundError
 from formats.hlo import Module, module_bytes
 from formats.hlo.verify import need_valid
+from formats.named_tuple import NamedTuple
 from formats.neff.operations import FLAGS, GRAPH
 from neurontools.builder import build
 from neurontools.builder.built import BuiltNeff

@@ -6,8 +6,9 @@ outputs keep their types. Sums are kept in fp32 either way. Source: compiler.md 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.compiler.elementwise import ELEMENTWISE
 from neurontools.compiler.graph import Graph, Node, Value
 from neurontools.compiler.options import CompileOptions

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.running.rows import SourceRow
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from formats.dtypes import Dtype
 from formats.errors import FormatError
 from formats.hlo import Module
 from formats.isa import AluOp
+from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import (
     RESERVED,
     CollectiveOp,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 
 __all__ = ["Tile", "tiles"]

@@ -7,8 +7,7 @@ memory, since a caller may pass one tensor as both.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import Allocation, CollectiveOp, DmaOp, IndirectDmaOp, Op, Space, View
 
 __all__ = ["Crossings", "halves"]

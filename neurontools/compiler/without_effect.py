@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["WITHOUT_EFFECT", "Idle", "ignored", "told"]
 

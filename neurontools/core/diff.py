@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Protocol
 
 import typer
 
 from formats.core import Core, Segment
 from formats.core.records import EngineState, FaultNote, QueueState, Waiting
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from formats.core import Core
 from formats.core.records import EngineState, Stream
 from formats.core.runs import location_runs
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

@@ -6,13 +6,14 @@ import json
 import re
 from itertools import count as count_from
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from formats.core import NOTES, Core, Segment
 from formats.errors import FormatError, NotFoundError
 from formats.limits import DEFAULT_LIMITS
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import folder_whole, report

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from formats.core import Core
 from formats.core.records import DeviceNote, DumpNote, FaultNote, NeffNote, StatusNote, Window
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report

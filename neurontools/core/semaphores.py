@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import typer
 
 from formats.core import Core
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.core import NOTES, Core
 from formats.core.records import Stream
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import open_neff_file

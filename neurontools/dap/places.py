@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.numerals import parse_signed
 from formats.source_files import is_trusted

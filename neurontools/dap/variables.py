@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.dap.places import Frame
 from neurontools.debugger import Session, UsageError
 from neurontools.debugger.memory import spot_of_tensor

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import need_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

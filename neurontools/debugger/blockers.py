@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from emulator.diagnosis.causes import Cause, Node, diagnose
 from emulator.diagnosis.explain import completed_of, faulted_pc, key_of, wait_of, waiting_of
 from emulator.diagnosis.graph import Producer, Wait
 from emulator.diagnosis.index import Key, index_of
 from emulator.machine_view import EngineView, MachineView
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Blocker", "blocker_of", "blocker_of_wait"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.dtypes import numpy_dtype
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.last_writes import BLOCK, NEVER, Box, Numbers
 from neurontools.debugger.results import Array
 

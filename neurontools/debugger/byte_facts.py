@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emulator.dtypes import numpy_dtype
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff import SourceLocation
 from formats.neff.tiles import Tile
 from formats.regions import Region

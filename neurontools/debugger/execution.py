@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from emulator.journal import BUDGET, Journal
 from emulator.sequencer import Sequencer
 from emulator.timeline import Recorder
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.neff.visits import read_visits
 from formats.regions import Region

@@ -12,11 +12,12 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, nan, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff.visits import TensorName
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import engine_name, is_engine, parse_time

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neff.visits import TensorName, Variable
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.execution import Execution

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from emulator.dtypes import numpy_dtype
 from formats.dtypes import Dtype
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff.operations import Held, Operation, Piece, Walk
 from formats.neff.tiles import Tile
 from neurontools.debugger.graphs import held_text

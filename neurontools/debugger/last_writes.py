@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ changed since the last look.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from emulator.journal import Journal
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.blocks import BlockFigures, figures_of, magnitudes
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.last_writes import BLOCK, NEVER, LastWrites, Numbers, blocks_of

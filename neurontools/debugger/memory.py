@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from emulator.dtypes import numpy_dtype
 from emulator.memory import FRESH
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_BASE, PSUM_PARTITION_STRIDE, SBUF_PARTITION_STRIDE
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.names import parse_core, parse_dtype, parse_number

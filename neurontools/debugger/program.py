@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.engines import ENGINES
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff import SourceLocation
 from formats.neff.operations import Operations
 from formats.neff.visits import Value, Variable, Visits

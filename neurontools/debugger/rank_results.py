@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.machine.ranks.explain import RankHang, RankWait

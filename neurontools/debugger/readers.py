@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.action import regions_of_word
 from emulator.dma.regions import regions_of
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.neff import SourceLocation
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.command.errors_to_exit import classify
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import envelope, note

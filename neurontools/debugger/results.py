@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.events import SemaphoreChange
+from formats.named_tuple import NamedTuple
 from formats.neff import SourceLocation
 from formats.neff.visits import Variable
 

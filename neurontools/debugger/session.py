@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from emulator.errors import InputError
 from emulator.journal import BUDGET
 from emulator.runtime import check_inputs
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, open_neff
 from formats.targets import Target, resolve_target
 from neurontools.debugger.among import Among

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.timeline import Owner, Recorder, Track
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.execution import Execution, LiveExecution
 
 __all__ = ["Activity", "Block", "Spans", "Timeline", "shares"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from emulator.memory import FRESH
 from formats import isa
 from formats.dtypes import Dtype
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 from neurontools.debugger.breakpoint import Breakpoint
 from neurontools.debugger.expressions import situation_at

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emulator.dtypes import numpy_dtype
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.errors import UsageError
 from neurontools.debugger.results import Array
 

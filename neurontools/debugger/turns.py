@@ -8,9 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.isa import CompareBranch
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.cost import cost_of
 from formats.errors import NeuronError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff import SourceLocation
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.errors import UsageError
 
 __all__ = ["ANYWHERE", "Writing", "forced"]

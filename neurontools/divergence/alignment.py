@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from difflib import SequenceMatcher
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.access import plan_of
 from emulator.dma.regions import side_regions
 from emulator.errors import EmulatorError
 from formats.engines import ENGINES
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.divergence.results import Alignment
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from emulator.events import Event
 from emulator.memory import FRESH
 from formats.dtypes import Dtype
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff.tiles import Tile
 from formats.regions import Region
 from neurontools.debugger.stops import region_values

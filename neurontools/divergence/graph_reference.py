@@ -8,12 +8,13 @@ value of its own (views are inputs of others, much becomes part of other operati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from formats.errors import UnsupportedError
 from formats.hlo import Computation, Instruction, Shape, dtype_of
+from formats.named_tuple import NamedTuple
 from formats.neff.operations import Operation
 from neurontools.divergence.array_difference import difference
 from neurontools.divergence.graph_recorder import GraphRecorder

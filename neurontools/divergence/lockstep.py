@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.dma.transfer import Transfer
 from emulator.events import Event
+from formats.named_tuple import NamedTuple
 from neurontools.divergence.alignment import Alignments, align
 from neurontools.divergence.array_difference import difference
 from neurontools.divergence.operands import Operand, before, completion, operands, pairs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from emulator.dma.transfer import Transfer
 from emulator.events import Event
 from formats import isa
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.regions import Region
 from neurontools.debugger.results import TensorValue
 from neurontools.debugger.stops import region_values

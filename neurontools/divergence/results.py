@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.results import LEFT_OUT
 from neurontools.running.rows import SourceRow
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.results import LEFT_OUT
 
 __all__ = ["KINDS", "EnvironmentFinding", "Kind", "sarif_results"]

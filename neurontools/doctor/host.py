@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.environment import parse_cpus
 from neurontools.text.table import ranges
 

@@ -10,8 +10,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.environment import PROFILE_BUFFERS, misfit, nearest, parse_cpus, variable
 from formats.nrt.memory import PAGE_SIZES
 from formats.nrt.names import PATH_VARIABLES

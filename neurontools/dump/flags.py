@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY, NO_CLUSTER, FileName, expand, parse_time, time_in_path
 
 __all__ = ["FLAGS", "Flag", "Request", "read_flags"]

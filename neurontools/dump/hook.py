@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.diagnosis.causes import Reason
 from emulator.dump import EventTail, write_core
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.names import DEFAULT_LOCAL_DIRECTORY, DIRECTORY_VARIABLE, PREFIX_VARIABLE
 from formats.whole_files import passing_folder
 from neurontools.dump.call import Call

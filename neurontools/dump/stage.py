@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.whole_files import write_whole
 from neurontools.dump.flags import Request
 from neurontools.dump.limits import Deadline, OutOfTime

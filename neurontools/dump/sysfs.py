@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["DeviceCore", "device_cores", "read_tree"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.facts import Family, Provenance
 from neurontools.command.results import LEFT_OUT
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import open_neff_file, read_text
 from neurontools.memory.machine import parse_bytes
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from formats.hlo import Computation, Instruction, Module

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["FUNCTIONS", "TYPES", "Function", "Parameter"]

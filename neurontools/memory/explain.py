@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import CATEGORIES
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import read_text_or_input

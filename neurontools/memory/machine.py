@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.runtime.ledger import Ledger

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import CATEGORIES, USES
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import CATEGORIES
 from formats.nrt.oom import table_file
 from neurontools.command.exits import ExitStatus

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import CONTIGUOUS_PAGE, PAGE_SIZES
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.monitor import RUNTIME_GROUPS, SYSTEM_GROUPS
 from neurontools.command.files import read_text
 

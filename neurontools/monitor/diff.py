@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json, Quiet

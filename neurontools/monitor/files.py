@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.monitor import EXECUTION_STATUS, LARGEST, problems, read_reports
 from neurontools.command.files import read_text_or_input
 

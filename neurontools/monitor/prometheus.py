@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["METRICS", "MissingClientError", "Served", "Value", "values"]
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.monitor import EXECUTION_STATUS, PERCENTILES
 from neurontools.monitor.config import MonitorConfig
 

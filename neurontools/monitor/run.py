@@ -6,11 +6,12 @@ import json as json_module
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from formats.errors import NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import note, report

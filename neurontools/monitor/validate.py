@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from formats.nrt.monitor import problems
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app

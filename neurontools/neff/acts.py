@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from math import floor, log10
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import FormatError, NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile, SubgraphNumber
 from neurontools.command.output import report

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from formats.neff.debuginfo import DebugStep

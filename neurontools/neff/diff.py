@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile, SubgraphNumber

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from formats.engines import ENGINES
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app

@@ -7,9 +7,10 @@ first failure is the prediction. Sources: runtime.md 2, 3, 11, formats.md 2, 3, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from formats.errors import FormatError, NeuronError, NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff_versions import NEFF_VERSIONS
 from formats.neuron_core import DMA_RINGS, WORD
 from formats.nrt.status import NrtStatus as S

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import open_neff_file
 from neurontools.text.table import count
 

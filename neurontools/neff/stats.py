@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.engines import ENGINES
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile

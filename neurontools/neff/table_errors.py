@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np

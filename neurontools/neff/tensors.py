@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import open_neff_file
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json, NeffFile, SubgraphNumber

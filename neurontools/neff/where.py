@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.engines import ENGINES, engine_name
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from formats.numerals import parse_decimal
 from neurontools.command.files import open_neff_file

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from neurontools.nki.choices import with_choices
 from neurontools.nki.dtype import DType, dtype_of, is_packed
 from neurontools.nki.errors import NkiValidationError, UnsupportedError

@@ -6,10 +6,11 @@ The compiler inlines the trace (`neurontools.compiler.inlining`): such a kernel 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from formats.named_tuple import NamedTuple
 from formats.targets import TARGETS, Target, resolve_target
 from formats.whole_files import write_beside
 from neurontools.builder import build

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from formats.named_tuple import NamedTuple
 from neurontools.builder.native_kernel import TARGET
 from neurontools.nki.arguments import framework_of, map_structure
 from neurontools.nki.graph_calls import GraphCall, graph_call, graph_target

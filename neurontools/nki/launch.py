@@ -6,11 +6,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from formats.targets import Target, resolve_target
 from neurontools.builder.garbage_collection import without_collection

@@ -6,8 +6,7 @@ that would see the difference is refused: one that writes to the copy, or reads 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from formats.named_tuple import NamedTuple
 from neurontools.builder.dependencies import accesses_of
 from neurontools.builder.trace import Allocation, Space
 from neurontools.nki.isa.dma import dma_copy

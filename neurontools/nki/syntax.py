@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, islice
 from types import CodeType, FrameType
-from typing import NamedTuple
 
+from formats.named_tuple import NamedTuple
 from formats.neff.visits import Loop
 
 __all__ = ["assigned_name", "loops_of"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from neurontools.builder.trace import Allocation, Space, View
 from neurontools.nki.dtype import DType, dtype_of
 from neurontools.nki.objects import NKIObject

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from formats.dtypes import Dtype
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS, PSUM_BYTES
 from formats.targets import Target, resolve_target
 from neurontools.builder.limits import LIMITS, Limits

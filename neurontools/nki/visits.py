@@ -12,8 +12,9 @@ from functools import partial
 from itertools import compress
 from operator import is_, is_not
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
+from formats.named_tuple import NamedTuple
 from formats.neff.visits import Site, TensorName, Value
 from neurontools.builder.trace import Place
 from neurontools.nki.strides import contiguous_strides

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.ntff.residual_plot import COLUMNS, column
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json
 from neurontools.command.output import report

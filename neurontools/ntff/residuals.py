@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from neurontools.ntff.capture import chosen_cores, subgraph_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import io
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from neurontools.ntff.capture import chosen_cores, source_text, subgraph_of
 from neurontools.profile.export.scene import Counter, Lane, Scene, Slice
 from neurontools.profile.rows import SHOWN

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from formats.errors import FormatError, NeuronError, UnsupportedError
 from formats.hlo import Computation, Module, Shape, type_of
+from formats.named_tuple import NamedTuple
 from neurontools.onnx_import import elements, indices, loops, matrices, norms, recurrent, reductions, resize, shapes
 from neurontools.onnx_import.builder import Builder, NeedsValueError, Tensor
 from neurontools.onnx_import.registry import OPERATORS, Node, number_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from formats.errors import UnsupportedError
 from formats.hlo import PrimitiveType
+from formats.named_tuple import NamedTuple
 from neurontools.onnx_import.builder import Tensor
 from neurontools.onnx_import.registry import Node, operator
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.numerals import parse_decimal
 from neurontools.cc.asking import byte_count
 from neurontools.overlap.report import Report, ShareRow

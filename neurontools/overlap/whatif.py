@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.cc.asking import byte_count
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import open_neff_file

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.diagnosis.causes import Reason
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields, load
 from neurontools.command.exits import ExitStatus
 from neurontools.command.files import need_file, read_text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Advice", "Comparison", "CriticalPath", "DmaSummary", "EngineRow", "LineDelta", "LineRow", "LinkRow",
            "LongestWait", "MemoryRow", "Metadata", "OpcodeRow", "OwnerShare", "PathLine", "Profile", "QueueRow",

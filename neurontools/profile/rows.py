@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.timeline import Causes, CriticalPath, Link, Owner

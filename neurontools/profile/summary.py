@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.arch import arch_of
 from emulator.cost.flops import Flops, flops_of
 from emulator.cost.instructions import shown_ps
+from formats.named_tuple import NamedTuple
 from neurontools.profile.peaks import dma_peak, hbm_peak
 from neurontools.profile.public_schema import metadata, summary
 from neurontools.profile.results import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.dump.wanted import dump_observers
 from neurontools.program.configuration import RunConfiguration

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.targets import resolve_target
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution, execute

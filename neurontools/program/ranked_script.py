@@ -12,9 +12,10 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.runtime.ranks import RankedResult
+from formats.named_tuple import NamedTuple
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution
 from neurontools.program.launches import Launches, current, run_launches, stand

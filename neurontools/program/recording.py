@@ -13,11 +13,12 @@ import zipfile
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.diagnosis.causes import Reason
 from formats.errors import FormatError
 from formats.limits import DEFAULT_LIMITS
+from formats.named_tuple import NamedTuple
 from formats.neff.fields import Fields, load
 from neurontools.command.output import write_whole
 from neurontools.program.arrays import array_type, write_members

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from formats.cites import PAGES, Key
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Heading", "Page", "Section", "folder", "page", "section"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import Report, note, write_whole
 from neurontools.program.configuration import RunConfiguration

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.runtime.site import Site, SiteOrder
 from emulator.runtime.spread import Asker
 from emulator.runtime.spread_ranks import Sites
 from formats.errors import FormatError, NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.command.workers import dask_client
 from neurontools.version import __version__
 

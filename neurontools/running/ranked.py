@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.neff import open_neff
 from neurontools.command.exits import ExitStatus
 from neurontools.command.output import Report, note, write_whole

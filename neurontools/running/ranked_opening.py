@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.runtime.ranks import Ranks, machine_of
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff, open_neff
 from neurontools.program.configuration import RunConfiguration
 from neurontools.program.execution import Execution

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.running.results import ProgramRun, program_run
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from formats.debug_stream import is_printed
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import WORD
 from neurontools.command.results import LEFT_OUT
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CaseRow", "GroupRow", "Outcome", "SuiteResult", "summed_up"]
 

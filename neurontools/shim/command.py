@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.whole_files import passing_folder
 from neurontools.command.files import need_folder
 from neurontools.command.lazy import command_app

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["WRITERS", "Writer"]
 

@@ -6,11 +6,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.command.files import need_folder
 from neurontools.command.lazy import command_app
 from neurontools.command.options import Json

@@ -7,8 +7,9 @@ zero: host memory, power, resets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.memory import CATEGORIES, HOST_USES, SYSFS_ONLY
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
+from formats.named_tuple import NamedTuple
 from formats.numerals import parse_decimal
 
 __all__ = ["ALL", "DEVICE_ROWS", "HOST_ROWS", "Branch", "CoreUse", "Figures", "figures", "tabs_of"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 from formats.nrt.facts import Fact
 from formats.nrt.lookup import fact_of
 from formats.nrt.status import NrtStatus as S

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["CONSEQUENCES", "Rank", "Signature"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.triage.hypotheses import Hypothesis, hypotheses
 from neurontools.triage.rank import Rank
 from neurontools.triage.summary import Cluster, Execution, Summary

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypedDict
+from typing import BinaryIO, Literal, Protocol, TypedDict
 
 from formats.errors import FormatError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.nrt.names import parse_directory, parse_file
 from neurontools.dump.publish import COMMITTED
 from neurontools.version import install_with

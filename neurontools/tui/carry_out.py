@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from neurontools.debugger import Session

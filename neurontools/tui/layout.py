@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["LEFT", "NARROW", "RIGHT", "TABS", "WITH_RANKS", "Wish", "heights", "panes_of"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, overload, runtime_checkable
 
 from rich.style import Style
 from textual.events import MouseDown, MouseMove, MouseUp
@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.tui.contrast import readable
 
 if TYPE_CHECKING:

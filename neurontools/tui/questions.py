@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.faults import source_line
 from formats.engines import short_engine
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.checks import Finding

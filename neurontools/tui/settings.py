@@ -7,9 +7,9 @@ import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from neurontools.text.terminal import kept_file
 
 __all__ = [

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.scripting import MOST_LINES
 from neurontools.tui.carry_out import Done, carry_out, only_looks, repeats
 from neurontools.tui.pane import Answer, Question, Snapshot

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.tuning.budget import limit_memory
 
 if TYPE_CHECKING:

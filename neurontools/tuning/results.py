@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["METHODS", "STATES", "Batch", "Done", "Order", "Task", "Trial", "Tuned"]
 

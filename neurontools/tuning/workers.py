@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.workers import dask_client
 from neurontools.tuning.results import Order, Trial
 from neurontools.tuning.trial import run_trial

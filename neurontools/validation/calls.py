@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import cast
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 import neurontools.nki.language as nl
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.validation.targets import Target
 
 __all__ = ["Array", "Call", "call_of", "load_of"]

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError, NotFoundError
+from formats.named_tuple import NamedTuple
 from neurontools.validation.results import CaptureRow, CaptureSummary
 
 if TYPE_CHECKING:

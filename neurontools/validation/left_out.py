@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from neurontools.validation.captures import NEAR, Beside, active_errors, beside, word_errors
 from neurontools.validation.results import LeftOutRow
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.cost import figure
 from formats.dtypes import Dtype
 from formats.errors import UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import PARTITIONS
 from neurontools.validation import phases
 from neurontools.validation.calls import Call, call_of, load_of

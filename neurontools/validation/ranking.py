@@ -6,8 +6,9 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from neurontools.validation.results import Ranking
 from neurontools.validation.targets import PICOSECONDS
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["CaptureRow", "CaptureSummary", "LeftOutRow", "Ranking", "Row", "Summary", "Validation", "use_of"]
 

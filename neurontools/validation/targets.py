@@ -7,9 +7,9 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from formats.errors import NotFoundError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["GROUPS", "LEFT_OUT", "NOTES", "PICOSECONDS", "RULE", "Target", "chosen", "targets"]
 

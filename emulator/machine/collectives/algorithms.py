@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from emulator.machine.collectives.builder import Builder
 from emulator.machine.collectives.group import Group
@@ -12,6 +12,7 @@ from emulator.machine.collectives.mesh import mesh_gather, mesh_scatter, single_
 from emulator.machine.collectives.rdh import rdh_gather, rdh_scatter
 from emulator.machine.collectives.ring import flat_orders, ring_gather, ring_scatter
 from emulator.machine.collectives.steps import Piece, Spans, Wait, joined
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ALGORITHMS", "SIMPLE", "Algorithm", "Phase", "gather", "illegal", "one_step", "scatter"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.machine.collectives.algorithms import ALGORITHMS, SIMPLE, Algorithm, illegal
 from emulator.machine.collectives.group import Group
+from formats.named_tuple import NamedTuple
 
 __all__ = ["DEFAULTS", "Choice", "Rejected", "Thresholds", "choose", "single_step_limit"]
 

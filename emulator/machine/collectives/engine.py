@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.machine.collectives.counters import Counters
 from emulator.machine.collectives.plan import Plan
@@ -19,6 +19,7 @@ from emulator.machine.collectives.proxy import Proxy
 from emulator.machine.collectives.steps import Move, uncollected
 from emulator.machine.machine import Hop, Machine
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from emulator.machine.collectives.memory import Array, Buffers

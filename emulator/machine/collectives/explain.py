@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from emulator.machine.collectives.engine import Blocked, Engine, Job
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["Hang", "explain"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,6 +11,7 @@ from emulator.machine.collectives.engine import Engine, Faults, Job, Transfer
 from emulator.machine.collectives.explain import Hang, explain
 from emulator.machine.collectives.memory import Buffers
 from emulator.machine.collectives.plan import Plan, Request, build
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Outcome", "execute", "make_inputs", "timed"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from emulator.machine.collectives.choose import choose
 from emulator.machine.collectives.engine import Engine, Job
@@ -19,6 +18,7 @@ from emulator.machine.collectives.group import Group
 from emulator.machine.collectives.plan import Operation, Plan, Request, build
 from emulator.machine.machine import Machine
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["MAX_STREAMS", "Call", "Ended", "Met", "Stuck", "Waiting", "mismatches", "run_schedule"]

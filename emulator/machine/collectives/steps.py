@@ -12,7 +12,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Move", "Piece", "Program", "Span", "Spans", "Wait", "joined", "size_of", "split", "uncollected"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from formats.dtypes import Dtype
 from formats.errors import FormatError, UnsupportedError
 from formats.isa import AluOp, CollectiveKind
 from formats.isa.enums import CollectiveKind as Kind
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Communicators", "Key", "Meeting", "Signature", "group_of", "in_turn", "signature_of"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from emulator.diagnosis.causes import Reason
 from emulator.diagnosis.graph import Hang
@@ -12,6 +12,7 @@ from emulator.faults import Fault, Place, source_line
 from emulator.machine.collectives.engine import Engine
 from emulator.machine.collectives.explain import explain as explain_job
 from emulator.machine.ranks.communicators import Communicators, Meeting, Signature
+from formats.named_tuple import NamedTuple
 from formats.nrt.status import NrtStatus
 
 __all__ = ["CAUSES", "HINTS", "RankHang", "RankWait", "Ranked", "Root", "explain", "ranks_text", "waits_of"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from emulator.dma.system import carried_stretch
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Carry", "Entry", "IdleEngines", "OnRing"]
 

@@ -9,7 +9,7 @@ synchronisation, the delay as lookahead).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from emulator.machine.ranks.communicators import Communicators
 from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.explain import RankHang, explain
 from emulator.pace import at_pace
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.neuron_core import DMA_ENGINES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from emulator.faults import Fault
 from emulator.machine.ranks.devices import RankDevice
 from emulator.machine.ranks.idle import Entry
 from emulator.timed_words import TimedWords
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Faulted", "Moment", "Seat"]
 

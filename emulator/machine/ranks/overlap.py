@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.dma.work import spans_by_engine
 from emulator.events import Event
 from emulator.machine.ranks.machine import Carried
 from formats import isa
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Activity", "Delay", "Move", "Overlap", "Share", "overlap_of", "share_of", "shares_of", "union"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from emulator.machine.ranks.explain import RankHang, explain
 from emulator.machine.ranks.idle import Carry, Entry, IdleEngines, OnRing
 from emulator.machine.ranks.moments import Moment, Seat
 from emulator.pace import at_pace
+from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 from formats.neuron_core import DMA_ENGINES
 

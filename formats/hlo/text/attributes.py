@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.hlo.module import Instruction
 from formats.hlo.shapes import PrimitiveType, Shape
+from formats.named_tuple import NamedTuple
 
 __all__ = ["ATTRIBUTES", "CALLED", "IGNORED", "TextAttribute", "assign", "is_shown", "value_of"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats.hlo.attributes import (
     MOST_DEVICES,
@@ -18,6 +18,7 @@ from formats.hlo.attributes import (
 )
 from formats.hlo.text.lexer import Lexer, quoted, quoted_bytes
 from formats.hlo.text.values import parse_shape, shape_text
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Codec", "braced", "codecs", "parse_index", "texts"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from formats.errors import FormatError
+from formats.named_tuple import NamedTuple
 
 __all__ = ["Lexer", "Token", "quoted", "quoted_bytes"]
 

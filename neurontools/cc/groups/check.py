@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.cc.asking import InstanceOption, LncOption, Nodes, read_groups
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app

@@ -12,9 +12,10 @@ import os
 import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from formats.errors import FormatError, NeuronError, NotFoundError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from neurontools.compiler.cache_keys import DEFAULT_ROOT, key_of
 
 __all__ = ["Entry", "State", "cache_root", "entries", "problems", "remove", "unlock"]

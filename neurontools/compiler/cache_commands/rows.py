@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from neurontools.compiler.cache_commands.entries import Entry, State
 
 __all__ = ["CacheFolder", "EntryRow", "entry_row"]

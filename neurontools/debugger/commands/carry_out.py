@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError, NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.commands.command import AnyCommand
 from neurontools.debugger.commands.table import COMMANDS, look_up
 from neurontools.debugger.errors import UsageError

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.command.exits import ExitStatus
 from neurontools.command.lazy import command_app
 from neurontools.command.options import ErrorExitCode, Json, Quiet

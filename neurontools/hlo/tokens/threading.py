@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from formats.errors import FormatError, UnsupportedError
+from formats.named_tuple import NamedTuple
 from formats.numerals import parse_decimal
 
 if TYPE_CHECKING:

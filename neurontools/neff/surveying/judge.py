@@ -6,9 +6,10 @@ Whatever is wrong with a file is part of its record; nothing here raises for bad
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from formats.errors import NeuronError
+from formats.named_tuple import NamedTuple
 from neurontools.neff.surveying.records import Example, Execution, FileRecord, WordCounts
 
 if TYPE_CHECKING:

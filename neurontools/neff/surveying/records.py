@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
+
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "CompilerRow", "Example", "Execution", "FileRecord", "SummaryExample", "Survey", "SurveySummary",

@@ -6,9 +6,10 @@ import functools
 import sys
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats import whole_files
+from formats.named_tuple import NamedTuple
 from neurontools.neuronxcc.nki import spmd
 from neurontools.neuronxcc.nki.tile import Tile, unwrap
 from neurontools.nki import language as nl

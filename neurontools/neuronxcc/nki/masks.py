@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from formats.named_tuple import NamedTuple
 from neurontools.neuronxcc.nki.affine import Index, Mask
 from neurontools.neuronxcc.nki.refusals import unsupported
 from neurontools.nki.views import complain

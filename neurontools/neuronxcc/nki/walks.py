@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
+from formats.named_tuple import NamedTuple
 from neurontools.neuronxcc.nki.affine import Index
 from neurontools.nki.tensor import DynamicSlice, NkiTensor
 from neurontools.nki.views import bounds_of, complain, leaves

@@ -8,9 +8,10 @@ Source: `NkiTensor.indirect` of the nki.language pages, "Tensor indirection" of 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from formats import isa as words
+from formats.named_tuple import NamedTuple
 from formats.neuron_core import QUADRANT
 from neurontools.builder.trace import ComputeOp, MatmulOp, Space, View
 from neurontools.nki.isa.constants import oob_mode

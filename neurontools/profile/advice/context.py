@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emulator.timeline import Owner
 from emulator.timeline.change import Change, WordCost
 from emulator.timeline.measure import Measured, data_decides, measure
+from formats.named_tuple import NamedTuple
 from neurontools.profile.rows import Line, Timeline
 from neurontools.profile.summary import line_text
 

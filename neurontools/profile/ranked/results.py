@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+from formats.named_tuple import NamedTuple
 from neurontools.profile.results import LineDelta, LineRow, PathLine, Profile, Share, WhatIf
 
 __all__ = ["CollectiveDelta", "CollectiveTimes", "LinkTimes", "RankDelta", "RankLinkRow", "RankPath", "RankShare",

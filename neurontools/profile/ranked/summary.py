@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from formats.named_tuple import NamedTuple
 from neurontools.profile.ranked.results import (
     CollectiveTimes,
     LinkTimes,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rich.segment import Segment
 from rich.style import Style
 
+from formats.named_tuple import NamedTuple
 from neurontools.debugger.maps import MapCells
 from neurontools.text.looks import LETTERS
 from neurontools.text.visible import visible_line
