@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from emulator.device import Device
+from emulator.loaded import LoadedCore, LoadedModel
 from formats.named_tuple import NamedTuple
 from formats.neff import Neff
 
@@ -25,7 +26,8 @@ class _Loaded(NamedTuple):
 
 
 _FILES: WeakKeyDictionary[Neff, list[_Loaded]] = WeakKeyDictionary()
-_DEVICES: WeakKeyDictionary[Device, dict[str, Any]] = WeakKeyDictionary()
+# By device, for the program that it has: the first core of that, which nothing here may keep alive.
+_DEVICES: WeakKeyDictionary[Device, tuple[ReferenceType[LoadedCore], dict[str, Any]]] = WeakKeyDictionary()
 
 
 def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
@@ -33,19 +35,20 @@ def kept_of(device: Device, name: str, find: Callable[[], Found]) -> Found:
 
     It must neither refer to the device nor depend on anything but file, chip and addresses.
     """
-    found = _DEVICES.get(device)
-    if found is None:
-        found = _DEVICES[device] = _found_of(device)
+    if device.model is None:
+        return find()
+    program = device.model.cores[0]
+    known = _DEVICES.get(device)
+    if known is None or known[0]() is not program:
+        known = _DEVICES[device] = ref(program), _found_of(device, device.model)
+    found = known[1]
     if name not in found:
         found[name] = find()
     result: Found = found[name]
     return result
 
 
-def _found_of(device: Device) -> dict[str, Any]:
-    model = device.model
-    if model is None:
-        return {}
+def _found_of(device: Device, model: LoadedModel) -> dict[str, Any]:
     places = [(each.address, each.nbytes) for each in device.hbm.allocations.values()]
     queues = [(queue.core, queue.name, queue.engine, queue.num_queues, queue.kind) for queue in device.queues]
     condition = (device.target.name, len(device.cores), device.act, places, queues)

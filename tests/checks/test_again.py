@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -69,6 +71,16 @@ def test_what_a_run_gives_is_nobody_elses() -> None:
     given[0].details["seen"] = given[0].reproduce = "changed"
     assert findings(neff, {}) != given
     assert findings(neff, {}) == findings(assembled(RACE), {})
+
+
+def test_nothing_keeps_a_file_that_is_closed() -> None:
+    neff = assembled(BASE)
+    for _ in range(4):
+        findings(neff, {"x": X})
+    held = ref(neff)
+    del neff
+    gc.collect()
+    assert held() is None
 
 
 def test_other_options_are_another_way(begun: list[str]) -> None:
