@@ -50,7 +50,7 @@ def compare(one: Side, other: Side, rtol: float, atol: float, out: Report) -> No
     if first is not None and first.other is not None:
         commands = _stop_there(one, first.one.number), _stop_there(other, first.other.number)
     result = out.result = RunDifference(
-        found.same, found.compared, found.unmatched, cast(tuple[Outcome, ...], found.outcomes),
+        found.same, found.compared, found.unmatched, cast(tuple[Outcome, ...], found.outcomes), found.stops,
         found.alignments.streams, found.alignments.moved, first, found.outputs, found.missing, commands,
     )  # fmt: skip
     if any(each.how == "line" for each in found.alignments.streams):

@@ -28,7 +28,8 @@ class Comparison(NamedTuple):
 
     `compared` results were equal within tolerance; `unmatched` completions of each side have no counterpart on the
     other one, or one of another size. `outputs` holds outputs that differ, where no divergence says why. `missing`
-    outputs are on one side only. `outcomes` are "finished", "fault", "hang" or "running" (not run to its end).
+    outputs are on one side only. `outcomes` are "finished", "fault", "hang" or "running" (not run to its end), `stops`
+    what faulted or hung there, and `alike` whether that is the same: in one way, at words that were matched.
     """
 
     divergence: Divergence | None
@@ -38,13 +39,13 @@ class Comparison(NamedTuple):
     outcomes: tuple[str, str]
     outputs: tuple[OutputGap, ...]
     missing: tuple[str, ...]
+    stops: tuple[str, str]
+    alike: bool
 
     @property
     def same(self) -> bool:
         """Return whether nothing differs."""
-        return (
-            self.divergence is None and not self.outputs and not self.missing and self.outcomes[0] == self.outcomes[1]
-        )
+        return self.divergence is None and not self.outputs and not self.missing and self.alike
 
 
 class _Item(NamedTuple):
@@ -137,11 +138,33 @@ def compare_runs(open_one: Callable[[], Session], open_other: Callable[[], Sessi
     if best is None:
         left = left[0] + len(one.waiting), left[1] + len(other.waiting)
     outcomes = first.device.outcome, second.device.outcome
+    (ended, stop), (other_ended, other_stop) = (_stop(one, "A"), _stop(other, "B"))
+    stops, alike = (stop, other_stop), ended == other_ended
     if best is not None:
         found_one = _report(open_one(), open_other(), best, rtol, atol)
-        return Comparison(found_one, compared, left, alignments, outcomes, (), ())
+        return Comparison(found_one, compared, left, alignments, outcomes, (), (), stops, alike)
     outputs, missing = _outputs(first, second, rtol, atol)
-    return Comparison(None, compared, left, alignments, outcomes, outputs, missing)
+    return Comparison(None, compared, left, alignments, outcomes, outputs, missing, stops, alike)
+
+
+def _stop(run: _Run, side: str) -> tuple[Key, str]:
+    """Return how a run ended, at places of the first program, and that in a line, empty where it finished."""
+    device = run.session.device
+    fault, hang = device.fault, device.hang
+
+    def matched(place: Place) -> Key:
+        return run.places.get(place, (side, *place))  # a word without a counterpart is like no other one
+
+    if fault is not None:
+        where = fault.core, fault.engine, fault.pc
+        text = f"nc{fault.core} {fault.engine} pc {fault.pc}: {fault.message}" if fault.engine else fault.message
+        return ("fault", fault.kind, matched(where)), text
+    if hang is not None:
+        stuck = [(each.core, each.engine, each.pc) for each in hang.waits]
+        stuck += [(each.core, each.engine, each.pc) for each in hang.loops]
+        text = ", ".join(f"nc{core} {engine} pc {pc}" for core, engine, pc in stuck)
+        return ("hang", hang.reason, frozenset(map(matched, stuck))), f"{hang.reason}: {text}" if stuck else hang.reason
+    return (device.outcome,), ""
 
 
 def _differs(one: _Item, other: _Item, rtol: float, atol: float) -> tuple[int, Difference] | None:

@@ -125,13 +125,15 @@ class RunDifference(NamedTuple):
     """What came of two executions side by side.
 
     `compared` results were equal within tolerance; `unmatched` completions of each side have no counterpart on the
-    other one, or one of another size.
+    other one, or one of another size. Two runs that fault or hang are the same where they do so in one way, at
+    words that were matched.
     """
 
     same: bool
     compared: int
     unmatched: tuple[int, int]
     outcomes: tuple[Outcome, ...]
+    stops: Annotated[tuple[str, ...], "what faulted or hung on each side, empty where nothing did"]
     alignments: tuple[Alignment, ...]
     moved: Annotated[int, "words matched on another engine"]
     divergence: Annotated[Divergence | None, "the first completion whose result differs"]

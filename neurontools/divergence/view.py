@@ -43,6 +43,7 @@ def comparison_lines(found: RunDifference, names: tuple[str, str]) -> Iterator[s
             yield f"{start:10}  {label}  {line}"
         return
     yield f"A {names[0]}: {found.outcomes[0]}; B {names[1]}: {found.outcomes[1]}"
+    yield from (f"{label} stopped: {stop}" for label, stop in zip("AB", found.stops, strict=True) if stop)
     for name, gap in found.outputs:
         yield f"output {name} differs: {_gap(gap)}"
     for name in found.missing:

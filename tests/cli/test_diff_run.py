@@ -163,3 +163,22 @@ def test_known_arrays_of_no_real_numbers_are_refused(cli: Cli, folder: Path, kin
     np.savez("odd.npz", y=np.zeros(X.shape, kind))
     ended = cli("run", "double.s", "--inputs", "in.npz", "--against", "odd.npz")
     assert ended.status == 3 and "array is not of real numbers" in ended.error_line
+
+
+@pytest.mark.parametrize(("one", "other", "says"), [
+    (".engine pe\n    EVENT_SEMAPHORE S[77]>=1 setter=0", ".engine pool\n    EVENT_SEMAPHORE S[77]>=1 setter=0",
+     "B stopped: deadlock: nc0 Pool pc 0"),
+    (".engine pool\n    MEMSET {bad}\n    MEMSET {good}", ".engine pool\n    MEMSET {good}\n    MEMSET {bad}",
+     "B stopped: nc0 Pool pc 1: "),
+], ids=["hang", "fault"])  # fmt: skip
+def test_two_runs_that_stop_elsewhere_differ(cli: Cli, folder: Path, one: str, other: str, says: str) -> None:
+    """Neither finishes, and what both completed is the same: that was told as no difference."""
+    words = {name: f"dst=fp32@{at}[1,1,1,1][64,1,1,1] count=64 channels=128" for name, at in
+             (("good", "0x6000"), ("bad", "0x37ff0"))}  # fmt: skip
+    for file, added in (("one.s", one), ("other.s", other)):
+        Path(file).write_text(Path("double.s").read_text() + added.format(**words) + "\n")
+    assert cli("diff-run", "one.s", "one.s", "--inputs", "in.npz").status == 0
+    ended = cli("diff-run", "one.s", "other.s", "--inputs", "in.npz")
+    assert ended.status == 1 and "no result differs" not in ended.out and says in ended.out
+    result = checked_json(cli("diff-run", "one.s", "other.s", "--inputs", "in.npz", "--json"), "diff-run")
+    assert not result["same"] and all(result["stops"])
