@@ -164,7 +164,9 @@ def _text(file: Path, tools: tuple[str, ...], notes: bool, rows: Sequence[RunRow
     from neurontools.running.view import trouble_lines  # deferred: start-up
 
     for run in rows:
-        if _untold(run.fault, run.hang, kept):
+        # What a livelock goes through is in the hang alone.
+        livelock = run.hang is not None and run.hang.reason == Reason.LIVELOCK
+        if livelock or _untold(run.fault, run.hang, kept):
             yield f"{run.name}{'' if run.rank is None else f', rank {run.rank}'}: the execution did not end"
             yield from trouble_lines(run)
             yield ""
