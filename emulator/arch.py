@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 from formats.errors import UnsupportedError
 from formats.named_tuple import NamedTuple
 from formats.neuron_core import (
@@ -36,8 +34,7 @@ class Fact(NamedTuple):
         return int(self.value)
 
 
-@dataclass(frozen=True)
-class Arch:
+class Arch(NamedTuple):
     """One chip as the emulator builds it; sizes are per core and, for memories, per partition."""
 
     target: str
@@ -64,7 +61,7 @@ class Arch:
     @property
     def facts(self) -> dict[str, Fact]:
         """Return every fact by name."""
-        return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), Fact)}
+        return {name: value for name, value in self._asdict().items() if isinstance(value, Fact)}
 
     def clock_ghz(self, engine: str) -> float:
         """Return the clock of an engine in GHz; the Sync engine runs with the Scalar engine's."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from formats.named_tuple import NamedTuple
 from formats.targets import Target
 
 __all__ = ["USUAL", "Settings"]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """How a program is to be run; the same program, inputs and settings give the same run.
 
     `target` is a chip of the program's generation, None for the one it was built for. `seed` shakes the schedule,

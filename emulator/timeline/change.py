@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.cost import CostModel
@@ -60,7 +60,7 @@ class Change:
     def apply(self, device: Device) -> None:
         """Change a device that has its program and has not run."""
         facts = {CLOCKS[name]: replace_value(device.arch, CLOCKS[name], value) for name, value in self.clocks.items()}
-        costs = device.costs = CostModel(replace(device.arch, **facts), timing=device.timing)
+        costs = device.costs = CostModel(device.arch._replace(**facts), timing=device.timing)
         for part, factor in self.dma.items():
             costs.dma = scale_dma(costs.dma, factor, (part,))
         costs.propagation_ps = round(costs.propagation_ps * self.semaphore)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from formats.named_tuple import NamedTuple
 
 __all__ = [
     "DEFAULT_LOCAL_DIRECTORY",
@@ -57,16 +58,14 @@ _DIRECTORY = re.compile(r"dt-(?P<time>\d[\d-]{7,30})-cid-(?P<cluster>[0-9A-Za-z]
 _TIMES = ("%Y%m%d-%H%M%S", "%Y-%m-%d-%H-%M", "%Y-%m-%d-%H-%M-%S")
 
 
-@dataclass(frozen=True)
-class DirectoryName:
+class DirectoryName(NamedTuple):
     """What the default name of a dump directory says: `time` in UTC (None where it is no time), `cluster`."""
 
     cluster: str
     time: datetime | None
 
 
-@dataclass(frozen=True)
-class FileName:
+class FileName(NamedTuple):
     """What the name of a file in a dump directory says; `kind` is core, cc-core, log or manifest.
 
     Numbers that a kind does not have are -1. `str()` gives the name again, in the form that is written here.

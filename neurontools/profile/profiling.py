@@ -95,12 +95,12 @@ def _opened(file: Path, configuration: RunConfiguration, out: Report) -> Program
     program = open_program(file, configuration, aside=out.as_json)
     out.warn(*program.notes)
     recorded = program.configuration.bounded(always=True, steps=RECORDED)
-    program = replace(program, configuration=recorded)
+    program = program._replace(configuration=recorded)
     if recorded.timing and recorded.seed is None:
         return program
     how = "a shaken schedule" if recorded.timing else "--no-timing"
     out.warn(f"{file} was recorded with {how}; it is profiled in the schedule of the time model")
-    return replace(program, configuration=replace(recorded, timing=True, seed=None))
+    return program._replace(configuration=replace(recorded, timing=True, seed=None))
 
 
 def judge(device: Device, out: Report, who: str = "", *, quiet: bool = False) -> ExitStatus:

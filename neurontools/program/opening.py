@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from formats.named_tuple import NamedTuple
 from formats.neff import open_neff
 from formats.targets import resolve_target
 from neurontools.command.files import need_file, read_text
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Program", "open_program"]
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A NEFF, its inputs and the configuration to run it in; `notes` are what to tell about them.
 
     `name` is a kernel's or the file's. `folders` are where source files are looked for. `end` is what the recorded run
