@@ -22,19 +22,36 @@ def held_up_until(queue: DmaQueue, beside: Iterable[DmaQueue], engines: DmaEngin
     `beside` are all queues of its core, `room` bytes on each engine.
     """
     for transfer in reversed(queue.pending):
-        nbytes = transfer.nbytes / max(len(transfer.shares), 1)
-        if nbytes > room:
-            begin, end = _middle(engines, transfer)
-            moved = end - int((end - begin) * room / nbytes)
-            if moved <= now_ps:
-                return 0
-            stores = [each for one in beside for each in one.pending if each.facts.writes_hbm]
-            return min(moved, max((_middle(engines, each)[1] for each in stores), default=0))
-        room -= nbytes
+        nbytes = transfer.nbytes / (len(transfer.shares) or 1)
+        if nbytes <= room:
+            room -= nbytes
+            continue
+        stores = [own for one in beside if (own := [each for each in one.pending if each.facts.writes_hbm])]
+        if not stores:
+            return 0
+        end = _end_ps(engines, transfer)
+        moved = end - int((end - _begin_ps(engines, transfer)) * room / nbytes) if room else end
+        if moved <= now_ps:
+            return 0
+        # A queue's end in order. When its oldest one does is known; what is behind that may have to be planned.
+        last = max([_end_ps(engines, own[0]) for own in stores])
+        if last < moved:
+            last = max([_end_ps(engines, own[-1]) for own in stores])
+        return min(moved, last)
     return 0
 
 
-def _middle(engines: DmaEngines, transfer: Transfer) -> tuple[int, int]:
-    """Return when engines begin and end a transfer, on average, as things stand."""
+def _begin_ps(engines: DmaEngines, transfer: Transfer) -> int:
+    """Return when engines begin a transfer, on average, as things stand."""
     spans = spans_by_engine(engines.pieces(transfer.number, len(transfer.shares)))
-    return sum(begin for begin, _ in spans) // len(spans), sum(end for _, end in spans) // len(spans)
+    return sum([begin for begin, _ in spans]) // len(spans)
+
+
+def _end_ps(engines: DmaEngines, transfer: Transfer) -> int:
+    """Return when engines end a transfer, on average, as things stand."""
+    total = count = 0
+    for first, last, _, _, (end, step) in engines.pieces(transfer.number, len(transfer.shares)):
+        many = last - first + 1
+        total += many * end + step * (first + last) * many // 2
+        count += many
+    return total // count
