@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
@@ -85,8 +86,9 @@ class _Table(Sequence[_Entry]):
             return tuple(self._at(place) for place in places)
         return self._at(places)
 
+    @abstractmethod
     def _at(self, place: int) -> _Entry:
-        raise NotImplementedError
+        """Return the entry at a place."""
 
     def unknown_entry(self) -> int | None:
         """Return the first entry with a bit set that nothing is known of, None where there is none."""

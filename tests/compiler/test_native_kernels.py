@@ -251,7 +251,8 @@ def test_a_kernel_in_a_loop_of_the_device() -> None:
 
 
 def test_kernels_of_the_first_generation_run_their_whole_grid() -> None:
-    first = pytest.importorskip("neurontools.neuronxcc.nki")
+    from neurontools.neuronxcc import nki as first
+
     fl = first.language
 
     def tiles(x, bias=1.0):  # type: ignore[no-untyped-def]
